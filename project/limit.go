@@ -170,6 +170,7 @@ type plan struct {
 	requests store.Charge      // requests alone, prepared for any project
 	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
 	waiting  int               // how many calls may wait for one model
+	tokens   int64             // the smallest of the limits on tokens; 0: there is none
 }
 
 func newPlan(l Limit, maxWaiting int) (*plan, error) {
@@ -199,6 +200,9 @@ func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bo
 	}
 	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
+	if w.Tokens && (p.tokens == 0 || w.Count < p.tokens) {
+		p.tokens = w.Count
+	}
 	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
 }
 

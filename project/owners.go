@@ -112,3 +112,28 @@ func CheckPriced(scopes []*admission.Scope) error {
 	}
 	return nil
 }
+
+// MostTokens returns the smallest limit on the tokens of a call: of its project, of those above it,
+// of its key and of its run. 0 is none. It is for package call alone.
+func (l *Limiter) MostTokens(of Owners) (most int64) {
+	least := func(p *plan) {
+		if p != nil && p.tokens > 0 && (most == 0 || p.tokens < most) {
+			most = p.tokens
+		}
+	}
+	for id := of.Project; id != ""; id = parentOf(id) {
+		if scope := l.scopes.known(id); scope != nil {
+			p, _ := scope.Rules().Setup.(*plan)
+			least(p)
+		} else {
+			least(l.planOf(id))
+		}
+	}
+	if of.Key != "" {
+		least(l.keyPlans.of(of.Key))
+	}
+	if of.Run != "" {
+		least(l.runPlan.Load())
+	}
+	return most
+}

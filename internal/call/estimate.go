@@ -1,6 +1,9 @@
 package call
 
-import "dappco.re/go/core/go-ratelimit/llm"
+import (
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
 
 // estimate returns how many tokens to reserve. An estimate must make no call impossible:
 // where a limit is smaller than the estimate, all of the limit is reserved. Only a prompt
@@ -16,10 +19,7 @@ func (c *Call) estimate() llm.Tokens {
 	}
 	all := amounts{t.Input, t.Output, certain}
 	if c.Limits.Projects != nil {
-		p := c.Limits.Projects.Limit(c.Project)
-		for _, limit := range []int{p.TokensPerMinute, p.TokensPerHour, p.TokensPerDay, p.TokensPerMonth} {
-			all.fit(limit)
-		}
+		all.fit(int(c.Limits.Projects.MostTokens(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run})))
 	}
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	certain = q.Count.LeastInput(c.Request.Provider, certain)
