@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/call"
@@ -85,14 +87,14 @@ func TestFaultsOfBatches(t *testing.T) {
 
 // A batch that did not reach the provider costs nothing.
 func TestBatchIsNotSent(t *testing.T) {
-	fetched := false
+	var fetched atomic.Bool
 	r := newRigBefore(t, batchRig, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if fetched = true; r.Method == "GET" {
+		if fetched.Store(true); r.Method == "GET" {
 			panic(http.ErrAbortHandler)
 		}
 		t.Errorf("%s was sent", r.URL)
 	}))
-	if a := r.post(t, "/openai/v1/batches", submission("in"), "X-Project-ID", "acme"); a.status != 502 || !fetched || r.dollars(t, "acme") != full {
+	if a := r.post(t, "/openai/v1/batches", submission("in"), "X-Project-ID", "acme"); a.status != 502 || !fetched.Load() || r.dollars(t, "acme") != full {
 		t.Errorf("%d %s, %v are left", a.status, a.body, r.dollars(t, "acme"))
 	}
 }
@@ -160,5 +162,32 @@ func TestManyOpenBatches(t *testing.T) {
 	open.close()
 	if !open.none() {
 		t.Error("batches are open after the end")
+	}
+}
+
+// Gateways tell each other of batches. What another project, or nobody, has submitted is ignored.
+func TestMessagesOnBatches(t *testing.T) {
+	var a, b openBatches
+	a.tell = func(m batchMessage) { b.receive(m, nil) }
+	b.tell = func(m batchMessage) { a.receive(m, nil) }
+	id, file := batchID{"p", "1"}, batchID{"p", "out"}
+	a.open(id, "acme", call.Announced(nil, "p", []string{"m"}, time.Now()))
+	if there := b.of(id); there == nil || !there.remote || there.project != "acme" || a.of(id).remote {
+		t.Fatalf("the other gateway knows %+v", there)
+	}
+	b.receive(batchMessage{Provider: "p", ID: "1", Project: "acme", File: "out"}, nil)
+	b.send(batchMessage{Provider: "p", ID: "1", Project: "acme", File: "out"})
+	if a.ofFile(file) == nil || b.ofFile(file) == nil {
+		t.Error("a gateway does not know the file")
+	}
+	b.send(batchMessage{Provider: "p", ID: "1", Project: "other", Total: &call.Total{}})
+	b.send(batchMessage{Provider: "p", ID: "2", Project: "acme", Total: &call.Total{}})
+	a.send(batchMessage{Provider: "p", ID: "1", Project: "acme", Models: []string{"x"}}) // b knows it already
+	if a.none() || b.none() {
+		t.Error("a batch was settled by a message that is not on it")
+	}
+	b.settle(b.ofFile(file), b.of(id).Results())
+	if !a.none() || !b.none() || a.ofFile(file) != nil {
+		t.Error("a batch is open after its results were fetched")
 	}
 }
