@@ -50,6 +50,9 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 		{"certainly too long for the project", quota{}, &project.Limit{TokensPerDay: 499}, guessed, llm.Tokens{Input: 1141}},
 		{"the project and the model", quota{MaxTPM: 1500}, &project.Limit{TokensPerMinute: 2000}, nil, llm.Tokens{Input: 1141, Output: 859, FreeOutput: 500}},
 
+		{"a limit above the project", quota{}, &project.Limit{TokensPerDay: 2000}, func(c *Call) { c.Project += "/inner/user" }, llm.Tokens{Input: 1141, Output: 859}},
+		{"the project's share of the model", quota{MaxTPM: 20_000, MaxTPD: 10_000}, &project.Limit{MaxShare: 20}, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 141}},
+
 		{"a provider that does not count output", quota{}, nil, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 1000}},
 		{"the same within a limit", quota{MaxTPM: 1100}, nil, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 41, FreeOutput: 1000}},
 		{"the same within the project's", quota{}, &project.Limit{TokensPerMinute: 2000}, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 859, FreeOutput: 859}},

@@ -79,7 +79,7 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 		{"the project's share of requests", quota{MaxRPM: 4}, &project.Limit{MaxShare: 25},
 			later(time.Minute, false, `not sent: project "some-project" has a share of 1 requests a minute of model "some-model", and has used 1: try again in 1m0s`)},
 		{"the project's share of tokens", quota{MaxTPM: 10_000}, &project.Limit{MaxShare: 20},
-			later(time.Minute, true, `not sent: project "some-project" has a share of 2,000 tokens a minute of model "some-model", and has used 2,141: try again in 1m0s`)},
+			later(time.Minute, true, `not sent: project "some-project" has a share of 2,000 tokens a minute of model "some-model", and has used 2,000: try again in 1m0s`)},
 		{"the project's share of a day", quota{MaxRPD: 4}, &project.Limit{MaxShare: 25},
 			muchLater(24*time.Hour, false, `not sent: project "some-project" has a share of 1 requests a day of model "some-model", and has used 1: try again in 24h0m0s`)},
 		{"the limit that denies longest", quota{MaxRPM: 1}, &project.Limit{RequestsPerHour: 1, RequestsPerMinute: 1},
