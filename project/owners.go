@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -113,27 +114,46 @@ func CheckPriced(scopes []*admission.Scope) error {
 	return nil
 }
 
-// MostTokens returns the smallest limit on the tokens of a call: of its project, of those above it,
-// of its key and of its run. 0 is none. It is for package call alone.
-func (l *Limiter) MostTokens(of Owners) (most int64) {
-	least := func(p *plan) {
-		if p != nil && p.tokens > 0 && (most == 0 || p.tokens < most) {
-			most = p.tokens
-		}
-	}
+// Caps is what a call may ask for at most by the limits of its owners. It is for package call alone.
+type Caps struct {
+	Tokens   int64         // the smallest limit on tokens: of the project, of those above it, of the key and of the run; 0: there is none
+	MaxShare limit.Percent // the smallest MaxShare of the project and of those above it; 0: there is none
+}
+
+// Caps returns the caps of a call.
+func (l *Limiter) Caps(of Owners) (c Caps) {
 	for id := of.Project; id != ""; id = parentOf(id) {
+		var p *plan
 		if scope := l.scopes.known(id); scope != nil {
-			p, _ := scope.Rules().Setup.(*plan)
-			least(p)
+			p, _ = scope.Rules().Setup.(*plan)
 		} else {
-			least(l.planOf(id))
+			p = l.planOf(id)
+		}
+		c.limit(p)
+		if share := p.limit.MaxShare; share > 0 && (c.MaxShare == 0 || share < c.MaxShare) {
+			c.MaxShare = share
 		}
 	}
 	if of.Key != "" {
-		least(l.keyPlans.of(of.Key))
+		c.limit(l.keyPlans.of(of.Key))
 	}
 	if of.Run != "" {
-		least(l.runPlan.Load())
+		c.limit(l.runPlan.Load())
 	}
-	return most
+	return c
+}
+
+// limit lowers the cap on tokens to that of a plan, which may be nil.
+func (c *Caps) limit(p *plan) {
+	if p != nil && p.tokens > 0 && (c.Tokens == 0 || p.tokens < c.Tokens) {
+		c.Tokens = p.tokens
+	}
+}
+
+// Of returns how much of a model's quota the call may ask for; 0 is no quota.
+func (c *Caps) Of(quota int) int {
+	if c.MaxShare == 0 || quota == 0 {
+		return quota
+	}
+	return max(int(c.MaxShare.Part()*float64(quota)+1e-6), 1) // 29% of 100 are 29, and not 28.999
 }

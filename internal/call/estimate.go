@@ -1,9 +1,6 @@
 package call
 
 import (
-	"strings"
-
-	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -21,9 +18,11 @@ func (c *Call) estimate() llm.Tokens {
 		certain = c.Request.Prompt
 	}
 	all := amounts{t.Input, t.Output, certain}
+	var caps project.Caps
 	if c.Limits.Projects != nil {
-		all.fit(int(c.Limits.Projects.MostTokens(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run})))
+		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run})
 	}
+	all.fit(int(caps.Tokens))
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	certain = q.Count.LeastInput(c.Request.Provider, certain)
 	if c.QuotaGuessed {
@@ -35,37 +34,13 @@ func (c *Call) estimate() llm.Tokens {
 	})
 	input, output := q.Count.Count(t)
 	counted := amounts{int(input), int(output), certain}
-	share := c.maxShare()
-	counted.fitInput(partOf(q.MaxInputTPM, share))
-	if q.MaxOutputTPM > 0 {
-		counted.output = min(counted.output, partOf(q.MaxOutputTPM, share))
+	counted.fitInput(caps.Of(q.MaxInputTPM))
+	if most := caps.Of(q.MaxOutputTPM); most > 0 {
+		counted.output = min(counted.output, most)
 	}
-	counted.fit(partOf(q.MaxTPM, share))
-	counted.fit(partOf(q.MaxTPD, share))
+	counted.fit(caps.Of(q.MaxTPM))
+	counted.fit(caps.Of(q.MaxTPD))
 	return q.Count.AtMost(t, counted.input, counted.output)
-}
-
-// maxShare returns the part of the model's quota that the call's project may use at most.
-func (c *Call) maxShare() limit.Percent {
-	share := limit.Percent(100)
-	if c.Limits.Projects == nil {
-		return share
-	}
-	for id := c.Project; id != ""; id = id[:max(strings.LastIndexByte(id, '/'), 0)] { // those above it, too
-		if most := c.Limits.Projects.Limit(id).MaxShare; most > 0 {
-			share = min(share, most)
-		}
-	}
-	return share
-}
-
-// partOf returns a part of a limit, or 0 if there is no limit. Shares decide by numbers of their own:
-// this one is for estimates alone.
-func partOf(most int, share limit.Percent) int {
-	if most == 0 || share == 100 {
-		return most
-	}
-	return max(1, int(float64(most)*share.Part()))
 }
 
 // amounts is how many tokens a call is estimated to use, and how many tokens its prompt

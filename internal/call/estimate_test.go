@@ -172,3 +172,33 @@ func TestEstimatesMakeNoCallImpossible(t *testing.T) {
 		}
 	}
 }
+
+// No limit of a project above the call's, of its key or of its run makes a call impossible, and neither
+// does a MaxShare. The call is expected to use 2,141 tokens.
+func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
+	for name, set := range map[string]func(*project.Limiter) error{
+		"the project of the user": func(l *project.Limiter) error { return l.SetLimit(owner, project.Limit{TokensPerDay: 2000}) },
+		"its share of the model":  func(l *project.Limiter) error { return l.SetLimit(owner, project.Limit{MaxShare: 20}) },
+		"the user's share":        func(l *project.Limiter) error { return l.SetLimit(owner+"/*", project.Limit{MaxShare: 20}) },
+		"the key": func(l *project.Limiter) error {
+			return l.SetKeyLimits(map[string]*project.Limit{"k": {TokensPerHour: 2000}})
+		},
+		"the run": func(l *project.Limiter) error { return l.SetRuns(project.RunLimit{Tokens: 2000}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCall(newLimits(t, ratelimit.ModelQuota{MaxTPM: 10_000}, &project.Limit{}))
+			if err := set(c.Limits.Projects); err != nil {
+				t.Fatal(err)
+			}
+			c.Project, c.Base, c.Key, c.Run = owner+"/alice", owner, "k", "r"
+			if counted := admit(t, c).estimated; counted.Input+counted.Output-counted.FreeInput-counted.FreeOutput != 2000 {
+				t.Errorf("%+v is reserved, want 2,000 that count", counted)
+			}
+			again := *c
+			d, err := again.Try(t.Context())
+			if err != nil || d.Allowed || again.Refusal(&d, nil).Status == http.StatusRequestEntityTooLarge {
+				t.Errorf("another call: %+v, %v", again.Refusal(&d, nil), err)
+			}
+		})
+	}
+}
