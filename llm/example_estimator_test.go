@@ -19,6 +19,6 @@ func ExampleEstimator() {
 	}
 	fmt.Printf("later:    %+v\n", estimator.Estimate("acme", &request))
 	// Output:
-	// at first: {Input:2194 Output:3872 FreeInput:0 FreeOutput:0}
-	// later:    {Input:2000 Output:300 FreeInput:1500 FreeOutput:0}
+	// at first: {Input:2194 Output:3872 FreeInput:0 FreeOutput:0 Cached:0 CacheWrite:0 Reasoning:0}
+	// later:    {Input:2000 Output:300 FreeInput:1500 FreeOutput:0 Cached:0 CacheWrite:0 Reasoning:0}
 }
