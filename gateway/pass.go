@@ -7,6 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -36,10 +37,12 @@ func (x *exchange) pass() *refusal {
 	if refused != nil {
 		return refused
 	}
-	if refused := x.charge(); refused != nil {
+	paid, refused := x.charge()
+	if refused != nil {
 		return refused
 	}
 	response, err := x.send(d, sent, length)
+	x.settlePassed(paid, response)
 	switch {
 	case err != nil && body.timedOut():
 		return refusalf(http.StatusRequestTimeout, "nothing of the body has come for %v", x.cfg.Server.BodyTimeout)
@@ -53,13 +56,36 @@ func (x *exchange) pass() *refusal {
 	return nil
 }
 
-// charge charges one request to the project. If the request may wait, it waits for its turn.
-func (x *exchange) charge() *refusal {
+// charge charges one request to the project. If the request may wait, it waits for its turn. A request
+// that costs something is reserved for: paid is to be settled.
+func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 	x.setOwners()
-	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
-		d, err := x.g.limits.Projects.Spend(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Dollars: x.passedPrice(), MaxWait: x.maxWait()})
+	c := project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Dollars: x.passedPrice(), MaxWait: x.maxWait()}
+	if c.Dollars > 0 {
+		paid = &call.Batch{Limits: &x.g.limits, Owner: x.owner()}
+		paid.ExpectPriced(c.Dollars)
+	}
+	return paid, x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
+		if paid != nil {
+			return paid.Acquire(ctx, c)
+		}
+		d, err := x.g.limits.Projects.Spend(ctx, c)
 		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
 	})
+}
+
+// settlePassed settles a request that may cost something: it costs nothing if it was not sent, or if the
+// provider refuses it. response is nil if there is none.
+func (x *exchange) settlePassed(paid *call.Batch, response *http.Response) {
+	switch {
+	case paid == nil:
+	case !x.sent:
+		paid.Cancel()
+	case response == nil:
+		paid.Unknown()
+	default:
+		paid.Failed(response.StatusCode)
+	}
 }
 
 // passedPrice returns what a request costs that is no call of a model. If it may cost something, it

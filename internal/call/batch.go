@@ -76,6 +76,9 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	return nil
 }
 
+// ExpectPriced adds a request that is no call of a model and costs so much.
+func (b *Batch) ExpectPriced(dollars price.Amount) { b.expected.add(llm.Usage{}, dollars) }
+
 // add adds a call.
 func (t *Total) add(u llm.Usage, dollars price.Amount) {
 	t.Calls++
@@ -124,8 +127,8 @@ func (b *Batch) Deny(c *Call) {
 	}
 }
 
-// Failed settles a batch that the provider has answered with an error, or has not answered at all,
-// which is a status of 0. As with a single call, only an error that is the client's costs nothing.
+// Failed settles a batch of which nothing but the status of the provider's answer is known; 0 is none.
+// As with a single call, only an error that is the client's costs nothing.
 func (b *Batch) Failed(status int) {
 	if status >= 400 && status < 500 {
 		b.settle(&Total{Calls: 1})
