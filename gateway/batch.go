@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -199,11 +200,20 @@ func (x *exchange) fetchFile(id string) (*http.Response, error) {
 // maxBatchAnswer is how many bytes are read of an answer that is about batches: a list has a hundred.
 const maxBatchAnswer = 1 << 20
 
-// readBatches reads which batches an answer is about. It returns the whole body.
+// readBatches reads which batches an answer is about. It returns the whole body, for the client.
 func readBatches(response *http.Response) (io.Reader, []batch.Object) {
 	if response.StatusCode/100 != 2 || response.Header["Content-Encoding"] != nil {
 		return response.Body, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxBatchAnswer)) // an error comes again
-	return io.MultiReader(bytes.NewReader(text), response.Body), batch.ReadObjects(text)
+	objects := batch.ReadObjects(text)
+	if changed := resultsURL.ReplaceAll(text, []byte("$1")); len(changed) < len(text) {
+		text, response.ContentLength = changed, -1
+		response.Header.Del("Content-Length")
+	}
+	return io.MultiReader(bytes.NewReader(text), response.Body), objects
 }
+
+// resultsURL finds the address of the results of a batch of Anthropic's. SDKs would fetch them from the
+// provider itself, with a virtual key. Without the host, they fetch them through the gateway.
+var resultsURL = regexp.MustCompile(`("results_url"\s*:\s*")https?://[^/"]+`)

@@ -136,7 +136,9 @@ func TestBatchInline(t *testing.T) {
 	if a := r.do(t, "GET", path+"/results", "", "X-Project-ID", "acme"); a.status != 404 || full-r.dollars(t, "acme") != reserved {
 		t.Errorf("results that are not there yet: %d, %v are left", a.status, r.dollars(t, "acme"))
 	}
-	field(t, r.do(t, "GET", path, "", "X-Project-ID", "acme"), "id")
+	if got, want := field(t, r.do(t, "GET", path, "", "X-Project-ID", "other", "Accept-Encoding", "gzip"), "results_url"), "/v1/messages/batches/"+batch+"/results"; got != want {
+		t.Errorf("the results are at %q, want %q: SDKs would go there past the gateway", got, want)
+	}
 	r.do(t, "GET", path+"/results", "", "X-Project-ID", "acme")
 	if got, want := full-r.dollars(t, "acme"), used(r.provider.Totals()["claude-sonnet-4-5"]); got != want || got >= reserved {
 		t.Errorf("%v were used, want %v", got, want)

@@ -12,10 +12,10 @@ import (
 // a batch stands, or has its results. Other answers are forwarded unread.
 func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	unread := func(response *http.Response) io.Reader { return response.Body }
-	if x.g.batches.none() {
+	at := namesIn(x.target.Path)
+	if at(1) != "batches" && at(2) != "batches" && x.g.batches.none() {
 		return unread
 	}
-	at := namesIn(x.target.Path)
 	get := x.r.Method == http.MethodGet && x.r.Header["Range"] == nil
 	var read func(*http.Response) io.Reader
 	switch {

@@ -103,12 +103,12 @@ func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
 	switch strings.Join(words, " ") {
 	case "GET ID":
 		e.run(b)
-		e.json(http.StatusOK, encode(b.object()))
+		e.json(http.StatusOK, encode(b.object(e.r.Host)))
 	case "POST ID cancel":
 		if b.results == nil {
 			b.results, b.status = []byte{}, "cancelled"
 		}
-		e.json(http.StatusOK, encode(b.object()))
+		e.json(http.StatusOK, encode(b.object(e.r.Host)))
 	case "GET ID results":
 		if b.results == nil {
 			return &failure{status: http.StatusNotFound, message: "the batch has no results yet"}
@@ -180,7 +180,7 @@ func (e *exchange) submit(inline bool) *failure {
 		b.id = fmt.Sprintf("msgbatch_mock%d", all.count)
 	}
 	all.byID[b.id] = b
-	e.json(http.StatusOK, encode(b.object()))
+	e.json(http.StatusOK, encode(b.object(e.r.Host)))
 	return nil
 }
 
@@ -241,8 +241,8 @@ func (b *batch) result(i int, customID string, w *recorder) object {
 	}
 }
 
-// object returns what the providers say of a batch.
-func (b *batch) object() object {
+// object returns what the providers say of a batch. host is where its results are.
+func (b *batch) object(host string) object {
 	done := len(b.calls)
 	if b.results == nil {
 		done = 0
@@ -250,7 +250,7 @@ func (b *batch) object() object {
 	if b.inline {
 		status, results := "in_progress", any(nil)
 		if b.results != nil {
-			status, results = "ended", "/v1/messages/batches/"+b.id+"/results"
+			status, results = "ended", "https://"+host+"/v1/messages/batches/"+b.id+"/results"
 		}
 		return object{
 			"id": b.id, "type": "message_batch", "processing_status": status, "created_at": b.at.UTC().Format(time.RFC3339),
