@@ -80,7 +80,7 @@ func newRunPlan(r RunLimit) (*plan, error) {
 }
 
 // SetRuns sets what each run may use, for this limiter alone: no store keeps it. What runs have
-// used stays.
+// used stays, unless Expires changes: then all runs begin anew.
 func (l *Limiter) SetRuns(each RunLimit) error {
 	p, err := newRunPlan(each)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 const limitSetting = "project/"
 
 // SetLimit sets the limit of a project, or of a template such as "acme/*": see [Limiter]. What was
-// used stays. The new limit
+// used stays, but for windows that change from sliding to those of a calendar, or back: these begin
+// empty. The new limit
 // also decides on calls that wait already; a new priority or weight counts from the next
 // call that has to wait, and calls that are under way when MaxConcurrent is first set
 // are not counted. A limiter on Redis or SQLite writes it there too, and the others
