@@ -39,7 +39,8 @@ type PartReport struct {
 
 // nodeReport is the last report of a node on a member.
 type nodeReport struct {
-	at int64
+	at  int64
+	seq int64 // the number of the report that it was in
 	MemberReport
 }
 
@@ -93,6 +94,7 @@ func (p *Pool) Report(now int64) (all Report) {
 func (p *Pool) Hear(node string, now int64, all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.reports++
 	for i, list := range all.Used {
 		if i < len(p.quotas) {
 			p.quotas[i].hear(node, now, list)
@@ -114,12 +116,25 @@ func (p *Pool) Hear(node string, now int64, all Report) {
 		if m.nodes == nil {
 			m.nodes = map[string]nodeReport{}
 		}
-		if _, known := m.nodes[node]; !known && len(m.nodes) >= maxNodes {
+		before, known := m.nodes[node]
+		if !known && len(m.nodes) >= maxNodes {
 			continue
 		}
 		r.Parts = slices.Clone(r.Parts) // move changes them
-		m.nodes[node] = nodeReport{now, r}
+		if before.seq == p.reports {    // users beyond mostSingle count for one member
+			r.add(&before.MemberReport)
+		}
+		m.nodes[node] = nodeReport{now, p.reports, r}
 		p.sum(m, now)
+	}
+}
+
+// add adds what the same node tells of another user that counts for the same member.
+func (r *MemberReport) add(other *MemberReport) {
+	r.Waits, r.Idle = r.Waits || other.Waits, min(r.Idle, other.Idle)
+	for i := range r.Parts {
+		t, o := &r.Parts[i], &other.Parts[i]
+		*t = PartReport{t.Used + o.Used, t.Asked + o.Asked, t.Calls + o.Calls, t.Rate + o.Rate, t.Pressed || o.Pressed}
 	}
 }
 

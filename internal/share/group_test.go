@@ -113,6 +113,25 @@ func TestWaitingCallLeavesItsMember(t *testing.T) {
 	}
 }
 
+// What users have used on another node counts for their project, all of it, where they have no member of
+// their own. The next report replaces it.
+func TestReportsOfUsersAddUp(t *testing.T) {
+	minute := []limit.Limit{limit.New(1<<40, time.Minute).Using(limit.SlidingLog)}
+	p, other := NewPool(minute, 0), NewPool(minute, 0)
+	acme := newGroup("acme", nil, Terms{})
+	for i := range mostSingle {
+		p.Take(named(fmt.Sprint(i)), Terms{}, 1, []Amount{{N: 1, Count: 1 << 40}}, false)
+	}
+	for i := range 10 {
+		other.Take(&Who{Name: fmt.Sprint("acme/", i), Group: acme}, Terms{}, 1, []Amount{{N: 100, Count: 1 << 40}}, false)
+	}
+	for range 2 {
+		if p.Hear("other", 2, other.Report(2)); p.members["acme"].parts[0].usedAt(2) != 1000 {
+			t.Errorf("%v counts for the project, want 1000", p.members["acme"].parts[0].usedAt(2))
+		}
+	}
+}
+
 // Very many users of one project make no more members than a pool may have: calls of those beyond
 // count for the project.
 func TestMembersAreBounded(t *testing.T) {

@@ -37,6 +37,7 @@ type Pool struct {
 	groups  []*group          // that members are in
 	named   map[string]*group // the groups by their names
 	heard   map[string]*Group // that other nodes have reported
+	reports int64             // the number of reports of other nodes
 	order   []*member         // without those that are parked, by rank, the highest first
 	nodes   []node            // room for the computation of shares
 	tops    []*node
