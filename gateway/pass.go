@@ -99,7 +99,12 @@ func (x *exchange) passedPrice() price.Amount {
 	case unpriced == nil:
 		return price.Unknown
 	}
-	return unpriced.Most(0, 0, "", time.Now())
+	now := time.Now()
+	each := unpriced.Most(0, 0, "", now)
+	if each == 0 && unpriced.Most(1, 1, "", now) > 0 {
+		return price.Unknown // it has a price for tokens, and none for requests
+	}
+	return each
 }
 
 // wrapsCalls reports whether a path is one on which all of Google's APIs take calls in another

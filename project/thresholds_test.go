@@ -101,7 +101,12 @@ func TestThresholds(t *testing.T) {
 				if r := take(project.Call{Project: "acme/a", Dollars: 30}); r != nil {
 					t.Error("taken")
 				}
-				told("acme dollars-day 100%")
+				told() // it was too large for what is left
+				take(project.Call{Project: "acme", Dollars: 10})
+				if r := take(project.Call{Project: "acme/a", Dollars: 30}); r != nil {
+					t.Error("taken")
+				}
+				told("acme dollars-day 100%") // nearly all is used
 				if r := take(project.Call{Project: "acme/a", Estimated: 5000}); r != nil {
 					t.Error("taken")
 				}
@@ -176,7 +181,7 @@ func (b book) begin(l *project.Limiter, c project.Call) {
 func (b book) hear(d *project.Decision, all bool) (told []string) {
 	for _, s := range d.Windows() {
 		percent := (s.Window.Count - s.Remaining) * 100 / s.Window.Count
-		if s.RetryAfter > 0 && s.RetryAfter != project.Never {
+		if s.RetryAfter > 0 && s.RetryAfter != project.Never && percent >= 90 {
 			percent = 100
 		}
 		if s.Window.Name != "minute" && (all || s.RetryAfter > 0) {

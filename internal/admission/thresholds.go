@@ -64,12 +64,16 @@ func (t *thresholds) isReached(l *Limit, v *limit.Verdict) bool {
 	return l.Budget && (!v.Allowed || (count-v.Remaining)*100 >= t.lowest*count)
 }
 
-// highest returns the highest threshold that a budget has reached, or 0. A budget that denies a call
-// which it could admit has reached 100%: too little is left of it.
+// nearlyAll is how many percent of a budget must be used for a denial to count as 100%. Of a budget of
+// which less is used, it was the size of the call that denied it.
+const nearlyAll = 90
+
+// highest returns the highest threshold that a budget has reached, or 0. A budget that is nearly used
+// up and denies a call has reached 100%: too little is left of it.
 func (t *thresholds) highest(l *Limit, v *limit.Verdict) (highest int64) {
 	count := l.Limit.Count()
 	part := (count - v.Remaining) * 100 / count
-	if !v.Allowed && v.RetryAfter != limit.Never {
+	if !v.Allowed && v.RetryAfter != limit.Never && part >= nearlyAll {
 		part = 100
 	}
 	for _, p := range t.percents {
