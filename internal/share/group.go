@@ -66,9 +66,17 @@ func (p *Pool) group(of *Group) *group {
 			g.parts[i].weight = of.Terms().weight()
 		}
 		p.groups, p.named[of.Name] = append(p.groups, g), g
+		p.regroup()
 	}
 	g.Group = of
 	return g
+}
+
+// regroup lets members be in other groups than before.
+func (p *Pool) regroup() {
+	for _, m := range p.members {
+		m.placed = false
+	}
 }
 
 // dropGroups forgets groups that no member is in.
@@ -84,6 +92,7 @@ func (p *Pool) dropGroups() {
 	}
 	p.groups = slices.DeleteFunc(p.groups, func(g *group) bool { return !used[g] })
 	maps.DeleteFunc(p.named, func(_ string, g *group) bool { return !used[g] })
+	p.regroup()
 }
 
 // inside returns the group that a member is in: calls of a project itself, and not of one inside of it,
@@ -92,10 +101,12 @@ func (p *Pool) inside(m *member) *group {
 	if len(p.groups) == 0 {
 		return nil
 	}
-	if g := p.named[m.name]; g != nil {
-		return g
+	if !m.placed {
+		if m.at, m.placed = p.named[m.name], true; m.at == nil {
+			m.at = m.in
+		}
 	}
-	return m.in
+	return m.at
 }
 
 // serve counts what was served to a member of a quota.

@@ -79,6 +79,8 @@ type member struct {
 	pool      *Pool
 	name      string
 	in        *group // the group that the member is in; nil: none
+	at        *group // the group that its calls are in, if it is placed: see inside
+	placed    bool
 	terms     Terms
 	forgotten bool  // it is no member any more
 	dedicated bool  // the minimum is kept free even if the member has not called for long
@@ -157,7 +159,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *member {
 		p.unpark(m, now)
 		p.order = slices.DeleteFunc(p.order, func(o *member) bool { return o == m })
 	}
-	m.terms, m.in = t, p.group(in)
+	m.terms, m.in, m.placed = t, p.group(in), false
 	for i := range m.parts {
 		m.parts[i].weight = t.weight()
 	}
