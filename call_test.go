@@ -276,11 +276,11 @@ func TestCallSettlesBoth(t *testing.T) {
 				res.Commit(9, 9)
 				wantLeft(t, rl, c, rpm, used, 10-int64(n), 200-tt.used)
 
-				time.Sleep(time.Hour)
+				time.Sleep(2 * time.Minute)
 				res, _ = tryCall(t, rl, c)
 				res.Cancel()
 				wantLeft(t, rl, c, 0, 0, 10, 200)
-				time.Sleep(time.Hour)
+				time.Sleep(2 * time.Minute)
 			}
 		}
 	})
