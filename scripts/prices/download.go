@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
+	"os/exec"
 	"strings"
 )
 
@@ -22,25 +22,24 @@ type npmPackage struct {
 	files         map[string]string
 }
 
-// download fetches the newest version of a package, and checks it against the registry's hash.
+// download fetches the newest version of a package from the registry that npm is set up for, and
+// checks it against the registry's hash.
 func download(name string) (*npmPackage, error) {
-	about, err := fetch("https://registry.npmjs.org/" + url.PathEscape(name))
+	about, err := exec.Command("npm", "view", name, "--json", "version", "time", "dist").Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("npm view %s: %w", name, err)
 	}
 	var registry struct {
-		Tags     map[string]string `json:"dist-tags"`
-		Times    map[string]string `json:"time"`
-		Versions map[string]struct {
-			Dist struct{ Tarball, Integrity string }
-		}
+		Version string
+		Time    map[string]string
+		Dist    struct{ Tarball, Integrity string }
 	}
 	if err := json.Unmarshal(about, &registry); err != nil {
 		return nil, err
 	}
-	p := &npmPackage{name: name, version: registry.Tags["latest"], files: map[string]string{}}
-	p.date, _, _ = strings.Cut(registry.Times[p.version], "T")
-	dist := registry.Versions[p.version].Dist
+	p := &npmPackage{name: name, version: registry.Version, files: map[string]string{}}
+	p.date, _, _ = strings.Cut(registry.Time[p.version], "T")
+	dist := registry.Dist
 	packed, err := fetch(dist.Tarball)
 	if err != nil {
 		return nil, err
