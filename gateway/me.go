@@ -41,7 +41,7 @@ type LevelLimit struct {
 	Max   Quantity `json:"max"`
 	Used  Quantity `json:"used"` // what calls in progress have reserved is included
 	Left  Quantity `json:"left"`
-	Total bool     `json:"total,omitempty"` // what is used never comes back
+	Total bool     `json:"total,omitempty"` // the limit has no window, so what was used of it stays used
 
 	// Reset is how many seconds it takes until nothing is used, if nothing else passes. It is missing
 	// in a total.

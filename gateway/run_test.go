@@ -53,7 +53,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// What is no call of a model is a part of a run, too.
+// A request that calls no model counts as a call of its run, too.
 func TestRunsOfOtherRequests(t *testing.T) {
 	r := newRig(t, threeCalls, mockprovider.Config{})
 	for range 3 {

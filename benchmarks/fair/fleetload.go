@@ -20,7 +20,7 @@ func fleetLoad() *load {
 	return &l
 }
 
-// measured is what was seen of a fleet while it counted.
+// measured has the shares and the calls to Redis of one fleet, over the minutes that count.
 type measured struct {
 	gateways int
 	projects bool // calls name their projects; if not, nothing is divided
@@ -108,8 +108,8 @@ func (f *fleet) count(ctx context.Context, l *load, m *measured) error {
 	return err
 }
 
-// measureFleets measures fleets of so many gateways, all at once: each beside one whose calls name no
-// project, so that nothing is divided there.
+// measureFleets measures one fleet for each of the sizes, all of them at once. Beside each fleet runs a
+// second one of the same size whose calls name no project, so that no quota is divided there.
 func measureFleets(ctx context.Context, sizes []int, l *load, progress io.Writer) ([]*measured, error) {
 	dir, err := os.MkdirTemp("", "fair")
 	if err != nil {

@@ -95,7 +95,7 @@ func longest(p *price.Price, at time.Time) string {
 	return ""
 }
 
-// shortened returns a text of at most so many characters.
+// shortened returns a text, cut off after most characters if it is longer.
 func shortened(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"

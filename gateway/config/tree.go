@@ -8,11 +8,11 @@ type Tree struct {
 	root     branch
 }
 
-// branch is what the configuration has at a path, and below it.
+// branch holds the rules of one path of projects, and the branches of the paths below it.
 type branch struct {
 	rules *Project // nil: it only leads to others
 	below map[string]*branch
-	every *branch // what is below, whatever its name; nil: nothing
+	every *branch // the branch of the name *, which stands for every name; nil: there is none
 }
 
 // NewTree returns the rules of a configuration.

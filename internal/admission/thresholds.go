@@ -14,7 +14,7 @@ type thresholds struct {
 	lowest   int64
 }
 
-// budgets is what is known here of the budgets among the limits of rules.
+// budgets remembers which thresholds of the budgets among the limits of rules this process has told.
 type budgets struct {
 	told   []atomic.Pointer[told] // by the places of the limits
 	raised atomic.Bool            // a settlement has used more than was taken, and what is used is looked at soon
@@ -51,7 +51,7 @@ func (e *Engine) SetThresholds(percents []int) error {
 	switch {
 	case len(percents) == 0 || e.observer == nil:
 		e.thresholds.Store(nil)
-	case before == nil || !slices.Equal(before.percents, t.percents): // what was told is remembered by the pointer
+	case before == nil || !slices.Equal(before.percents, t.percents): // another pointer lets all thresholds be told anew
 		t.lowest = t.percents[0]
 		e.thresholds.Store(t)
 	}

@@ -21,7 +21,7 @@ type shortage struct {
 	left     int64
 	needs    llm.Tokens   // the call's tokens that count for the limit
 	dollars  price.Amount // the price of the call, if the limit counts dollars
-	total    bool         // what is used never comes back
+	total    bool         // the limit has no window, so what was used of it stays used
 	run      bool         // the limit is that of a run
 	batch    bool         // a batch was denied
 }
