@@ -4,6 +4,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -36,6 +37,9 @@ type Admin struct {
 	origins  *http.CrossOriginProtection
 	audit    *audit
 	changing sync.Mutex // locked during a change
+
+	streaming  context.Context // ends when the server stops
+	endStreams context.CancelFunc
 }
 
 // New returns the handler of a gateway's admin API. The gateway's configuration has the
@@ -50,13 +54,14 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
 	}
+	a.streaming, a.endStreams = context.WithCancel(context.Background())
 	var err error
 	if a.audit, err = openAudit(auditFile(g.Config()), a.log); err != nil {
 		return nil, err
 	}
 	a.mux.Handle("GET /metrics", promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{}))
 	for _, r := range a.routes() {
-		a.mux.HandleFunc(r.pattern, r.serve)
+		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, &r) })
 	}
 	return a, nil
 }
@@ -85,6 +90,10 @@ func (a *Admin) routes() []route {
 		{"DELETE /v1/keys/{id}", http.StatusNoContent, a.revokeKey},
 		{"GET /v1/usage", http.StatusOK, a.usage},
 		{"GET /v1/decisions", http.StatusOK, a.decisions},
+		{"GET /v1/decisions/{id}", http.StatusOK, a.explain},
+		{"POST /v1/decide", http.StatusOK, a.decide},
+		{"GET /v1/waiting", http.StatusOK, a.waiting},
+		{"GET /v1/events", http.StatusOK, a.events},
 		{"GET /v1/audit", http.StatusOK, a.auditLog},
 	}
 }
@@ -96,13 +105,18 @@ type route struct {
 	answer  func(r *http.Request) (any, error)
 }
 
-func (t *route) serve(w http.ResponseWriter, r *http.Request) {
-	answer, err := t.answer(r)
+// serve answers a request to a route.
+func (a *Admin) serve(w http.ResponseWriter, r *http.Request, to *route) {
+	answer, err := to.answer(r)
 	if err != nil {
 		problemOf(err).send(w)
 		return
 	}
-	sendJSON(w, t.status, answer)
+	if s, ok := answer.(stream); ok {
+		a.serveStream(w, r, s)
+		return
+	}
+	sendJSON(w, to.status, answer)
 }
 
 // ServeHTTP serves a request.

@@ -226,6 +226,9 @@ func TestSchemasMatchTheirTypes(t *testing.T) {
 		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "KeyChange": KeyChange{}, "Rotation": Rotation{},
 		"Quota": Quota{}, "Limit": project.Limit{},
 		"UsageReport": UsageReport{}, "UsageRow": UsageRow{}, "UsageSum": UsageSum{},
+		"AskedLimit": AskedLimit{}, "AskedShare": AskedShare{}, "Explanation": Explanation{}, "Question": Question{}, "Answer": Answer{},
+		"Waiting": Waiting{}, "WaitingList": WaitingList{}, "Threshold": Threshold{}, "Pause": Pause{}, "ReloadEvent": ReloadEvent{},
+		"StoreEvent": StoreEvent{}, "Missed": Missed{},
 	} {
 		schema := schemas[name].(object)
 		all, always := jsonFields(reflect.TypeOf(of))

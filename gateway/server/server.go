@@ -120,8 +120,9 @@ func (s *server) serve() <-chan error {
 	s.clients.serve(newClientServer(s.clients, isolated(s.gateway, s.Log), limits, s.Log), failed)
 	if s.admins != nil {
 		h := newNetHTTP(s.admins, isolated(s.admin, s.Log), limits, s.Log)
-		h.ReadTimeout = limits.HeaderTimeout + limits.BodyTimeout // the admin API streams nothing
+		h.ReadTimeout = limits.HeaderTimeout + limits.BodyTimeout // streams have deadlines of their own
 		h.WriteTimeout = limits.HeaderTimeout + limits.BodyTimeout + limits.WriteTimeout
+		h.RegisterOnShutdown(s.admin.EndStreams)
 		s.admins.serve(h, failed)
 	}
 	return failed

@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// stream is an answer that goes on until its feed ends. It returns when the context ends, or
+// with the error of the feed.
+type stream func(ctx context.Context, f *feed) error
+
+// feed is the response of a stream: server-sent events.
+type feed struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration // of one write
+
+	mu   sync.Mutex
+	last time.Time // when something was last written
+}
+
+const (
+	pingEvery  = 15 * time.Second // proxies close connections on which nothing comes
+	checkEvery = time.Second      // how often a stream checks whether its client may still see it
+)
+
+// EndStreams ends all streams, now and from now on. The server calls it when it stops: it would
+// wait for them otherwise.
+func (a *Admin) EndStreams() { a.endStreams() }
+
+// serveStream answers a request with a stream. The stream's context ends when the client leaves, when
+// it may not see the stream any more, and when the server stops.
+func (a *Admin) serveStream(w http.ResponseWriter, r *http.Request, run stream) {
+	f := &feed{w: w, control: http.NewResponseController(w), timeout: a.gateway.Config().Server.WriteTimeout, last: time.Now()}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // proxies pass every event on at once
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	f.control.SetReadDeadline(time.Time{}) // the server's deadlines are for answers that end
+	if f.write(": stream\n\n") != nil {
+		return
+	}
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	defer context.AfterFunc(a.streaming, end)()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer end()
+	watching.Go(func() {
+		defer end()
+		a.watch(ctx, r, f)
+	})
+	run(ctx, f) // an error means that the client has left
+}
+
+// watch returns when the client of a stream may not see it any more, or has left. It writes
+// comments while there are no events.
+func (a *Admin) watch(ctx context.Context, r *http.Request, f *feed) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if a.checkAccess(r) != nil || f.ping() != nil {
+				return
+			}
+		}
+	}
+}
+
+// send writes an event with a value as JSON.
+func (f *feed) send(event string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // all events are types of this package, which marshal
+	}
+	return f.sendText(event, text)
+}
+
+// sendText writes an event with a value that is JSON already.
+func (f *feed) sendText(event string, text []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.write(fmt.Sprintf("event: %s\ndata: %s\n\n", event, text))
+}
+
+// ping writes a comment if nothing was written for a while.
+func (f *feed) ping() error {
+	if !f.mu.TryLock() { // an event is being written
+		return nil
+	}
+	defer f.mu.Unlock()
+	if time.Since(f.last) < pingEvery {
+		return nil
+	}
+	return f.write(": ping\n\n")
+}
+
+func (f *feed) write(text string) error {
+	f.last = time.Now()
+	f.control.SetWriteDeadline(f.last.Add(f.timeout))
+	if _, err := f.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return f.control.Flush()
+}
