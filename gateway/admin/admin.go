@@ -24,6 +24,7 @@ type Options struct {
 	Reload  func() error // reads the configuration again; nil: the gateway has no file
 	Version string
 	Log     *slog.Logger // nil: nothing is logged
+	Pages   http.Handler // serves / and /assets/, to everyone: they contain no data; nil: there are no pages
 }
 
 // Admin is the handler of a gateway's admin API. Make one with New.
@@ -36,7 +37,9 @@ type Admin struct {
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 	audit    *audit
-	changing sync.Mutex // locked during a change
+	sessions *sessions
+	pages    http.Handler // nil: there are none
+	changing sync.Mutex   // locked during a change
 
 	streaming  context.Context // ends when the server stops
 	endStreams context.CancelFunc
@@ -53,6 +56,9 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 		started: time.Now(),
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
+
+		sessions: newSessions(),
+		pages:    o.Pages,
 	}
 	a.streaming, a.endStreams = context.WithCancel(context.Background())
 	var err error
@@ -72,6 +78,9 @@ func (a *Admin) routes() []route {
 		{"GET /healthz", http.StatusOK, a.health},
 		{"GET /readyz", http.StatusOK, a.ready},
 		{"GET /openapi.json", http.StatusOK, a.document},
+		{"GET /session", http.StatusOK, a.session},
+		{"POST /session", http.StatusOK, a.signIn},
+		{"DELETE /session", http.StatusNoContent, a.signOut},
 		{"GET /v1/state", http.StatusOK, a.state},
 		{"GET /v1/config", http.StatusOK, a.config},
 		{"POST /v1/reload", http.StatusOK, a.reloadConfig},
@@ -116,12 +125,20 @@ func (a *Admin) serve(w http.ResponseWriter, r *http.Request, to *route) {
 		a.serveStream(w, r, s)
 		return
 	}
+	if with, ok := answer.(withCookie); ok {
+		http.SetCookie(w, with.cookie)
+		answer = with.answer
+	}
 	sendJSON(w, to.status, answer)
 }
 
 // ServeHTTP serves a request.
 func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.isolate(w)
+	if a.pages != nil && (r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/assets/")) {
+		a.pages.ServeHTTP(w, r)
+		return
+	}
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

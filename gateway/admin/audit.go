@@ -22,7 +22,7 @@ import (
 type Entry struct {
 	Seq     uint64    `json:"seq"` // grows by one with each entry, across restarts
 	Time    time.Time `json:"time"`
-	Who     string    `json:"who"` // "token" or "loopback", and the client's address
+	Who     string    `json:"who"` // "token", "session" or "loopback", and the client's address
 	Action  string    `json:"action"`
 	Subject string    `json:"subject,omitempty"`
 	Before  any       `json:"before,omitempty"`

@@ -9,16 +9,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/loopback"
 )
 
-// publicPaths need no token: load balancers probe them.
-var publicPaths = map[string]bool{"/healthz": true, "/readyz": true}
+// publicPaths need no token: load balancers probe the first two, and browsers sign in at the third.
+var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/session": true}
 
 // checkAccess returns why a request is refused, or nil. If the API has a token, the request must
-// carry it. If not, the request must come from this machine, and from no page of another site
+// carry it, or the cookie of a session and come from no page of another site. If not, the request must come from this machine, and from no page of another site
 // in a browser here: neither directly nor by DNS rebinding, with a name of that site that
 // resolves to this machine.
 func (a *Admin) checkAccess(r *http.Request) *Problem {
 	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
-		return checkToken(r, token)
+		return a.checkToken(r, token)
 	}
 	if !loopback.Is(r.RemoteAddr) {
 		return problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token")
@@ -26,27 +26,43 @@ func (a *Admin) checkAccess(r *http.Request) *Problem {
 	if !loopback.Is(r.Host) {
 		return problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
 	}
-	if err := a.origins.Check(r); err != nil {
-		return problemf(http.StatusForbidden, "the request comes from a page of another site")
+	if a.origins.Check(r) != nil {
+		return otherSite()
 	}
 	return nil
 }
 
-// checkToken refuses a request without the token. It compares hashes of equal length, so that a
-// wrong token takes as long as the right one.
-func checkToken(r *http.Request, token string) *Problem {
+func otherSite() *Problem {
+	return problemf(http.StatusForbidden, "the request comes from a page of another site")
+}
+
+// checkToken refuses a request that has neither the token nor the cookie of a session.
+func (a *Admin) checkToken(r *http.Request, token string) *Problem {
 	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got, want := sha256.Sum256([]byte(strings.TrimSpace(sent))), sha256.Sum256([]byte(token))
-	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 && strings.EqualFold(scheme, "Bearer") {
+	switch {
+	case sameSecret(strings.TrimSpace(sent), token) && strings.EqualFold(scheme, "Bearer"):
 		return nil
+	case sent != "" || !a.inSession(r, token):
+		return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
+	case a.origins.Check(r) != nil: // browsers send a cookie by themselves, and a token they do not
+		return otherSite()
 	}
-	return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
+	return nil
+}
+
+// sameSecret compares hashes of equal length, so that a wrong secret takes as long as the right one.
+func sameSecret(got, want string) bool {
+	one, two := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(one[:], two[:]) == 1
 }
 
 // actor returns who makes a change, for the audit log.
 func (a *Admin) actor(r *http.Request) string {
-	if a.gateway.Config().Admin.Token.Reveal() != "" {
-		return "token " + r.RemoteAddr
+	switch {
+	case a.gateway.Config().Admin.Token.Reveal() == "":
+		return "loopback " + r.RemoteAddr
+	case r.Header.Get("Authorization") == "":
+		return "session " + r.RemoteAddr
 	}
-	return "loopback " + r.RemoteAddr
+	return "token " + r.RemoteAddr
 }

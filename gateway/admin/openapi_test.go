@@ -220,7 +220,7 @@ func TestExamplesAreValid(t *testing.T) {
 func TestSchemasMatchTheirTypes(t *testing.T) {
 	schemas := document(t)["components"].(object)["schemas"].(object)
 	for name, of := range map[string]any{
-		"Problem": Problem{}, "Health": Health{}, "State": State{}, "Model": Model{}, "Usage": Usage{}, "ModelList": ModelList{},
+		"Problem": Problem{}, "Session": Session{}, "SignIn": SignIn{}, "Health": Health{}, "State": State{}, "Model": Model{}, "Usage": Usage{}, "ModelList": ModelList{},
 		"Project": Project{}, "Window": Window{}, "ProjectList": ProjectList{}, "Key": keys.Key{}, "KeyList": KeyList{},
 		"IssuedKey": IssuedKey{}, "Reloaded": Reloaded{}, "Decision": Decision{}, "DecisionList": DecisionList{},
 		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "KeyChange": KeyChange{}, "Rotation": Rotation{},

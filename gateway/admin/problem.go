@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -18,6 +19,8 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"` // what was wrong, and what is allowed
+
+	header http.Header `json:"-"` // further headers of the answer
 }
 
 // Error returns the detail.
@@ -25,7 +28,7 @@ func (p *Problem) Error() string { return "ratelimit: " + p.Detail }
 
 // problemf returns a problem that has no type but its status.
 func problemf(status int, format string, args ...any) *Problem {
-	return &Problem{"about:blank", http.StatusText(status), status, fmt.Sprintf(format, args...)}
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
 // problemOf returns an error as a problem. It takes an error that it does not know for an error
@@ -55,6 +58,7 @@ func invalid(err error) error {
 
 func (p *Problem) send(w http.ResponseWriter) {
 	text, _ := json.Marshal(p) // texts and a number
+	maps.Copy(w.Header(), p.header)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	w.Write(append(text, '\n')) // an error means that the client has left

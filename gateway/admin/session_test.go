@@ -1,0 +1,187 @@
+package admin
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var signInBody = fmt.Sprintf(`{"token": %q}`, secretToken)
+
+// signedIn signs in, and returns the header with the cookie.
+func (r *rig) signedIn(t *testing.T) string {
+	t.Helper()
+	a := r.want(t, 200, "POST", "/session", signInBody)
+	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
+	return cookie
+}
+
+func TestSession(t *testing.T) {
+	r := newRig(t, withToken(t))
+	if s := as[Session](t, r.get(t, "/session")); s != (Session{NeedsToken: true}) {
+		t.Errorf("before the sign-in: %+v", s)
+	}
+	cookie := r.signedIn(t)
+	if a := r.send(t, "GET", "/session", "", "Cookie", cookie); as[Session](t, a) != (Session{true, true}) {
+		t.Errorf("after the sign-in: %s", a.text)
+	}
+	for _, c := range []struct {
+		name, method string
+		headers      []string
+		want         int
+	}{
+		{"the cookie reads", "GET", []string{"Cookie", cookie}, 200},
+		{"the cookie changes", "PUT", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"a page of another site", "PUT", []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}, 403},
+		{"a page of another port", "PUT", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}, 403},
+		{"an old browser", "PUT", []string{"Cookie", cookie, "Origin", "https://evil.example"}, 403},
+		{"another cookie", "GET", []string{"Cookie", cookie + "x"}, 401},
+		{"an empty cookie", "GET", []string{"Cookie", strings.Split(cookie, "=")[0] + "="}, 401},
+		{"two cookies, one of them right", "GET", []string{"Cookie", cookie + "x; " + cookie}, 200},
+		{"a wrong token beside the cookie", "GET", []string{"Cookie", cookie, "Authorization", "Bearer wrong"}, 401},
+	} {
+		body := map[string]string{"PUT": `{"requests_per_minute": 5}`}[c.method]
+		if a := r.send(t, c.method, "/v1/projects/new", body, c.headers...); a.status != c.want {
+			t.Errorf("%s: %d %s: want %d", c.name, a.status, a.text, c.want)
+		}
+	}
+	log := as[AuditList](t, r.send(t, "GET", "/v1/audit", "", "Cookie", cookie))
+	if last := log.Entries[len(log.Entries)-1]; !strings.HasPrefix(last.Who, "session 127.0.0.1:") {
+		t.Errorf("the audit log has %q", last.Who)
+	}
+	if a := r.send(t, "DELETE", "/session", "", "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); a.status != 403 {
+		t.Errorf("another site signs out: %d", a.status)
+	}
+	if a := r.send(t, "DELETE", "/session", "", "Cookie", cookie); a.status != 204 || !strings.Contains(a.header.Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("sign-out: %d %v", a.status, a.header)
+	}
+	if a := r.send(t, "GET", "/v1/state", "", "Cookie", cookie); a.status != 401 {
+		t.Errorf("after the sign-out: %d", a.status)
+	}
+}
+
+func TestCookie(t *testing.T) {
+	r := newRig(t, withToken(t))
+	for _, c := range []struct {
+		name, host string
+		tls        *tls.ConnectionState
+		want       string
+	}{
+		{"plain", "127.0.0.1:8081", nil, "ratelimit-session-8081=…; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"},
+		{"TLS", "gateway.internal", &tls.ConnectionState{}, "ratelimit-session-0=…; Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Strict"},
+	} {
+		req := httptest.NewRequest("POST", "/session", strings.NewReader(signInBody))
+		req.Header.Set("Content-Type", "application/json")
+		req.Host, req.TLS = c.host, c.tls
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		name, rest, _ := strings.Cut(w.Header().Get("Set-Cookie"), "=")
+		value, rest, _ := strings.Cut(rest, ";")
+		if got := name + "=…;" + rest; got != c.want || len(value) < 26 {
+			t.Errorf("%s: %d %s, a value of %d letters: want %s", c.name, w.Code, got, len(value), c.want)
+		}
+	}
+}
+
+func TestSignInRefuses(t *testing.T) {
+	r := newRig(t, withToken(t))
+	for _, c := range []struct {
+		name, body string
+		headers    []string
+		want       int
+	}{
+		{"a wrong token", `{"token": "wrong"}`, nil, 401},
+		{"an empty token", `{"token": ""}`, nil, 401},
+		{"no token", `{}`, nil, 401},
+		{"no JSON", `token`, nil, 400},
+		{"an unknown field", `{"password": "x"}`, nil, 400},
+		{"a form", signInBody, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
+		{"a page of another site", signInBody, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+	} {
+		a := r.send(t, "POST", "/session", c.body, c.headers...)
+		if a.status != c.want || a.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d %s: want %d", c.name, a.status, a.text, c.want)
+		}
+	}
+	open := newRig(t, usual)
+	if s := as[Session](t, open.get(t, "/session")); s != (Session{SignedIn: true}) {
+		t.Errorf("without a token: %+v", s)
+	}
+	open.want(t, 409, "POST", "/session", signInBody)
+}
+
+// After ten failures from an address, the next sign-in must wait, even with the right token. Other addresses need not.
+func TestSignInSlowsDown(t *testing.T) {
+	r := newRig(t, withToken(t))
+	from := func(address, body string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest("POST", "/session", strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		req.RemoteAddr = address
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, req)
+		return w
+	}
+	for i := range 10 {
+		if w := from(fmt.Sprintf("[2001:db8::%d]:99", i), `{"token": "guess"}`); w.Code != 401 {
+			t.Fatalf("sign-in %d: %d", i, w.Code)
+		}
+	}
+	if w := from("[2001:db8::77]:99", signInBody); w.Code != 429 || w.Header().Get("Retry-After") == "" {
+		t.Errorf("the right token after failures: %d %v", w.Code, w.Header())
+	}
+	for range 20 {
+		if w := from("192.0.2.7:99", signInBody); w.Code != 200 {
+			t.Fatalf("sign-ins that succeed, from another address: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions()
+		value := s.begin("token")
+		time.Sleep(sessionLength - 1)
+		if !s.valid(value, "token") || s.valid(value, "another token") || s.valid("", "token") {
+			t.Error("a session is valid until it ends, and only with its token")
+		}
+		if time.Sleep(1); s.valid(value, "token") {
+			t.Error("it is valid after its end")
+		}
+		second := s.begin("token")
+		for range maxSessions {
+			time.Sleep(1)
+			value = s.begin("token")
+		}
+		if len(s.all) != maxSessions || s.valid(second, "token") || !s.valid(value, "token") {
+			t.Errorf("there are %d sessions: the newest %d should be", len(s.all), maxSessions)
+		}
+	})
+}
+
+// A stream ends when the browser signs out.
+func TestStreamsEndWithTheirSession(t *testing.T) {
+	r := newRig(t, withToken(t))
+	cookie := r.signedIn(t)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", r.url+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Cookie", cookie)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	defer resp.Body.Close()
+	if a := r.send(t, "DELETE", "/session", "", "Cookie", cookie); a.status != 204 {
+		t.Fatal(a.status)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // it returns at the stream's end
+		t.Error(err)
+	}
+}
