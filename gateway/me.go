@@ -1,21 +1,12 @@
 package gateway
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
-)
-
-// Paths of the client listener that are the gateway's own, and no provider's.
-const (
-	ownPaths = "/ratelimit/"
-	pathMe   = ownPaths + "v1/me"
 )
 
 // Me says what a client may still use, at every level that its calls are charged to. It is the
@@ -62,32 +53,6 @@ func (q Quantity) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, q.N, 10), nil
 }
 
-// ownPath reports whether the path of the request is the gateway's own.
-func (x *exchange) ownPath() bool {
-	return strings.HasPrefix(x.r.URL.Path, ownPaths) && x.setup.upstreams[strings.Trim(ownPaths, "/")] == nil
-}
-
-// serveOwn answers a request for a path of the gateway's own. It charges nothing.
-func (x *exchange) serveOwn() *refusal {
-	x.target.RawQuery = x.r.URL.RawQuery // may have the key
-	if refused := firstRefusal(x.checkOrigin, x.identify); refused != nil {
-		return refused
-	}
-	switch {
-	case x.r.URL.Path != pathMe:
-		return refusalf(http.StatusNotFound, "the gateway has nothing at this path: GET %s says what is left of the limits", pathMe)
-	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
-		x.w.Header().Set("Allow", "GET, HEAD")
-		return refusalf(http.StatusMethodNotAllowed, "the method must be GET or HEAD")
-	}
-	me, err := x.me()
-	if err != nil {
-		return x.undecided(err)
-	}
-	x.sendMe(me)
-	return nil
-}
-
 // me asks the limits of every level what is left.
 func (x *exchange) me() (*Me, error) {
 	d, err := x.g.limits.Projects.PeekCall(x.ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project})
@@ -126,61 +91,4 @@ func newLevelLimit(s *project.Standing) LevelLimit {
 		l.Reset = s.ResetAfter.Round(time.Millisecond).Seconds()
 	}
 	return l
-}
-
-// sendMe answers with JSON, or with a page if the client prefers one.
-func (x *exchange) sendMe(me *Me) {
-	h := x.w.Header()
-	var body bytes.Buffer
-	if prefersHTML(x.r.Header.Values("Accept")) {
-		h["Content-Type"], h["Content-Security-Policy"] = []string{"text/html; charset=utf-8"}, []string{pagePolicy}
-		page.Execute(&body, me) // a buffer and a template that a test executes do not fail
-	} else {
-		h["Content-Type"] = []string{"application/json"}
-		encoder := json.NewEncoder(&body)
-		encoder.SetIndent("", "  ")
-		encoder.Encode(me) // texts and numbers
-	}
-	x.setRequestID(h)
-	h["Cache-Control"], h["Vary"], h["X-Content-Type-Options"] = []string{"no-store"}, []string{"Accept"}, []string{"nosniff"}
-	h["Referrer-Policy"] = []string{"no-referrer"} // the address may have a key
-	h["Content-Length"] = []string{strconv.Itoa(body.Len())}
-	x.Outcome, x.Status = Passed, http.StatusOK
-	x.w.WriteHeader(http.StatusOK)
-	if x.r.Method != http.MethodHead {
-		x.w.Write(body.Bytes())
-	}
-}
-
-// prefersHTML reports whether a client would rather have a page than JSON, by its Accept headers.
-func prefersHTML(accept []string) bool {
-	list := strings.Join(accept, ",")
-	return quality(list, "text/html") > quality(list, "application/json")
-}
-
-// quality returns how much a client wants a media type, from 0 to 1: that of the most specific range
-// in the list that the type is in.
-func quality(list, media string) (q float64) {
-	kind, _, _ := strings.Cut(media, "/")
-	best := -1
-	for item := range strings.SplitSeq(list, ",") {
-		name, parameters, _ := strings.Cut(item, ";")
-		specific := -1
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case media:
-			specific = 2
-		case kind + "/*":
-			specific = 1
-		case "*/*":
-			specific = 0
-		}
-		if specific <= best {
-			continue
-		}
-		best, q = specific, 1
-		if _, value, ok := strings.Cut(parameters, "q="); ok {
-			q, _ = strconv.ParseFloat(strings.TrimSpace(value), 64)
-		}
-	}
-	return q
 }

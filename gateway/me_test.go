@@ -21,7 +21,7 @@ prices:
 projects:
   acme: {dollars_per_month: 5_000, tokens_per_minute: 100_000}
   acme/search: {requests_per_day: 10, dollars: 1}
-  other: {requests_per_day: 77}
+  other: {requests_per_day: 987_654}
 `
 
 // A client with a key learns what is left at every level above the key, without any charge.
@@ -73,7 +73,7 @@ func TestMe(t *testing.T) {
 	if me.Project != "acme/search" || me.Key != key.ID || strings.Join(got, "\n") != strings.Join(want, "\n") || len(me.Levels) != 3 {
 		t.Errorf("%s", a.body)
 	}
-	if strings.Contains(a.body, "77") || strings.Contains(a.body, secret) || a.header.Get("Cache-Control") != "no-store" {
+	if strings.Contains(a.body, "987") || strings.Contains(a.body, secret) || a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	if last := r.last(t); last.Outcome != Passed || last.Path != pathMe || last.Key != key.ID {
@@ -109,7 +109,7 @@ func TestMeOfAUserAndARun(t *testing.T) {
 func TestMePage(t *testing.T) {
 	r := newRig(t, strings.Replace(priced, "acme:", `a<b>:`, 1), mockprovider.Config{})
 	a := r.do(t, http.MethodGet, pathMe, "", "X-Project-ID", "a<b>", "Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
-	if a.status != http.StatusOK || a.header.Get("Content-Type") != "text/html; charset=utf-8" || a.header.Get("Vary") != "Accept" {
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "text/html; charset=utf-8" || a.header.Get("Vary") != "Accept, Cookie" {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
 	for _, has := range []string{"a&lt;b&gt;", "$0.01", "never", "<meter"} {

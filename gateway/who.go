@@ -39,7 +39,7 @@ func (x *exchange) identifyProject() *refusal {
 		if !ok {
 			return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 		}
-		x.Project, x.Key, x.keyModels = key.Project, key.ID, key.Models
+		x.useKey(&key)
 		x.removeKeys()
 		return nil
 	}
@@ -58,6 +58,11 @@ func (x *exchange) identifyProject() *refusal {
 		return refusalf(http.StatusUnauthorized, "this gateway has virtual keys switched off, and does not forward them: send the provider's own key, or have the configuration say keys: required")
 	}
 	return x.checkSignature()
+}
+
+// useKey makes the request one of a virtual key.
+func (x *exchange) useKey(key *keys.Key) {
+	x.Project, x.Key, x.keyModels = key.Project, key.ID, key.Models
 }
 
 // headerOnce returns the value of a header, or "" if the request does not have it. It refuses a

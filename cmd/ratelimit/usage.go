@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -89,7 +90,7 @@ func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r
 	if err != nil {
 		return r, err
 	}
-	return admin.NewUsageReport(q, sum, now), nil
+	return gateway.NewUsageReport(q, sum, now), nil
 }
 
 // openBooks opens a state that exists.

@@ -33,6 +33,8 @@ type Query struct {
 	// Empty: all lines count.
 	Project string
 
+	Key string // the id of a virtual key, if only the lines of its calls count
+
 	By    []Dimension // by what the lines are grouped; empty: all are added up
 	Depth int         // with ByProject, to how many levels the paths of projects are cut; 0: they are not
 }
@@ -130,7 +132,7 @@ func NewSum(q Query) *Sum { return &Sum{query: q, rows: map[group]*Amounts{}} }
 // counts for the first hour of its day.
 func (s *Sum) Add(l Line) {
 	q := &s.query
-	if !q.Covers(l.At) || !q.Within(l.Project) {
+	if !q.Covers(l.At) || !q.Within(l.Project) || q.Key != "" && q.Key != l.Key {
 		return
 	}
 	s.total.Add(&l.Amounts)

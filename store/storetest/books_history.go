@@ -62,6 +62,7 @@ func drawEntry(rt *rapid.T) (e books.Entry) {
 
 func drawQuery(rt *rapid.T, now int64) (q books.Query) {
 	q.Project = rapid.SampledFrom([]string{"", "acme", "acme/a", "acme/a/x", "none"}).Draw(rt, "of")
+	q.Key = rapid.SampledFrom([]string{"", "k", "none"}).Draw(rt, "key of")
 	for _, d := range rapid.Permutation(books.Dimensions).Draw(rt, "by") {
 		if rapid.Bool().Draw(rt, "grouped") && !(d == books.ByDay && slices.Contains(q.By, books.ByHour)) && !(d == books.ByHour && slices.Contains(q.By, books.ByDay)) {
 			q.By = append(q.By, d)
@@ -105,7 +106,7 @@ func (m bookModel) compare(rt *rapid.T, t *testing.T, s BookStore, q books.Query
 	for _, l := range m {
 		began := time.Unix(l.At, 0).UTC().Truncate(time.Hour)
 		since := time.Unix(q.Since, 0).UTC().Truncate(time.Hour)
-		if began.Before(since) || q.Until != 0 && began.Unix() >= q.Until || q.Project != "" && !strings.HasPrefix(l.Project+"/", q.Project+"/") {
+		if began.Before(since) || q.Until != 0 && began.Unix() >= q.Until || q.Project != "" && !strings.HasPrefix(l.Project+"/", q.Project+"/") || q.Key != "" && q.Key != l.Key {
 			continue
 		}
 		var name []string

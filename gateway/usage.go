@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// UsageReport is what was used in some time.
+type UsageReport struct {
+	Since time.Time  `json:"since"`
+	Until time.Time  `json:"until"`
+	By    []string   `json:"by"`   // what the rows are grouped by
+	Rows  []UsageRow `json:"rows"` // in the order of By
+	Total UsageSum   `json:"total"`
+}
+
+// UsageRow is what was used by a project, of a model, with a key, in an hour or on a day: by as many
+// of these as the report is grouped by.
+type UsageRow struct {
+	Time    time.Time `json:"time,omitzero"` // when the hour or day began
+	Project string    `json:"project,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Key     string    `json:"key,omitempty"` // the virtual key's id
+	UsageSum
+}
+
+// UsageSum is how much was used.
+type UsageSum struct {
+	Requests   int64        `json:"requests"` // calls that were sent to a provider
+	Input      int64        `json:"input_tokens"`
+	Cached     int64        `json:"cached_tokens"`      // the part of Input that was read from a cache
+	CacheWrite int64        `json:"cache_write_tokens"` // the part of Input that was written to a cache
+	Output     int64        `json:"output_tokens"`
+	Reasoning  int64        `json:"reasoning_tokens"` // the part of Output that is reasoning
+	Dollars    price.Amount `json:"dollars"`
+	Denied     int64        `json:"denied"` // calls that were denied, which are not among Requests
+	Waited     int64        `json:"waited"` // the part of Requests that has waited in line
+	WaitTime   float64      `json:"waited_seconds"`
+}
+
+// NewUsageReport returns the answer to a query.
+func NewUsageReport(q books.Query, s *books.Summary, now time.Time) UsageReport {
+	r := UsageReport{Since: time.Unix(q.Since, 0).UTC(), Until: now.UTC().Truncate(time.Second), By: []string{}, Rows: make([]UsageRow, len(s.Rows)), Total: usageSum(&s.Total)}
+	if q.Until != 0 {
+		r.Until = time.Unix(q.Until, 0).UTC()
+	}
+	dated := false
+	for _, d := range q.By {
+		r.By = append(r.By, string(d))
+		dated = dated || d == books.ByHour || d == books.ByDay
+	}
+	for i := range s.Rows {
+		row := &s.Rows[i]
+		r.Rows[i] = UsageRow{Project: row.Project, Model: row.Model, Key: row.Owner.Key, UsageSum: usageSum(&row.Amounts)}
+		if dated {
+			r.Rows[i].Time = time.Unix(row.At, 0).UTC()
+		}
+	}
+	return r
+}
+
+func usageSum(a *books.Amounts) UsageSum {
+	return UsageSum{
+		Requests:   a[books.Requests],
+		Input:      a[books.Input],
+		Cached:     a[books.Cached],
+		CacheWrite: a[books.CacheWrite],
+		Output:     a[books.Output],
+		Reasoning:  a[books.Reasoning],
+		Dollars:    price.Amount(a[books.Nanodollars]),
+		Denied:     a[books.Denied],
+		Waited:     a[books.Waited],
+		WaitTime:   time.Duration(a[books.WaitTime]).Seconds(),
+	}
+}
