@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -129,8 +130,10 @@ func newTransport(k transportKind) http.RoundTripper {
 	if !k.netHTTP {
 		return &wire.Transport{HeaderTimeout: k.timeout}
 	}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.ResponseHeaderTimeout, t.DisableCompression = k.timeout, true
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 512
-	return t
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableCompression: true,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: k.timeout,
+		MaxIdleConnsPerHost: 512, IdleConnTimeout: 90 * time.Second,
+	}
 }

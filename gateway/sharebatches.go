@@ -33,17 +33,20 @@ func (g *Gateway) shareBatches() (leave func()) {
 	if !ok {
 		return func() {}
 	}
+	unsent, done := make(chan batchMessage, maxUnsentBatches), make(chan struct{})
 	g.batches.tell = func(m batchMessage) {
-		text, err := json.Marshal(m)
-		if err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), bookTimeout)
-			defer cancel()
-			err = carrier.Publish(ctx, text)
-		}
-		if err != nil {
-			g.log.Warn("other gateways were not told of a batch: it may stay charged what was reserved", "batch", m.ID, "error", err)
+		select {
+		case unsent <- m:
+		default:
+			g.warnOfBatch(&m, errors.New("too many messages wait to be sent"))
 		}
 	}
+	go func() {
+		defer close(done)
+		for m := range unsent {
+			g.publishBatch(carrier, &m)
+		}
+	}()
 	leave, err := carrier.Subscribe(func(text []byte) {
 		var m batchMessage
 		if bytes.HasPrefix(text, batchPrefix) && json.Unmarshal(text, &m) == nil && m.ID != "" {
@@ -54,9 +57,33 @@ func (g *Gateway) shareBatches() (leave func()) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			g.log.Warn("batches of other gateways are not known", "error", err)
 		}
-		return func() {}
+		leave = func() {}
 	}
-	return leave
+	return func() {
+		leave()
+		close(unsent)
+		<-done
+	}
+}
+
+// maxUnsentBatches bounds the messages that wait until the store takes them, so that no call waits.
+const maxUnsentBatches = 1024
+
+// publishBatch sends a message to the other gateways.
+func (g *Gateway) publishBatch(carrier bus.Bus, m *batchMessage) {
+	text, err := json.Marshal(m)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), bookTimeout)
+		defer cancel()
+		err = carrier.Publish(ctx, text)
+	}
+	if err != nil {
+		g.warnOfBatch(m, err)
+	}
+}
+
+func (g *Gateway) warnOfBatch(m *batchMessage, err error) {
+	g.log.Warn("other gateways were not told of a batch: it may stay charged what was reserved", "batch", m.ID, "error", err)
 }
 
 // send tells the other gateways of a batch.

@@ -90,7 +90,7 @@ func New(cfg Config) (*Sender, error) {
 	}
 	s := &Sender{cfg: cfg, first: firstDelay, closing: make(chan struct{})}
 	s.client = &http.Client{
-		Transport:     http.DefaultTransport.(*http.Transport).Clone(),
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute},
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -298,3 +298,15 @@ func TestBadConfig(t *testing.T) {
 		t.Error("it needs no secret")
 	}
 }
+
+// A program may have replaced the default transport of net/http, as those do that trace all requests.
+func TestNewWithAnotherDefaultTransport(t *testing.T) {
+	before := http.DefaultTransport
+	defer func() { http.DefaultTransport = before }()
+	http.DefaultTransport = struct{ http.RoundTripper }{before}
+	s, err := webhook.New(webhook.Config{URL: "http://127.0.0.1:1", Secret: secret(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}

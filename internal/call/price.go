@@ -80,6 +80,7 @@ func (c *Call) reservedPrice() price.Amount {
 func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	p, at := c.quoted.price, c.quoted.at
 	used.CostTold = used.CostTold && llm.TellsCost(c.Request.Provider)
+	used.Tier = cmp.Or(used.Tier, c.Request.Tier) // a response without a tier was served in the one that was asked for
 	switch {
 	case used.CostTold:
 		return price.Amount(max(used.Cost, 0))
@@ -87,9 +88,9 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 		return price.Unknown
 	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
 		least := max(used.Output, c.Limits.Estimator.Floor(c.base(), &c.Request))
-		return max(c.reserved, p.Most(max(used.Input, c.expected.Input), least, cmp.Or(used.Tier, c.Request.Tier), at))
+		return max(c.reserved, p.Most(max(used.Input, c.expected.Input), least, used.Tier, at))
 	case used.Input < 0:
-		return p.Most(c.expected.Input, used.Output, cmp.Or(used.Tier, c.Request.Tier), at)
+		return p.Most(c.expected.Input, used.Output, used.Tier, at)
 	}
 	return p.Total(used, at)
 }

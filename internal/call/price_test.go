@@ -107,6 +107,19 @@ func TestSettledPrice(t *testing.T) {
 	}
 }
 
+// A response that does not say in which tier the call was served is one of the tier that was asked for.
+func TestSettledPriceOfTheTierAskedFor(t *testing.T) {
+	c := newPricedCall(t)
+	c.Request = request(llm.OpenAI, 1000)
+	c.Request.Tier = "flex"
+	admit(t, c)
+	used := llm.Usage{Input: 1000, Output: 50, Exact: true}
+	c.commit(used, c.usedPrice(used))
+	if want := price.Amount(5_000_000 + 1000*1_000 + 50*5_000); c.Cost != want {
+		t.Errorf("it costs %v, want %v", c.Cost, want)
+	}
+}
+
 // An error of the provider costs nothing, unless the call may have been served.
 func TestFailedCallsInDollars(t *testing.T) {
 	for status, want := range map[int]price.Amount{400: 0, 429: 0, 503: 0, 500: 10_000_000 + 1141*4_000 + 1000*10_000} {
