@@ -308,5 +308,5 @@ func TestNewWithAnotherDefaultTransport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Close()
+	s.Close(t.Context())
 }
