@@ -53,7 +53,7 @@ func (x *exchange) attempt(d *deployment) (delay time.Duration, refused *refusal
 		return x.answeredWithError(response), nil
 	}
 	x.release()
-	x.call.Hear(x.ctx, response.StatusCode, response.Header, nil)
+	x.keepSaid(x.call.Hear(x.ctx, response.StatusCode, response.Header, nil))
 	x.relay(response, hideUsage)
 	return noRetry, nil
 }
@@ -80,6 +80,7 @@ func (x *exchange) answeredWithError(response *http.Response) (delay time.Durati
 		text, err = io.ReadAll(io.LimitReader(response.Body, call.MaxErrorBody))
 	}
 	said := x.call.Failed(context.WithoutCancel(x.ctx), response.StatusCode, response.Header, text)
+	x.keepSaid(said)
 	x.throttled = said.Cause != ""
 	retry := retryable(response, said.Cause) || x.untried() && concernsOneAccount(response.StatusCode, said.Cause)
 	if delay := x.delayUnlessUntried(retryDelay(response, said, x.Retries)); retry && err == nil && len(text) < call.MaxErrorBody && x.mayRetry(delay) {

@@ -83,6 +83,7 @@ func (x *exchange) end() {
 	x.g.recent.add(&x.Record)
 	x.g.access.write(&x.Record)
 	x.g.metrics.observe(&x.Record)
+	x.count()
 	if x.Outcome == Denied {
 		x.g.books.denied(x.owner())
 	}

@@ -24,6 +24,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/admit"
@@ -59,6 +60,8 @@ type Gateway struct {
 
 	ids        *idSource
 	recent     *recent
+	figures    *figures.Figures
+	said       providersWord
 	access     *accessLog
 	loss       *loss
 	alerts     alerts
@@ -88,6 +91,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
+	g.figures = figures.New(g.named)
 	g.alerts.g = g
 	ready := g.newSetup(cfg)
 	if err := g.openState(ready); err != nil {

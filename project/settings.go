@@ -111,6 +111,9 @@ func (l *Limiter) Limit(projectID string) Limit {
 	return l.planOf(projectID).limit
 }
 
+// HasLimit reports whether a project has a limit of its own.
+func (l *Limiter) HasLimit(projectID string) bool { return l.plans.of(projectID) != nil }
+
 // Limits returns the limits of the projects that have one of their own, and of the templates.
 func (l *Limiter) Limits() map[string]Limit {
 	return l.plans.limits()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dappco.re/go/core/go-ratelimit/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -225,6 +226,9 @@ func TestSchemasMatchTheirTypes(t *testing.T) {
 		"IssuedKey": IssuedKey{}, "Reloaded": Reloaded{}, "Decision": Decision{}, "DecisionList": DecisionList{},
 		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "KeyChange": KeyChange{}, "Rotation": Rotation{},
 		"Quota": Quota{}, "Limit": project.Limit{},
+		"Overview": Overview{}, "OverviewDelta": OverviewDelta{}, "Totals": Totals{}, "Row": Row{}, "RowPause": RowPause{}, "Dimension": Dimension{},
+		"Minute": Minute{}, "Denials": figures.Denials{}, "ProviderLimit": ProviderLimit{}, "ProjectRows": ProjectRows{}, "Matrix": Matrix{}, "Cell": Cell{},
+		"History": History{}, "Point": Point{},
 		"UsageReport": UsageReport{}, "UsageRow": UsageRow{}, "UsageSum": UsageSum{},
 		"AskedLimit": AskedLimit{}, "AskedShare": AskedShare{}, "Explanation": Explanation{}, "Question": Question{}, "Answer": Answer{},
 		"Waiting": Waiting{}, "WaitingList": WaitingList{}, "Threshold": Threshold{}, "Pause": Pause{}, "ReloadEvent": ReloadEvent{},

@@ -43,6 +43,9 @@ type Call struct {
 	// price.
 	Cost price.Amount
 
+	// Charged is what the call was charged in all, attempts that failed included, once it is settled.
+	Charged Charged
+
 	MaxWait  time.Duration // see [ratelimit.Call]
 	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
 
@@ -65,6 +68,15 @@ type Call struct {
 	reserved    price.Amount           // the price that the limits were last asked for
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
+
+// Charged is what calls were charged. A price that is not known counts as nothing.
+type Charged struct {
+	Input, Output int64 // tokens
+	Dollars       price.Amount
+}
+
+// Estimated returns how many tokens were last reserved for the call.
+func (c *Call) Estimated() int64 { return int64(c.estimated.Input) + int64(c.estimated.Output) }
 
 // Acquire reserves what the call is estimated to use, of its model and of its project. It
 // waits for the call's turn.

@@ -19,8 +19,24 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 		tokens.Reasoning = q.Count.Dearest(llm.Tokens{Output: tokens.Output}).Reasoning
 	}
 	c.book(&used, tokens)
+	c.addCharge(tokens, cost)
 	c.reservation.CommitPriced(tokens, cost)
 	c.reservation, c.Cost = nil, cost
+}
+
+// addCharge adds what an attempt is charged. Tokens that are not known stay at what was reserved.
+func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
+	if tokens.Input < 0 {
+		tokens.Input = c.estimated.Input
+	}
+	if tokens.Output < 0 {
+		tokens.Output = c.estimated.Output
+	}
+	c.Charged.Input += int64(tokens.Input)
+	c.Charged.Output += int64(tokens.Output)
+	if cost != price.Unknown {
+		c.Charged.Dollars += cost
+	}
 }
 
 // unknownOutput returns the output to charge where the provider has not reported it, and

@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rowOrders are the orders of projects that a client may ask for. Those that are equal in one are in
+// the order of their pressure.
+var rowOrders = map[string]func(a, b *standing) int{
+	"pressure": func(a, b *standing) int { return 0 },
+	"name":     func(a, b *standing) int { return cmp.Compare(a.name, b.name) },
+	"waiting":  func(a, b *standing) int { return cmp.Compare(b.waiting, a.waiting) },
+	"denied":   func(a, b *standing) int { return cmp.Compare(b.recent.Denied, a.recent.Denied) },
+	"calls":    func(a, b *standing) int { return cmp.Compare(b.recent.Passed, a.recent.Passed) },
+}
+
+// orderNames are the names of rowOrders, as problems list them.
+var orderNames = []string{"pressure", "name", "waiting", "denied", "calls"}
+
+// overviewProjects answers with some of the rows of all projects.
+func (a *Admin) overviewProjects(r *http.Request) (any, error) {
+	q, err := parameters(r, "search", "sort", "offset", "limit")
+	if err != nil {
+		return nil, err
+	}
+	n, err := pageSize(q)
+	if err != nil {
+		return nil, err
+	}
+	from := 0
+	if q.Has("offset") {
+		if from, err = strconv.Atoi(q.Get("offset")); err != nil || from < 0 {
+			return nil, problemf(http.StatusBadRequest, "offset is %.40q: it must be a number from 0 on", q.Get("offset"))
+		}
+	}
+	order := rowOrders[cmp.Or(q.Get("sort"), "pressure")]
+	if order == nil {
+		return nil, problemf(http.StatusBadRequest, "sort is %.40q: it must be one of %s", q.Get("sort"), strings.Join(orderNames, ", "))
+	}
+	p := a.look(r.Context())
+	if text := strings.ToLower(q.Get("search")); text != "" {
+		p.projects = slices.DeleteFunc(p.projects, func(s *standing) bool { return !strings.Contains(strings.ToLower(s.name), text) })
+	}
+	slices.SortStableFunc(p.projects, order)
+	return ProjectRows{len(p.projects), p.projectRows(from, n)}, nil
+}
+
+// OverviewProjects returns n rows of projects from a place on. search is a part of their names, in any
+// case of letters; sort is "pressure", "name", "waiting", "denied" or "calls". Both may be empty.
+func (c *Client) OverviewProjects(ctx context.Context, search, sort string, offset, n int) (ProjectRows, error) {
+	q := url.Values{"search": {search}, "offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(n)}}
+	if sort != "" {
+		q.Set("sort", sort)
+	}
+	return get[ProjectRows](ctx, c, http.MethodGet, "/v1/overview/projects?"+q.Encode(), nil)
+}
