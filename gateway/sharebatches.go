@@ -47,7 +47,7 @@ func (g *Gateway) shareBatches() (leave func()) {
 			g.publishBatch(carrier, &m)
 		}
 	}()
-	leave, err := carrier.Subscribe(func(text []byte) {
+	unsubscribe, err := carrier.Subscribe(func(text []byte) {
 		var m batchMessage
 		if bytes.HasPrefix(text, batchPrefix) && json.Unmarshal(text, &m) == nil && m.ID != "" {
 			g.batches.receive(m, &g.setup.Load().prices)
@@ -57,10 +57,10 @@ func (g *Gateway) shareBatches() (leave func()) {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			g.log.Warn("batches of other gateways are not known", "error", err)
 		}
-		leave = func() {}
+		unsubscribe = func() {}
 	}
 	return func() {
-		leave()
+		unsubscribe()
 		close(unsent)
 		<-done
 	}
