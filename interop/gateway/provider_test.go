@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -61,25 +60,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.seen = append(p.seen, &received{r.Clone(r.Context()), body})
 	p.mu.Unlock()
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if r.URL.Path == "/v1/files" {
-		takeFile(w, r)
-		return
-	}
 	p.Server.ServeHTTP(w, r)
-}
-
-// takeFile answers who uploads a file as OpenAI does.
-func takeFile(w http.ResponseWriter, r *http.Request) {
-	file, head, err := r.FormFile("file")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	defer file.Close()
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{
-		"id": "file-mock", "object": "file", "bytes": head.Size, "filename": head.Filename, "purpose": r.FormValue("purpose"),
-	})
 }
 
 // received returns all requests so far.
