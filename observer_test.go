@@ -15,6 +15,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
@@ -381,7 +383,8 @@ func TestRedisObserver(t *testing.T) {
 	testkit.Eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
 }
 
-// Without an observer, a call allocates only its reservation.
+// Without an observer, a call allocates only its reservation, in one piece: whatever the depth of its
+// project in a tree of projects.
 func TestTryAcquireAllocates(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -390,13 +393,23 @@ func TestTryAcquireAllocates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10_000 { // grows the log to its full size
-		rl.TryAcquire("m", 1)
+	each := project.Limit{DollarsPerMonth: price.Dollar << 20, Resets: limit.Calendar{Zone: "UTC"}}
+	if _, err := rl.NewProjects(project.Config{Limits: map[string]project.Limit{"a": each, "a/b": each, "a/b/c": each, "a/b/c/d": each, "a/b/c/d/e": each}}); err != nil {
+		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(1000, func() {
-		res, _ := rl.TryAcquire("m", 10)
-		res.Commit(1, 1)
-	}); n > 1 {
-		t.Errorf("%v allocations; want one", n)
+	for _, id := range []string{"", "a", "a/b", "a/b/c/d/e"} {
+		call := func() {
+			res, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: id, Estimated: 10, Dollars: 100})
+			if err != nil || !d.Allowed {
+				t.Fatal(d.Reason, err)
+			}
+			res.CommitPriced(ratelimit.Tokens{Input: 1, Output: 1}, 1)
+		}
+		for range 10_000 { // grows the log to its full size
+			call()
+		}
+		if n := testing.AllocsPerRun(1000, call); n > 1 {
+			t.Errorf("%v allocations of a call of project %q; want one", n, id)
+		}
 	}
 }

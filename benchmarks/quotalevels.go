@@ -44,8 +44,8 @@ func levels(b *bench) (result, error) {
 				measured: fmt.Sprintf("%.0f ns", each),
 				pass:     each <= maxPerLevel,
 			},
-			allocatesAtMost(name, contestants[2], 4),
-			allocatesAtMost(name, contestants[3], 4),
+			allocatesAtMost(name, contestants[2], 1),
+			allocatesAtMost(name, contestants[3], 1),
 		},
 		notes: noise(name, r.cores(), 1),
 	}, nil

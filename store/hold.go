@@ -19,29 +19,47 @@ type Amount struct {
 type Hold struct {
 	at   int64 // when the take was made
 	few  [few]limit.Mark
-	more *heldMore // in place of few; nil: the take has few charges and no bucket
+	more *MoreHold // in place of few; nil: the take has few charges and no bucket
 }
 
-// heldMore is what must be known of a take of many charges, or of buckets.
-type heldMore struct {
-	marks    []limit.Mark    // of each charge, or
-	receipts []limit.Receipt // if any of them has a bucket
-	room     [maxFew]limit.Mark
+// MoreHold is room for what must be known of a take of many charges, or of buckets.
+type MoreHold struct {
+	room     [maxFew]limit.Mark // of each charge, or
+	marks    []limit.Mark       // if there are too many of them, or
+	receipts []limit.Receipt    // if any of them has a bucket
+}
+
+// HoldWith returns a hold that has room for a take of many charges, which would otherwise be allocated.
+func HoldWith(room *MoreHold) Hold { return Hold{more: room} }
+
+// IsLarge reports whether the take has needed a MoreHold.
+func (h *Hold) IsLarge() bool { return h.more != nil }
+
+// CopyTo copies the hold of a take to another one. If the hold is large, room is the room of the copy.
+func (h *Hold) CopyTo(to *Hold, room *MoreHold) {
+	to.at, to.few = h.at, h.few
+	if h.more != nil {
+		*room, to.more = *h.more, room
+	}
 }
 
 // begin makes the hold ready for a take of a number of charges, some of which may be of buckets.
 func (h *Hold) begin(charges int, buckets bool, at int64) {
 	h.at = at
+	if charges <= few && !buckets {
+		if h.more != nil { // to write a pointer costs more than to compare it
+			h.more = nil
+		}
+		return
+	}
+	if h.more == nil {
+		h.more = new(MoreHold)
+	}
 	switch {
 	case buckets:
-		h.more = &heldMore{receipts: make([]limit.Receipt, charges)}
-	case charges > few:
-		h.more = new(heldMore)
-		if h.more.marks = h.more.room[:]; charges > len(h.more.room) {
-			h.more.marks = make([]limit.Mark, charges)
-		}
-	case h.more != nil: // to write a pointer costs more than to compare it
-		h.more = nil
+		h.more.receipts = make([]limit.Receipt, charges)
+	case charges > maxFew:
+		h.more.marks = make([]limit.Mark, charges)
 	}
 }
 
@@ -53,7 +71,7 @@ func (h *Hold) keep(i int, r *limit.Receipt) {
 	case h.more.receipts != nil:
 		h.more.receipts[i] = *r
 	default:
-		h.more.marks[i] = r.Mark
+		*h.more.mark(i) = r.Mark
 	}
 }
 
@@ -66,6 +84,14 @@ func (h *Hold) receipt(i int, n int64, r *limit.Receipt) {
 	case h.more.receipts != nil:
 		*r = h.more.receipts[i]
 	default:
-		r.Mark = h.more.marks[i]
+		r.Mark = *h.more.mark(i)
 	}
+}
+
+// mark returns the mark of the i-th charge of a take without buckets.
+func (m *MoreHold) mark(i int) *limit.Mark {
+	if m.marks != nil {
+		return &m.marks[i]
+	}
+	return &m.room[i]
 }

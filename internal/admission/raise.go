@@ -18,7 +18,7 @@ const raiseDelay = time.Second
 // noticeRaise has the budgets looked at of which the call has used more than it had taken: no verdict
 // says so, unless another call takes of them.
 func (r *Reservation) noticeRaise(asked *Ask, used *Amounts) {
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		if p.rules == nil || p.rules.budgets == nil || p.rules.budgets.raised.Load() {
 			continue
 		}

@@ -39,7 +39,7 @@ func (r *Reservation) Keep() {
 
 // slots returns the charges of the call's slots.
 func (r *Reservation) slots() (list []store.Charge) {
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		for _, u := range p.units {
 			if u == Slots {
 				list = append(list, store.Charge{Key: p.rules.Key(Slots), Limits: anyNumber, N: 1})

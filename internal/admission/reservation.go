@@ -15,7 +15,7 @@ import (
 // Reservation is what a call has taken before it is known what it uses. It is small, because
 // to allocate it costs as much as to decide on the call.
 type Reservation struct {
-	few   [2]*plan   // by which the call was charged in its scopes: see plans
+	plans []*plan    // by which the call was charged in its scopes
 	hold  store.Hold // by which the store in memory knows what was taken
 	first int64      // tokens that the call asked for: of its input, if split is set, and otherwise all
 	other int64      // tokens of its output, if split is set
@@ -33,8 +33,6 @@ type Reservation struct {
 // special holds the fields that few reservations need. Memory is allocated for it only if one of
 // them is set.
 type special struct {
-	plans    []*plan            // by which the call was charged, if it has more than two scopes
-	room     [8]*plan           // for plans, unless there are more
 	requests int64              // as how many the call counts
 	free     [2]int64           // tokens that the call asked for and the provider does not count, of its input and output
 	receipt  store.Receipt      // by which any store but that in memory knows what was taken
@@ -65,8 +63,44 @@ func (r *Reservation) set() *special {
 	return r.special
 }
 
-func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
-	r := &Reservation{first: c.Ask.Amounts[Tokens], price: c.Ask.Amounts[Dollars], split: c.Ask.Split, limited: c.Limited, special: &ordinary}
+// small and large are a reservation with room for its plans, allocated in one piece.
+type (
+	small struct {
+		Reservation
+		plans [2]*plan
+	}
+	large struct {
+		Reservation
+		plans [8]*plan
+		hold  store.MoreHold
+	}
+)
+
+// newReservation returns the reservation of a call. hold is what the store in memory has noted of its
+// take.
+func (e *Engine) newReservation(c *Call, o *Outcome, hold *store.Hold) *Reservation {
+	all := o.all()
+	var r *Reservation
+	if s := (*small)(nil); len(all) <= len(s.plans) && !hold.IsLarge() {
+		s = new(small)
+		r, s.Reservation.plans = &s.Reservation, s.plans[:0]
+		hold.CopyTo(&r.hold, nil)
+	} else {
+		l := new(large)
+		r, l.Reservation.plans = &l.Reservation, l.plans[:0]
+		hold.CopyTo(&r.hold, &l.hold)
+	}
+	for i := range all {
+		r.plans = append(r.plans, all[i].plan)
+	}
+	r.special = &ordinary
+	r.note(e, c)
+	return r
+}
+
+// note fills in what the call has asked for.
+func (r *Reservation) note(e *Engine, c *Call) {
+	r.first, r.price, r.split, r.limited = c.Ask.Amounts[Tokens], c.Ask.Amounts[Dollars], c.Ask.Split, c.Limited
 	if c.Ask.Split {
 		r.first, r.other = c.Ask.Amounts[Input], c.Ask.Amounts[Output]
 	}
@@ -76,33 +110,19 @@ func (e *Engine) newReservation(c *Call, o *Outcome) *Reservation {
 	if n := c.Ask.Amounts[Requests]; n != 1 {
 		r.set().requests = n
 	}
-	all := o.all()
-	if len(all) == 0 {
+	if len(r.plans) == 0 {
 		r.set().engine = e
-	}
-	plans := r.few[:]
-	if len(all) > len(plans) {
-		special := r.set()
-		if plans = special.room[:]; len(all) > len(plans) {
-			plans = make([]*plan, len(all))
-		}
-		plans = plans[:len(all)]
-		special.plans, r.few[0] = plans, all[0].plan
-	}
-	for i := range all {
-		plans[i] = all[i].plan
 	}
 	if e.observer != nil {
 		if n := (names{c.Project, c.Model}); n != r.ofScopes() {
 			r.set().names = &n
 		}
 	}
-	return r
 }
 
 // ofScopes returns the names of the innermost of the call's own scopes, and of the shared one.
 func (r *Reservation) ofScopes() (n names) {
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		switch {
 		case p.scope.line != nil:
 			n.model = p.scope.Name
@@ -113,25 +133,12 @@ func (r *Reservation) ofScopes() (n names) {
 	return n
 }
 
-// all returns the plans by which the call was charged.
-func (r *Reservation) all() []*plan {
-	switch {
-	case r.plans != nil:
-		return r.plans
-	case r.few[0] == nil:
-		return nil
-	case r.few[1] == nil:
-		return r.few[:1]
-	}
-	return r.few[:]
-}
-
 // of returns the engine that has made the reservation.
 func (r *Reservation) of() *Engine {
-	if r.few[0] == nil {
+	if len(r.plans) == 0 {
 		return r.engine
 	}
-	return r.few[0].scope.engine
+	return r.plans[0].scope.engine
 }
 
 // ask fills in a, which is empty, with what the call asked for. To copy such an array right after
@@ -152,7 +159,7 @@ func (r *Reservation) ask(a *Ask) {
 // each charged with all tokens if they are not known.
 func (r *Reservation) inShared() (a Ask) {
 	r.ask(&a)
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		if !r.split && p.rules != nil && p.scope.line != nil {
 			a.Amounts[Input], a.Amounts[Output] = p.rules.Amount(Input, &a), p.rules.Amount(Output, &a)
 		}
@@ -227,7 +234,7 @@ func orExpected(used int, expected int64) int64 {
 
 // weights returns the weights of the tokens in the shared scope.
 func (r *Reservation) weights() llm.TokenWeights {
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		if p.scope.line != nil && p.rules != nil {
 			return p.rules.Count
 		}
@@ -259,7 +266,9 @@ func (r *Reservation) giveBack() {
 func (r *Reservation) AfterCommit(fn func(t llm.Tokens)) { r.set().after = fn }
 
 // Unlimited returns the reservation of a call that no limit governs.
-func (e *Engine) Unlimited(c *Call) *Reservation { return e.newReservation(c, new(Outcome)) }
+func (e *Engine) Unlimited(c *Call) *Reservation {
+	return e.newReservation(c, new(Outcome), new(store.Hold))
+}
 
 // Ended reports whether the reservation was committed or cancelled.
 func (r *Reservation) Ended() bool { return r.ended.Load() }
@@ -296,7 +305,7 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 	if r.line != nil {
 		r.line.Charge(r.flow, r.costMore(used))
 	}
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		if p.scope.gate != nil && e.memory == nil {
 			asked := r.inShared().Amounts
 			p.scope.gate.Settled(asked, known(used, &asked))
@@ -318,7 +327,7 @@ func known(used, asked *Amounts) Amounts {
 
 // settlements appends what was taken and what was used, for the store in memory.
 func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *Amounts) []store.Settlement {
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		for i, u := range p.units {
 			list = append(list, store.Settlement{Of: &p.charges[i], Taken: p.rules.Amount(u, asked), Actual: used[u]})
 		}
@@ -328,7 +337,7 @@ func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *Amo
 
 // actual appends amounts in the order of the charges.
 func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		for _, u := range p.units {
 			list = append(list, used[u])
 		}
@@ -343,7 +352,7 @@ func (r *Reservation) costMore(used *Amounts) (more int64) {
 	taken.Split = true
 	had := Ask{Amounts: known(used, &taken.Amounts), Split: true}
 	had.Amounts[Slots] = taken.Amounts[Slots]
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		if p.scope.line == r.line && p.rules != nil {
 			more = p.share(&had) - p.share(&taken)
 		}

@@ -360,7 +360,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 func (r *Reservation) correctShare(asked *Ask, used *Amounts) {
 	var rules *Rules
 	var member *share.Who
-	for _, p := range r.all() {
+	for _, p := range r.plans {
 		switch {
 		case p.scope.line == nil && member == nil:
 			member = &p.scope.member

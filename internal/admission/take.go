@@ -93,7 +93,7 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, now int64) 
 	list := o.charges(nil, &c.Ask)
 	if len(list) == 0 {
 		o.hear()
-		return e.newReservation(c, o), nil
+		return e.newReservation(c, o, &store.Hold{}), nil
 	}
 	receipt, said, err := e.store.Take(ctx, list)
 	if err != nil {
@@ -104,14 +104,15 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, now int64) 
 	if o.Denied {
 		return nil, e.reconsider(ctx, c, o)
 	}
-	res := e.newReservation(c, o)
+	res := e.newReservation(c, o, &store.Hold{})
 	res.set().receipt = receipt
 	return res, nil
 }
 
 func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome, now int64) (*Reservation, error) {
 	var few [fewCharges]store.Amount
-	var hold store.Hold
+	var more store.MoreHold
+	hold := store.HoldWith(&more)
 	_, allowed, err := e.memory.TakeIntoAt(ctx, now, o.amounts(few[:0], &c.Ask), o.said()[:0], &hold)
 	if err != nil {
 		return nil, err
@@ -121,9 +122,7 @@ func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome, now int6
 		return nil, e.reconsider(ctx, c, o)
 	}
 	o.asked = true
-	res := e.newReservation(c, o)
-	res.hold = hold
-	return res, nil
+	return e.newReservation(c, o, &hold), nil
 }
 
 // peek says what take would, and takes nothing.

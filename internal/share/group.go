@@ -15,8 +15,12 @@ type Group struct {
 	terms atomic.Pointer[Terms] // nil: those of weight 1
 }
 
-// Set lets the group have terms from now on. Pools find out when they next compute shares.
-func (g *Group) Set(t Terms) { g.terms.Store(&t) }
+// Set lets the group have terms from now on. Pools find out about the maximum at once, and about the
+// rest when they next compute shares.
+func (g *Group) Set(t Terms) {
+	g.terms.Store(&t)
+	termsSet.Add(1)
+}
 
 // Terms returns the terms of the group.
 func (g *Group) Terms() (t Terms) {
@@ -102,7 +106,8 @@ func (p *Pool) inside(m *member) *group {
 		return nil
 	}
 	if !m.placed {
-		if m.at, m.placed = p.named[m.name], true; m.at == nil {
+		m.placed, m.maxima = true, maxima{}
+		if m.at = p.named[m.name]; m.at == nil {
 			m.at = m.in
 		}
 	}

@@ -149,3 +149,33 @@ func TestMembersAreBounded(t *testing.T) {
 		t.Errorf("%v counts for the project", used)
 	}
 }
+
+// A maximum that is set for a group holds for the next call of those in it, and so does that of a group
+// that a member comes to be in.
+func TestMaximumOfAGroupChanges(t *testing.T) {
+	const now = int64(1e18)
+	acme := newGroup("acme", nil, Terms{})
+	search := newGroup("acme/search", acme, Terms{})
+	alice := &Who{Name: "acme/search/alice", Group: search}
+	p := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0)
+	take := func(n int64) Denial { return p.Take(alice, Terms{}, now, []Amount{{N: n, Count: 100}}, false) }
+	if d := take(40); d.Denied {
+		t.Fatalf("without a maximum: %+v", d)
+	}
+	acme.Set(Terms{Max: .3})
+	if d := take(31); !d.Never || d.Share != 30 {
+		t.Errorf("more than the new maximum of a group: %+v", d)
+	}
+	acme.Set(Terms{Max: .5})
+	if d := take(11); !d.Denied || d.Never {
+		t.Errorf("beyond the maximum of a group: %+v", d)
+	}
+	acme.Set(Terms{})
+	if d := take(11); d.Denied {
+		t.Errorf("after the maximum was taken back: %+v", d)
+	}
+	alice.Group = newGroup("beta", nil, Terms{Max: .2})
+	if d := take(21); !d.Never || d.Share != 20 {
+		t.Errorf("in another group: %+v", d)
+	}
+}

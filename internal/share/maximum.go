@@ -1,6 +1,9 @@
 package share
 
-import "math"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // most returns how much of a quota a part of it is at most; a part of 0 is no maximum.
 func (q *quota) most(part float64) float64 {
@@ -10,16 +13,35 @@ func (q *quota) most(part float64) float64 {
 	return math.Floor(part*q.count + 1e-6) // 29% of 100 are 29, and not 28.999
 }
 
+// maxima are the maxima of a member and of the groups that it is in.
+type maxima struct {
+	least  float64 // of those that are set, as a part of every quota; 0: none is
+	groups bool    // that of a group is set
+	asOf   uint64  // the number of termsSet when they were found, plus one; 0: they are to be found anew
+}
+
+// termsSet counts how often the terms of a group were set.
+var termsSet atomic.Uint64
+
+// maxima returns the maxima of a member as they are now.
+func (p *Pool) maxima(m *member) *maxima {
+	if now := termsSet.Load() + 1; m.maxima.asOf != now || !m.placed {
+		m.maxima = maxima{least: m.terms.Max, asOf: now}
+		for g := p.inside(m); g != nil; g = g.above {
+			if most := g.Terms().Max; most > 0 {
+				m.maxima.groups = true
+				if m.maxima.least == 0 || most < m.maxima.least {
+					m.maxima.least = most
+				}
+			}
+		}
+	}
+	return &m.maxima
+}
+
 // most returns how much of a quota a member may ever have used, by its maximum and by those of the
 // groups that it is in.
-func (p *Pool) most(m *member, i int) float64 {
-	q := &p.quotas[i]
-	most := q.most(m.terms.Max)
-	for g := p.inside(m); g != nil; g = g.above {
-		most = min(most, q.most(g.Terms().Max))
-	}
-	return most
-}
+func (p *Pool) most(m *member, i int) float64 { return p.quotas[i].most(p.maxima(m).least) }
 
 // capped reports whether the maximum of a member, or of a group that it is in, denies a call of an
 // amount.
@@ -27,6 +49,9 @@ func (p *Pool) capped(m *member, i int, now, n int64) bool {
 	q := &p.quotas[i]
 	if m.terms.Max > 0 && m.parts[i].usedAt(now)+float64(n) > q.most(m.terms.Max) {
 		return true
+	}
+	if !p.maxima(m).groups {
+		return false
 	}
 	for g := p.inside(m); g != nil; g = g.above {
 		if most := g.Terms().Max; most > 0 && p.usedIn(g, i, now)+float64(n) > q.most(most) {

@@ -81,6 +81,7 @@ type member struct {
 	in        *group // the group that the member is in; nil: none
 	at        *group // the group that its calls are in, if it is placed: see inside
 	placed    bool
+	maxima    maxima
 	terms     Terms
 	forgotten bool  // it is no member any more
 	dedicated bool  // the minimum is kept free even if the member has not called for long
