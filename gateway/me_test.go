@@ -170,3 +170,11 @@ func TestPrefersHTML(t *testing.T) {
 		}
 	}
 }
+
+func TestResetText(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "now", 0.4: "in 0s", 59.6: "in 1m", 90: "in 1m30s", 86_400: "in 24h", 3_660: "in 1h1m", 30 * 86_400: "in 30 days", 172_800: "in 2 days", 100_800: "in 28h", 10: "in 10s", 20 * 60: "in 20m", 36_000: "in 10h"} {
+		if got := resetText(LevelLimit{Reset: seconds}); got != want {
+			t.Errorf("%v seconds: %q, want %q", seconds, got, want)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -85,5 +87,10 @@ func resetText(l LevelLimit) string {
 	case l.Reset == 0:
 		return "now"
 	}
-	return "in " + time.Duration(l.Reset*float64(time.Second)).Round(time.Second).String()
+	left := time.Duration(l.Reset * float64(time.Second))
+	if days := left.Hours() / 24; days >= 2 {
+		return fmt.Sprintf("in %.0f days", days)
+	}
+	text := left.Round(time.Second).String()
+	return "in " + strings.Replace(strings.Replace(text, "m0s", "m", 1), "h0m", "h", 1)
 }
