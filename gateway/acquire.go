@@ -14,7 +14,13 @@ var timeoutFields = []string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout", 
 
 // maxWait returns how long a call may wait for its turn: as long as its project allows, and
 // no longer than its client waits.
-func (x *exchange) maxWait() time.Duration { return x.clientTimeout(x.rules.MaxWait) }
+func (x *exchange) maxWait() time.Duration {
+	most := x.rules.MaxWait
+	if set, ok := x.g.controls.State().MaxWait(x.path); ok {
+		most = set
+	}
+	return x.clientTimeout(most)
+}
 
 // clientTimeout returns how long the client says that it waits for an answer, but no longer
 // than timeout.
@@ -35,23 +41,34 @@ func (x *exchange) clientTimeout(timeout time.Duration) time.Duration {
 // call may wait, it waits for its turn.
 func (x *exchange) acquire(wait time.Duration) *refusal {
 	x.call.MaxWait = max(wait, 0)
-	return x.decide(x.choose)
+	return x.decide(x.choose, func() { x.call.Unanswered(false) })
 }
 
-// decide asks the limits about the request, and returns why it is refused, or nil.
-func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error)) *refusal {
+// decide asks the limits about the request, and returns why it is refused, or nil. A request that is
+// paused while it waits is refused at once, and one that was admitted at that moment gives back what it
+// has taken: cancel does that.
+func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error), cancel func()) *refusal {
+	if refused := x.checkPaused(); refused != nil {
+		return refused
+	}
 	began := time.Now()
-	ctx := &waitContext{Context: x.ctx, serving: x.g.serving}
+	ctx := &waitContext{Context: x.ctx, x: x}
 	defer ctx.end()
 	var err error
 	x.decision, err = ask(ctx)
 	x.Waited += time.Since(began)
+	allowed, paused := err == nil && x.decision.Allowed, x.checkPaused()
 	switch {
-	case err == nil && x.decision.Allowed:
+	case allowed && paused == nil:
 		return nil
+	case allowed:
+		cancel()
+		return paused
 	case x.ctx.Err() != nil:
 		return clientLeft()
-	case ctx.Err() != nil:
+	case paused != nil:
+		return paused
+	case x.g.serving.Err() != nil:
 		return x.stopping()
 	case x.decision.Code == ratelimit.DecisionStoreLost:
 		return storeLost()

@@ -122,11 +122,12 @@ func (x *exchange) checkBatch(b *call.Batch) *refusal {
 // may wait, it waits for its turn.
 func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	x.setOwners()
+	x.models = b.Models()
 	x.call.Limits = &x.g.limits
 	b.Deny(&x.call)
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
 		return b.Acquire(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, MaxWait: x.maxWait()})
-	})
+	}, b.Cancel)
 }
 
 // expect adds a call to a batch.

@@ -49,15 +49,16 @@ func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Co
 	return decision, err
 }
 
-// candidates returns the deployments that the call may be sent to: of those that were not
-// tried yet, or else of all, the healthy ones, or else all. The one with the largest part of
+// candidates returns the deployments that the call may be sent to: of those whose quotas are not
+// paused, and that were not tried yet, or else of all, the healthy ones, or else all. The one with the largest part of
 // the model's quota left comes first.
 func (x *exchange) candidates() []*deployment {
 	all := x.upstream.deployments
 	if len(all) == 1 {
 		return all
 	}
-	now, model := time.Now(), x.call.Request.Model
+	now, model, switched := time.Now(), x.call.Request.Model, x.g.controls.State()
+	all = preferred(all, func(d *deployment) bool { return !switched.Model(x.upstream.quotaName(model, d.name)).Paused })
 	all = preferred(all, func(d *deployment) bool { return !slices.Contains(x.tried, d) })
 	all = preferred(all, func(d *deployment) bool { return d.healthy(now, model) })
 	used := make(map[*deployment]float64, len(all))

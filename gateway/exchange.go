@@ -35,6 +35,8 @@ type exchange struct {
 	keyModels []string          // the models that the key may call; empty: all
 	levels    []*config.Project // what the configuration says of the path and of all above it
 
+	models         []string // that the request calls
+	modelRoom      [1]string
 	call           call.Call
 	body           []byte
 	bodyBytes      int64         // see [Gateway]
@@ -139,6 +141,7 @@ func (x *exchange) serve() *refusal {
 
 // callModel sends a call of a model, and sends it again as long as an attempt may be repeated.
 func (x *exchange) callModel() *refusal {
+	x.models = append(x.modelRoom[:0], x.call.Request.Model)
 	until := x.Time.Add(x.maxWait())
 	for again := false; ; again = true {
 		if refused := x.acquire(time.Until(until)); refused != nil {

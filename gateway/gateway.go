@@ -24,6 +24,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/control"
 	"dappco.re/go/core/go-ratelimit/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/gateway/sigv4"
@@ -51,6 +52,7 @@ type Gateway struct {
 
 	limits       call.Limits
 	keys         *keys.Ring
+	controls     *control.Board
 	policies     admit.Policies
 	books        *ledger
 	batches      openBatches
@@ -128,8 +130,14 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
 	g.keys.FollowLimits(g.limits.Projects.SetKeyLimits)
-	if err = g.declare(s, &setup{cfg: &config.Config{}}); err != nil {
+	if g.controls, err = control.Open(keeper); err == nil {
+		err = g.declare(s, &setup{cfg: &config.Config{}})
+	}
+	if err != nil {
 		g.keys.Close()
+		if g.controls != nil {
+			g.controls.Close()
+		}
 		return errors.Join(err, g.limits.Projects.Close())
 	}
 	return nil
@@ -162,6 +170,9 @@ func (g *Gateway) Reload(cfg *config.Config) (err error) {
 func (g *Gateway) logMissedKeys() {
 	if err := g.keys.Missed(); err != nil {
 		g.log.Warn("some virtual keys of the state may be missing", "error", err)
+	}
+	if err := g.controls.Missed(); err != nil {
+		g.log.Warn("some pauses of the state may be missing", "error", err)
 	}
 }
 
@@ -207,6 +218,9 @@ func (g *Gateway) Projects() *project.Limiter { return g.limits.Projects }
 // Keys returns the virtual keys.
 func (g *Gateway) Keys() *keys.Ring { return g.keys }
 
+// Controls returns what an operator has switched at run time, such as pauses.
+func (g *Gateway) Controls() *control.Board { return g.controls }
+
 // Metrics returns the gateway's metrics, for Prometheus.
 func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.registry }
 
@@ -249,6 +263,7 @@ func (g *Gateway) Close() error {
 	g.books.close()
 	g.logMissedKeys()
 	g.keys.Close()
+	g.controls.Close()
 	for _, t := range g.transports {
 		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {
 			idle.CloseIdleConnections()

@@ -71,6 +71,10 @@ func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 		}
 		d, err := x.g.limits.Projects.Spend(ctx, c)
 		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
+	}, func() {
+		if paid != nil {
+			paid.Cancel()
+		}
 	})
 }
 

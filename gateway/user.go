@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -48,8 +50,33 @@ func (x *exchange) setUser(user string) *refusal {
 		}
 	}
 	x.levels = x.setup.tree.Append(x.levelRoom[:0], x.path)
+	if s := x.g.controls.State(); s.HasTerms() {
+		x.levels = switchedLevels(x.setup.tree, s, x.path)
+	}
 	x.rules = x.levels[len(x.levels)-1]
 	return nil
+}
+
+// switchedLevels returns what the configuration says of a path and of all above it, as
+// [config.Tree.Append] does, with the models that an operator has set in place of those of the file.
+func switchedLevels(tree *config.Tree, s *control.State, path string) (levels []*config.Project) {
+	for id := range control.Levels(path) {
+		rules := tree.At(id)
+		if models := s.Project(id).Models; len(models) > 0 {
+			switched := config.Project{}
+			if rules != nil {
+				switched = *rules
+			} else {
+				switched = *levels[len(levels)-1] // the first name has rules, if only the defaults
+			}
+			switched.Models = models
+			rules = &switched
+		}
+		if rules != nil {
+			levels = append(levels, rules)
+		}
+	}
+	return levels
 }
 
 // hashedUser is how many bytes of a hash stand for a user whose name is too long.
@@ -85,4 +112,19 @@ func (x *exchange) identifyRun() *refusal {
 	}
 	x.Run = shortened(run)
 	return nil
+}
+
+// Terms returns how long calls of a project may wait, and the models that it may call itself, whatever
+// those above it may, with what an operator has switched at run time. No models are all.
+func (g *Gateway) Terms(id string) (maxWait time.Duration, models []string) {
+	tree, switched := g.setup.Load().tree, g.controls.State()
+	levels := switchedLevels(tree, switched, id)
+	last := levels[len(levels)-1]
+	if maxWait = last.MaxWait; tree.At(id) != nil || switched.Project(id).Models != nil {
+		models = last.Models
+	}
+	if set, ok := switched.MaxWait(id); ok {
+		maxWait = set
+	}
+	return maxWait, models
 }

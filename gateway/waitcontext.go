@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/gateway/control"
 )
 
 // waitContext is the context of a request that may have to wait for its limits. It ends when
-// the client's context ends, and when the gateway drains. The two contexts are joined only
-// when the limiter asks for Done, because most requests do not wait.
+// the client's context ends, when the gateway drains, and when an operator pauses the request. The
+// three are joined only when the limiter asks for Done, because most requests do not wait.
 type waitContext struct {
-	context.Context                 // ends when the client leaves
-	serving         context.Context // ends when the gateway drains
+	context.Context           // ends when the client leaves
+	x               *exchange // the request
 
+	ended   atomic.Bool // by a pause
 	once    sync.Once
 	joined  context.Context // nil: Done was not called
 	release func()          // frees joined
@@ -22,8 +26,15 @@ type waitContext struct {
 func (w *waitContext) Done() <-chan struct{} {
 	w.once.Do(func() {
 		ctx, cancel := context.WithCancel(w.Context)
-		stop := context.AfterFunc(w.serving, cancel)
+		stop := context.AfterFunc(w.x.g.serving, cancel)
+		unwatch := w.x.g.controls.Watch(func(s *control.State) {
+			if w.x.isPaused(s) {
+				w.ended.Store(true)
+				cancel()
+			}
+		})
 		w.joined, w.release = ctx, func() {
+			unwatch()
 			stop()
 			cancel()
 		}
@@ -32,7 +43,12 @@ func (w *waitContext) Done() <-chan struct{} {
 }
 
 // Err implements [context.Context].
-func (w *waitContext) Err() error { return cmp.Or(w.Context.Err(), w.serving.Err()) }
+func (w *waitContext) Err() error {
+	if w.ended.Load() {
+		return context.Canceled
+	}
+	return cmp.Or(w.Context.Err(), w.x.g.serving.Err())
+}
 
 // Value implements [context.Context]. It lets derived contexts find the standard library's context
 // that cancels them. Otherwise each would need a goroutine to watch this one.

@@ -17,6 +17,7 @@ type Refusal struct {
 	Retry      bool          // the answer tells the client's SDK to try again by itself; otherwise, not to
 	LeaveRetry bool          // the answer tells the SDK neither, so that the SDK follows its own rule
 	Tokens     bool          // a 429 is due to a limit of tokens, not of requests
+	Code       string        // in place of the status's code, in bodies that have one: OpenAI's and those like it
 	ID         string        // the request's id, for bodies that have one: Anthropic's
 }
 
@@ -104,6 +105,9 @@ func (r Refusal) words() words {
 		i = last
 	}
 	w := refusals[i]
+	if r.Code != "" {
+		w.code = r.Code
+	}
 	if r.Status == http.StatusTooManyRequests {
 		if r.Tokens {
 			w.openAI = "tokens" // OpenAI's type names what was short

@@ -133,23 +133,30 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 	return nil
 }
 
-// follow goes by the limits that a store keeps, now and whenever others set one.
-func (l *Limiter) follow(keeper settings.Keeper) error {
-	load := func(ctx context.Context) error {
-		l.setting.Lock()
-		defer l.setting.Unlock()
-		values, err := keeper.Settings(ctx)
-		if err != nil && !errors.Is(err, store.ErrClosed) {
-			return err
-		}
-		limits, unset := settings.Parse(values, limitSetting, checkLimit, l.engine.Miss)
-		l.unsetPlans(unset)
-		return l.setPlans(l.withinShares(l.changed(limits)))
+// Load reads the limits that a store keeps, with those that other limiters have set a moment ago. They
+// come by themselves too, a little later. On a store that keeps none, Load does nothing.
+func (l *Limiter) Load(ctx context.Context) error {
+	keeper, ok := l.engine.Store().(settings.Keeper)
+	if !ok {
+		return nil
 	}
-	if err := load(context.Background()); err != nil {
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	values, err := keeper.Settings(ctx)
+	if err != nil && !errors.Is(err, store.ErrClosed) {
 		return err
 	}
-	l.unfollow = settings.Follow(keeper, load, l.engine.Miss)
+	limits, unset := settings.Parse(values, limitSetting, checkLimit, l.engine.Miss)
+	l.unsetPlans(unset)
+	return l.setPlans(l.withinShares(l.changed(limits)))
+}
+
+// follow goes by the limits that a store keeps, now and whenever others set one.
+func (l *Limiter) follow(keeper settings.Keeper) error {
+	if err := l.Load(context.Background()); err != nil {
+		return err
+	}
+	l.unfollow = settings.Follow(keeper, l.Load, l.engine.Miss)
 	return nil
 }
 

@@ -88,10 +88,12 @@ func (a *Admin) routes() []route {
 		{"GET /v1/quotas", http.StatusOK, a.quotas},
 		{"GET /v1/quotas/{model...}", http.StatusOK, a.quota},
 		{"PUT /v1/quotas/{model...}", http.StatusOK, a.setQuota},
+		{"PATCH /v1/quotas/{model...}", http.StatusOK, a.changeQuota},
 		{"GET /v1/projects", http.StatusOK, a.projects},
-		{"GET /v1/projects/{project}", http.StatusOK, a.project},
-		{"PUT /v1/projects/{project}", http.StatusOK, a.setLimit},
-		{"DELETE /v1/projects/{project}", http.StatusOK, a.unsetLimit},
+		{"GET /v1/projects/{project...}", http.StatusOK, a.project},
+		{"PUT /v1/projects/{project...}", http.StatusOK, a.setLimit},
+		{"PATCH /v1/projects/{project...}", http.StatusOK, a.changeProject},
+		{"DELETE /v1/projects/{project...}", http.StatusOK, a.unsetLimit},
 		{"GET /v1/keys", http.StatusOK, a.keys},
 		{"POST /v1/keys", http.StatusCreated, a.createKey},
 		{"PATCH /v1/keys/{id}", http.StatusOK, a.changeKey},
@@ -170,7 +172,7 @@ func (a *Admin) serves(r *http.Request, method string) bool {
 
 // refuseRoute answers a request that matches no route: its path or its method is wrong.
 func (a *Admin) refuseRoute(w http.ResponseWriter, r *http.Request) {
-	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut}
+	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
 	allowed := slices.DeleteFunc(methods, func(method string) bool { return !a.serves(r, method) })
 	if len(allowed) == 0 {
 		problemf(http.StatusNotFound, "there is nothing at %.80q: GET /openapi.json says what there is", r.URL.Path).send(w)

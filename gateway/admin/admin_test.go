@@ -67,7 +67,7 @@ func TestQuotas(t *testing.T) {
 	if m := as[Model](t, r.want(t, 200, "GET", "/v1/quotas/openai/gpt-6*", "")); m.Name != "openai/gpt-6*" || m.Quota.MaxRPM != 10 {
 		t.Errorf("of a pattern: %+v", m)
 	}
-	m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`))
+	m := as[Model](t, r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 1}`))
 	testkit.Equal(t, "the quota that replaces another", ratelimit.ModelQuota{MaxRPM: 1, Margin: 2 * time.Second}, plainQuota(m))
 	if first, second := r.call(t, "small", "gpt-4o"), r.call(t, "small", "gpt-4o"); first != 200 || second != 429 {
 		t.Errorf("two calls of one a minute: %d, %d", first, second)
@@ -99,7 +99,7 @@ func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 		{"anthropic/new", `{"max_tpm": 5}`, 2 * time.Second},
 	} {
 		path := "/v1/quotas/" + c.model
-		m := as[Model](t, r.want(t, 200, "PUT", path, c.body))
+		m := as[Model](t, r.want(t, 200, "PUT", path+"?replace=true", c.body))
 		if current, _ := r.gateway.Models().Quota(c.model); plainQuota(m).Margin != c.want || current.Margin != c.want {
 			t.Errorf("%s %s: %+v, and the limiter has %+v; want a margin of %v", c.model, c.body, plainQuota(m), current, c.want)
 		}
@@ -191,11 +191,11 @@ func TestProjects(t *testing.T) {
 	r := newRig(t, usual)
 	p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/search", ""))
 	p.Windows = nil
-	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true}, p)
+	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true, MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Windows: []Window{}}, p)
+	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Windows: []Window{}, MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
-	want := Project{"a/b", project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, true, []Window{
+	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, MaxWait: usualWait, Windows: []Window{
 		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
 	}}
 	testkit.Equal(t, "a project with a new limit", want, p)
@@ -210,7 +210,7 @@ func TestProjects(t *testing.T) {
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
 	testkit.Equal(t, "the project after a reset", want, p)
 	p = as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Windows: []Window{}}, p)
+	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Windows: []Window{}, MaxWait: usualWait}, p)
 }
 
 // Shares are set and told as strings, and are refused if they are more than everything. The state
@@ -224,7 +224,7 @@ func TestShares(t *testing.T) {
 	if a := r.want(t, 400, "PUT", "/v1/projects/search", `{"min_share": "90%"}`); !strings.Contains(a.text, "add up to 102.5%, which must be 100% at most: 90% of search, 12.5% of vip") {
 		t.Error(a.text)
 	}
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 100, "reserve": "10%"}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 100, "reserve": "10%"}`)
 	r.call(t, "search", "gpt-4o")
 	r.settle(t)
 	m := as[Model](t, r.get(t, "/v1/quotas/gpt-4o"))
@@ -340,8 +340,8 @@ func TestReloadRestoresTheConfiguration(t *testing.T) {
 	var r *rig
 	r = newRigWith(t, usual, Options{Reload: func() error { return r.gateway.Reload(r.gateway.Config()) }})
 	quotas, limits := r.gateway.Models().Quotas(), r.gateway.Projects().Limits()
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)
-	r.want(t, 200, "PUT", "/v1/projects/search", `{"requests_per_day": 1}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 1}`)
+	r.want(t, 200, "PUT", "/v1/projects/search?replace=true", `{"requests_per_day": 1}`)
 	r.want(t, 200, "DELETE", "/v1/projects/small", "")
 	r.want(t, 200, "PUT", "/v1/projects/new", `{"requests_per_day": 1}`)
 	r.want(t, 200, "POST", "/v1/reload", "")
@@ -392,7 +392,7 @@ func TestUnknownRoutes(t *testing.T) {
 		{"GET", "/v1/keys/abc/rotate/more", 404, ""},
 		{"DELETE", "/v1/state", 405, "GET, HEAD"},
 		{"POST", "/healthz", 405, "GET, HEAD"},
-		{"PATCH", "/v1/projects/a", 405, "DELETE, GET, HEAD, PUT"},
+		{"POST", "/v1/projects/a", 405, "DELETE, GET, HEAD, PATCH, PUT"},
 		{"GET", "/v1/reload", 405, "POST"},
 		{"OPTIONS", "/v1/keys", 405, "GET, HEAD, POST"},
 	} {
@@ -490,5 +490,5 @@ func TestPanic(t *testing.T) {
 	if log := r.logged.String(); !strings.Contains(log, "has panicked") || strings.Contains(log, "a mistake") {
 		t.Errorf("the log should say that it has, but not what may be of the request: %s", log)
 	}
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 1}`)
 }

@@ -194,6 +194,11 @@ type change struct {
 func (a *Admin) do(r *http.Request, c change) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
+	return a.record(r, c)
+}
+
+// record is do for a caller that has locked changing.
+func (a *Admin) record(r *http.Request, c change) error {
 	e := Entry{Who: a.actor(r), Action: c.action, Subject: c.subject, Result: intended}
 	if c.before != nil {
 		e.Before = c.before()

@@ -50,7 +50,7 @@ func TestAudit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var fault error
 	r := newRigWith(t, withAudit(path), Options{Reload: func() error { return fault }})
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`)
 	r.want(t, 200, "PUT", "/v1/projects/new", `{"requests_per_day": 9}`)
 	r.want(t, 200, "DELETE", "/v1/projects/new", "")
 	r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`)
@@ -84,7 +84,7 @@ func TestAudit(t *testing.T) {
 	}
 	want := []line{
 		{"quota.set", "gpt-4o", "done", "", `{"margin":2,"max_rpd":0,"max_rpm":100,"max_tpm":100000}`, `{"margin":2,"max_rpd":0,"max_rpm":5,"max_tpm":0}`},
-		{"limit.set", "new", "done", "", "null", `{"requests_per_day":9}`},
+		{"limit.set", "new", "done", "", `{"weight":1}`, `{"requests_per_day":9}`},
 		{"limit.unset", "new", "done", "", `{"requests_per_day":9}`, "null"},
 		{"model.reset", "gpt-4o", "done", "", `{"concurrent":0,"input_tpm":0,"output_tpm":0,"rpd":0,"rpm":0,"tpd":0,"tpm":0}`, "null"},
 		{"project.reset", "new", "done", "", "[]", "null"},
@@ -119,7 +119,7 @@ func TestAudit(t *testing.T) {
 
 func TestAuditSaysWho(t *testing.T) {
 	r := newRig(t, withToken(t))
-	if a := r.send(t, "PUT", "/v1/quotas/gpt-4o", `{}`, "Authorization", "Bearer "+secretToken); a.status != 200 {
+	if a := r.send(t, "PUT", "/v1/quotas/gpt-4o?replace=true", `{}`, "Authorization", "Bearer "+secretToken); a.status != 200 {
 		t.Fatal(a)
 	}
 	a := r.send(t, "GET", "/v1/audit", "", "Authorization", "Bearer "+secretToken)
@@ -148,8 +148,10 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][3]string{
-		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`},
-		{"PUT", "/v1/projects/search", `{"requests_per_day": 9}`},
+		{"PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`},
+		{"PUT", "/v1/projects/search?replace=true", `{"requests_per_day": 9}`},
+		{"PATCH", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`},
+		{"PATCH", "/v1/projects/search", `{"paused": true}`},
 		{"DELETE", "/v1/projects/search", ``},
 		{"POST", "/v1/reset", `{"project": "search"}`},
 		{"POST", "/v1/reset", `{"model": "gpt-4o"}`},
@@ -172,7 +174,7 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`) // the log is writable again, without a restart
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`) // the log is writable again, without a restart
 }
 
 // A change is not made if the disk of the audit log is full.
@@ -182,7 +184,7 @@ func TestAuditOnAFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	r := newRig(t, withAudit(path))
-	r.want(t, 503, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	r.want(t, 503, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`)
 	if q, _ := r.gateway.Models().Quota("gpt-4o"); q.MaxRPM != 100 {
 		t.Errorf("the quota is %+v", q)
 	}
@@ -193,7 +195,7 @@ func TestAuditIgnoresTheLevel(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError, math.MaxInt} {
 		var log testkit.Log
 		r := newRigWith(t, usual, Options{Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level}))})
-		r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{}`)
+		r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{}`)
 		for _, result := range []string{intended, done} {
 			if !strings.Contains(log.String(), `"result":"`+result+`"`) {
 				t.Errorf("at level %v the log lacks what was %s: %s", level, result, log.String())
@@ -212,7 +214,7 @@ func TestUnloggedChangesAreNotMade(t *testing.T) {
 	log := slog.New(slog.NewJSONHandler(full{}, nil))
 	for yaml, status := range map[string]int{usual: 503, withAudit(filepath.Join(t.TempDir(), "audit.jsonl")): 200} {
 		r := newRigWith(t, yaml, Options{Log: log})
-		r.want(t, status, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+		r.want(t, status, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`)
 		if q, _ := r.gateway.Models().Quota("gpt-4o"); (q.MaxRPM == 5) != (status == 200) {
 			t.Errorf("status %d: the quota is %+v", status, q)
 		}
@@ -224,7 +226,7 @@ func TestUnloggedChangesAreNotMade(t *testing.T) {
 func TestAuditBesideTheState(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+dir+"/state.db", 1))
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`)
 	path := dir + "/state.db.audit.jsonl"
 	if list := entriesIn(t, path); len(list) != 2 {
 		t.Errorf("%+v", list)
@@ -310,11 +312,11 @@ func TestAuditIsBounded(t *testing.T) {
 func TestAuditFileIsMovedAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	r := newRig(t, withAudit(path))
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`)
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
-	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 6}`)
+	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 6}`)
 	if old, new := entriesIn(t, path+".1"), entriesIn(t, path); len(old) != 2 || len(new) != 2 || new[0].Seq != 3 {
 		t.Errorf("%+v and %+v", old, new)
 	}

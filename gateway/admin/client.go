@@ -67,11 +67,6 @@ func (c *Client) IssueKey(ctx context.Context, k NewKey) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", k)
 }
 
-// ChangeKey changes the limit and the models of a key.
-func (c *Client) ChangeKey(ctx context.Context, id string, k KeyChange) (keys.Key, error) {
-	return get[keys.Key](ctx, c, http.MethodPatch, "/v1/keys/"+url.PathEscape(id), k)
-}
-
 // RotateKey gives a key a new secret. The old secret stays valid for the grace period.
 func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys/"+url.PathEscape(id)+"/rotate", Rotation{Seconds(grace)})

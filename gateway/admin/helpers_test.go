@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -50,6 +51,9 @@ projects:
   search: {requests_per_minute: 60, tokens_per_month: 1000000, weight: 3}
   small: {requests_per_minute: 2, max_wait: 0s}
 `
+
+// usualWait is how long calls may wait if the configuration does not say.
+const usualWait = Seconds(30 * time.Second)
 
 // newRig starts a gateway with a configuration, in which MOCK stands for the address
 // of a mock provider.
@@ -249,7 +253,7 @@ func (h *holding) value(text []byte, schema any) error {
 func (h *holding) operation(req *http.Request) object {
 	for path, item := range h.validator.doc["paths"].(object) {
 		part := `[^/]+`
-		if strings.HasSuffix(path, "{model}") {
+		if strings.HasSuffix(path, "{model}") || strings.HasSuffix(path, "{project}") {
 			part = `.+`
 		}
 		pattern := regexp.MustCompile(`\\\{\w+\\\}`).ReplaceAllString(regexp.QuoteMeta(path), part)

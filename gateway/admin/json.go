@@ -20,18 +20,9 @@ const maxBody = 64 << 10
 
 // decode reads the body of a request: a JSON object with the fields of T.
 func decode[T any](r *http.Request) (body T, err error) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return body, problemf(http.StatusUnsupportedMediaType, "the Content-Type is %.80q: it must be application/json", r.Header.Get("Content-Type"))
-	}
-	text, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	text, err := readObject[T](r, "application/json")
 	if err != nil {
-		return body, problemf(http.StatusBadRequest, "the body cannot be read: %v", err)
-	}
-	if len(text) > maxBody {
-		return body, problemf(http.StatusRequestEntityTooLarge, "the body is too long: it may have %d bytes", maxBody)
-	}
-	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // the decoder would take null for an empty object
-		return body, problemf(http.StatusBadRequest, "the body: it must be a JSON object, with fields among %s", fields(reflect.TypeFor[T]()))
+		return body, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -39,12 +30,52 @@ func decode[T any](r *http.Request) (body T, err error) {
 		return body, problemf(http.StatusBadRequest, "the body: %s", bodyFault(err, reflect.TypeFor[T]()))
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return body, problemf(http.StatusBadRequest, "the body: it must be one JSON object, and nothing behind it")
+		return body, notOneObject()
 	}
 	if name := duplicateField(text); name != "" {
 		return body, problemf(http.StatusBadRequest, "the body: %s is there twice: it may be once", name)
 	}
 	return body, nil
+}
+
+// readPatch reads the body of a request: a JSON merge patch for a document of type T.
+func readPatch[T any](r *http.Request) ([]byte, error) {
+	text, err := readObject[T](r, "application/json", "application/merge-patch+json")
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	var object json.RawMessage
+	if err := d.Decode(&object); err != nil {
+		return nil, problemf(http.StatusBadRequest, "the body: %s", bodyFault(err, reflect.TypeFor[T]()))
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, notOneObject()
+	}
+	return object, nil
+}
+
+func notOneObject() *Problem {
+	return problemf(http.StatusBadRequest, "the body: it must be one JSON object, and nothing behind it")
+}
+
+// readObject reads the body of a request, which has the fields of T: a text that begins as a JSON object
+// does.
+func readObject[T any](r *http.Request, kinds ...string) ([]byte, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || !slices.Contains(kinds, kind) {
+		return nil, problemf(http.StatusUnsupportedMediaType, "the Content-Type is %.80q: it must be %s", r.Header.Get("Content-Type"), strings.Join(kinds, " or "))
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, problemf(http.StatusBadRequest, "the body cannot be read: %v", err)
+	}
+	if len(text) > maxBody {
+		return nil, problemf(http.StatusRequestEntityTooLarge, "the body is too long: it may have %d bytes", maxBody)
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // the decoder would take null for an empty object
+		return nil, problemf(http.StatusBadRequest, "the body: it must be a JSON object, with fields among %s", fields(reflect.TypeFor[T]()))
+	}
+	return text, nil
 }
 
 // duplicateField returns the first field that a valid JSON object has twice, in any case of

@@ -2,9 +2,12 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway/control"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -25,10 +28,11 @@ type NewKey struct {
 	Models []string      `json:"models,omitempty"` // names or patterns of the models that the key may call; empty: all
 }
 
-// KeyChange changes a key. What is nil stays.
-type KeyChange struct {
-	Limit  *project.Limit `json:"limit,omitempty"`
-	Models *[]string      `json:"models,omitempty"`
+// KeySettings is what a PATCH can change of a key.
+type KeySettings struct {
+	Limit  project.Limit `json:"limit,omitzero"`
+	Models []string      `json:"models,omitempty"`
+	Paused bool          `json:"paused,omitempty"`
 }
 
 // IssuedKey is a new key, or one with a new secret.
@@ -43,7 +47,7 @@ type Rotation struct {
 }
 
 func (a *Admin) keys(r *http.Request) (any, error) {
-	list, next, err := pageOf(r, a.gateway.Keys().List(), func(k keys.Key) string { return k.Project + "/" + k.ID })
+	list, next, err := pageOf(r, a.allKeys(), func(k keys.Key) string { return k.Project + "/" + k.ID })
 	return KeyList{append([]keys.Key{}, list...), next}, err
 }
 
@@ -60,8 +64,9 @@ func (a *Admin) createKey(r *http.Request) (any, error) {
 	})
 }
 
+// changeKey changes some fields of a key.
 func (a *Admin) changeKey(r *http.Request) (any, error) {
-	ask, err := decode[KeyChange](r)
+	patch, err := readPatch[KeySettings](r)
 	if err != nil {
 		return nil, err
 	}
@@ -69,27 +74,51 @@ func (a *Admin) changeKey(r *http.Request) (any, error) {
 	if err := keys.CheckID(id); err != nil {
 		return nil, err
 	}
-	var changed keys.Key
-	err = a.do(r, change{
+	if err := a.gateway.Keys().Load(r.Context()); err != nil {
+		return nil, err
+	}
+	if a.keyOf(id) == nil {
+		return nil, fmt.Errorf("%w: %s", keys.ErrUnknown, id)
+	}
+	_, preview, err := perform(a, r, edit[KeySettings]{
 		action: "key.change", subject: id,
-		before: func() any { return a.keyOf(id) },
-		apply: func() (after any, err error) {
-			changed, err = a.gateway.Keys().Change(context.WithoutCancel(r.Context()), id, ask.apply)
-			return changed, err
+		now: func() (now KeySettings) {
+			if k := a.keyOf(id); k != nil { // it may have been revoked meanwhile, which Change finds
+				now = settingsOf(*k)
+			}
+			return now
+		},
+		next: func(before KeySettings) (after KeySettings, err error) {
+			if after, err = merge(before, patch, "key"); err == nil {
+				err = keys.CheckTerms(after.Limit, after.Models)
+			}
+			return after, err
+		},
+		apply: func(ctx context.Context, before, after KeySettings) error {
+			if before.Paused != after.Paused {
+				if err := a.gateway.Controls().SetKey(ctx, id, control.Key{Paused: after.Paused}); err != nil {
+					return err
+				}
+			}
+			if after.Paused = before.Paused; reflect.DeepEqual(before, after) {
+				return nil
+			}
+			_, err := a.gateway.Keys().Change(ctx, id, func(k *keys.Key) {
+				if merged, err := merge(settingsOf(*k), patch, "key"); err == nil { // another gateway may have changed the key since
+					k.Limit, k.Models = merged.Limit, merged.Models
+				}
+			})
+			return err
 		},
 	})
-	return changed, err
+	if err != nil || preview != nil {
+		return preview, err
+	}
+	return a.keyOf(id), nil
 }
 
-// apply makes the change of a key.
-func (c *KeyChange) apply(k *keys.Key) {
-	if c.Limit != nil {
-		k.Limit = *c.Limit
-	}
-	if c.Models != nil {
-		k.Models = *c.Models
-	}
-}
+// settingsOf returns what a PATCH can change of a key.
+func settingsOf(k keys.Key) KeySettings { return KeySettings{k.Limit, k.Models, k.Paused} }
 
 func (a *Admin) rotateKey(r *http.Request) (any, error) {
 	ask, err := decode[Rotation](r)
@@ -100,7 +129,7 @@ func (a *Admin) rotateKey(r *http.Request) (any, error) {
 	if err := keys.CheckID(id); err != nil {
 		return nil, err
 	}
-	c := change{action: "key.rotate", subject: id, before: func() any { return a.keyOf(id) }}
+	c := change{action: "key.rotate", subject: id, before: func() any { return a.keyBefore(id) }}
 	return a.issue(r, c, func(ctx context.Context) (string, keys.Key, error) {
 		return a.gateway.Keys().Rotate(ctx, id, time.Duration(ask.Grace))
 	})
@@ -127,17 +156,40 @@ func (a *Admin) revokeKey(r *http.Request) (any, error) {
 	}
 	return nil, a.do(r, change{
 		action: "key.revoke", subject: id,
-		before: func() any { return a.keyOf(id) },
-		apply:  func() (any, error) { return nil, a.gateway.Keys().Revoke(context.WithoutCancel(r.Context()), id) },
+		before: func() any { return a.keyBefore(id) },
+		apply: func() (any, error) {
+			ctx := context.WithoutCancel(r.Context())
+			if err := a.gateway.Keys().Revoke(ctx, id); err != nil {
+				return nil, err
+			}
+			return nil, a.gateway.Controls().SetKey(ctx, id, control.Key{}) // ids are not used twice: this only tidies up
+		},
 	})
 }
 
+// allKeys returns all keys, and which of them are paused.
+func (a *Admin) allKeys() []keys.Key {
+	list, switched := a.gateway.Keys().List(), a.gateway.Controls().State()
+	for i := range list {
+		list[i].Paused = switched.Key(list[i].ID).Paused
+	}
+	return list
+}
+
 // keyOf returns the description of a key, or nil.
-func (a *Admin) keyOf(id string) any {
-	for _, k := range a.gateway.Keys().List() {
+func (a *Admin) keyOf(id string) *keys.Key {
+	for _, k := range a.allKeys() {
 		if k.ID == id {
-			return k
+			return &k
 		}
+	}
+	return nil
+}
+
+// keyBefore returns the description of a key for the audit log, or nil.
+func (a *Admin) keyBefore(id string) any {
+	if k := a.keyOf(id); k != nil {
+		return k
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func TestTermsOfKeys(t *testing.T) {
 	r := newRig(t, usual)
 	created := as[IssuedKey](t, r.want(t, 201, "POST", "/v1/keys", `{"project": "acme/search", "limit": {"dollars_per_day": 5}, "models": ["gpt-6-luna*"]}`))
 	path := "/v1/keys/" + created.ID
-	changed := as[keys.Key](t, r.want(t, 200, "PATCH", path, `{"limit": {"requests_per_minute": 3}}`))
+	changed := as[keys.Key](t, r.want(t, 200, "PATCH", path, `{"limit": {"requests_per_minute": 3, "dollars_per_day": null}}`))
 	if changed.Limit != (project.Limit{RequestsPerMinute: 3}) || !cmp.Equal(changed.Models, created.Models) {
 		t.Errorf("%+v", changed)
 	}

@@ -20,7 +20,8 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"` // what was wrong, and what is allowed
 
-	header http.Header `json:"-"` // further headers of the answer
+	header http.Header `json:"-"`                // further headers of the answer
+	Lifted []string    `json:"lifted,omitempty"` // the limits that a PUT would have removed
 }
 
 // Error returns the detail.

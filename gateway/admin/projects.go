@@ -1,12 +1,16 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway/control"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -16,6 +20,20 @@ type Project struct {
 	Limit   project.Limit `json:"limit"`
 	Own     bool          `json:"own"`     // the project has a limit of its own, and not the default
 	Windows []Window      `json:"windows"` // its own, and not those above it; nil while the store does not answer
+
+	Paused   bool     `json:"paused"`              // an operator has paused the project, or one above it
+	PausedBy string   `json:"paused_by,omitempty"` // which of these is paused: the highest
+	MaxWait  Seconds  `json:"max_wait"`            // how long its calls may wait
+	Models   []string `json:"models,omitempty"`    // names or patterns of the models that it may call, beside what those above it may; empty: all
+	Lifted   []string `json:"lifted,omitempty"`    // in the answer to a change: the limits that it has removed
+}
+
+// ProjectSettings is what a PATCH can change of a project: the limit, and what is switched at run time.
+type ProjectSettings struct {
+	project.Limit
+	Paused  bool     `json:"paused,omitempty"`
+	MaxWait *Seconds `json:"max_wait,omitempty"` // nil: as the configuration says
+	Models  []string `json:"models,omitempty"`   // empty: as the configuration says
 }
 
 // Window is one window of a project's limit, and what is left of it.
@@ -54,6 +72,9 @@ func (a *Admin) knownProjects() []string {
 	for id := range a.gateway.Config().Projects {
 		all[id] = project.Limit{}
 	}
+	for _, id := range a.gateway.Controls().State().Projects() {
+		all[id] = project.Limit{}
+	}
 	for _, k := range a.gateway.Keys().List() {
 		all[k.Project] = project.Limit{}
 	}
@@ -69,11 +90,14 @@ func (a *Admin) knownProjects() []string {
 
 func (a *Admin) projectsOf(ctx context.Context, ids []string) []Project {
 	limiter := a.gateway.Projects()
-	limits := limiter.Limits()
+	limits, switched := limiter.Limits(), a.gateway.Controls().State()
 	list := []Project{}
 	for _, id := range ids {
 		_, own := limits[id]
-		list = append(list, Project{id, limiter.Limit(id), own, a.windowsOf(ctx, id)})
+		p := Project{ID: id, Limit: limiter.Limit(id), Own: own, Windows: a.windowsOf(ctx, id), PausedBy: switched.PausedAt(id)}
+		wait, models := a.gateway.Terms(id)
+		p.Paused, p.MaxWait, p.Models = p.PausedBy != "", Seconds(wait), models
+		list = append(list, p)
 	}
 	return list
 }
@@ -119,8 +143,8 @@ func (a *Admin) project(r *http.Request) (any, error) {
 	return a.projectOf(r.Context(), id), nil
 }
 
-// setLimit sets the limit of a project. If the configuration names the project, the limit
-// holds until the next reload.
+// setLimit replaces the limit of a project. If the configuration names the project, the limit
+// holds until the next reload. What is switched at run time, such as a pause, stays.
 func (a *Admin) setLimit(r *http.Request) (any, error) {
 	id, err := projectIn(r)
 	if err != nil {
@@ -130,15 +154,82 @@ func (a *Admin) setLimit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return editProject(a, r, id, edit[project.Limit]{
+		action: "limit.set", subject: id,
+		now:   func() project.Limit { return a.gateway.Projects().Limit(id) },
+		next:  func(project.Limit) (project.Limit, error) { return limit, a.checkLimit(id, limit) },
+		apply: func(_ context.Context, _, after project.Limit) error { return a.gateway.Projects().SetLimit(id, after) },
+	})
+}
+
+// checkLimit returns what is wrong with a limit for a project, beside those of all other projects.
+func (a *Admin) checkLimit(id string, limit project.Limit) error {
 	if err := withJSONNames[project.Limit](limit.Validate()); err != nil {
-		return nil, err
+		return err
 	}
 	all := a.gateway.Projects().Limits()
 	all[id] = limit
-	if err := invalid(project.CheckShares(all)); err != nil {
+	return invalid(project.CheckShares(all))
+}
+
+// changeProject changes some fields of what a project has. A project without a limit of its own has one
+// then, with all that the default limit or a template says in the other fields.
+func (a *Admin) changeProject(r *http.Request) (any, error) {
+	id, err := projectIn(r)
+	if err != nil {
 		return nil, err
 	}
-	return a.changeLimit(r, id, "limit.set", func() (any, error) { return limit, a.gateway.Projects().SetLimit(id, limit) })
+	patch, err := readPatch[ProjectSettings](r)
+	if err != nil {
+		return nil, err
+	}
+	return editProject(a, r, id, edit[ProjectSettings]{
+		action: "project.change", subject: id,
+		now: func() ProjectSettings { return a.projectSettings(id) },
+		next: func(before ProjectSettings) (after ProjectSettings, err error) {
+			if after, err = merge(before, patch, "project"); err != nil {
+				return after, err
+			}
+			if after.Models != nil && len(after.Models) == 0 {
+				return after, problemf(http.StatusBadRequest, `models names no models: it must name one at least; "*" is all of them, and null is what the configuration says`)
+			}
+			switched := after.controls()
+			return after, cmp.Or(a.checkLimit(id, after.Limit), invalid(switched.Check()))
+		},
+		apply: func(ctx context.Context, before, after ProjectSettings) error {
+			if switched := after.controls(); !reflect.DeepEqual(switched, before.controls()) {
+				if err := a.gateway.Controls().SetProject(ctx, id, switched); err != nil {
+					return err
+				}
+			}
+			if before.Limit == after.Limit {
+				return nil
+			}
+			return a.gateway.Projects().SetLimit(id, after.Limit)
+		},
+	})
+}
+
+// editProject makes an edit of a project, and returns the project afterwards.
+func editProject[T any](a *Admin, r *http.Request, id string, e edit[T]) (any, error) {
+	lifted, preview, err := perform(a, r, e)
+	if err != nil || preview != nil {
+		return preview, err
+	}
+	p := a.projectOf(r.Context(), id)
+	p.Lifted = lifted
+	return p, nil
+}
+
+// projectSettings returns what a PATCH can change of a project, as it is now.
+func (a *Admin) projectSettings(id string) ProjectSettings {
+	switched := a.gateway.Controls().State().Project(id)
+	return ProjectSettings{a.gateway.Projects().Limit(id), switched.Paused, (*Seconds)(switched.MaxWait), switched.Models}
+}
+
+// controls returns the part of the settings that is switched at run time.
+func (s *ProjectSettings) controls() control.Project {
+	return control.Project{Paused: s.Paused, MaxWait: (*time.Duration)(s.MaxWait), Models: s.Models}
 }
 
 // unsetLimit gives a project the default limit again.
@@ -147,11 +238,12 @@ func (a *Admin) unsetLimit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.changeLimit(r, id, "limit.unset", func() (any, error) { return nil, a.gateway.Projects().UnsetLimit(id) })
-}
-
-func (a *Admin) changeLimit(r *http.Request, id, action string, apply func() (after any, err error)) (any, error) {
-	if err := a.do(r, change{action: action, subject: id, before: func() any { return a.limitOf(id) }, apply: apply}); err != nil {
+	err = a.do(r, change{
+		action: "limit.unset", subject: id,
+		before: func() any { return a.limitOf(id) },
+		apply:  func() (any, error) { return nil, a.gateway.Projects().UnsetLimit(id) },
+	})
+	if err != nil {
 		return nil, err
 	}
 	return a.projectOf(r.Context(), id), nil

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 )
 
@@ -20,9 +22,12 @@ type Model struct {
 	Usage   *Usage         `json:"usage"`          // nil while the store does not answer
 	Waiting int            `json:"waiting"`        // calls that wait in this gateway
 	Paused  float64        `json:"paused_seconds"` // how much longer the provider takes no calls
+	Stopped bool           `json:"paused"`         // an operator has paused the model
 
 	Shares []ratelimit.ProjectShare `json:"shares,omitempty"`      // of the projects that use the model, 1,000 at most
 	More   bool                     `json:"more_shares,omitempty"` // there are more projects
+
+	Lifted []string `json:"lifted,omitempty"` // in the answer to a change: the limits that it has removed
 }
 
 // Quota is what a model may use.
@@ -77,7 +82,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 	if !ok {
 		return Model{}, false
 	}
-	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds()}
+	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds(), Stopped: a.gateway.Controls().State().Model(name).Paused}
 	if m.Shares = rl.Shares(name); len(m.Shares) > maxPage {
 		m.Shares, m.More = m.Shares[:maxPage], true
 	}
@@ -101,34 +106,105 @@ func noQuota(model string) *Problem {
 	return problemf(http.StatusNotFound, "model %.80q has no quota: GET /v1/quotas says which have", model)
 }
 
-// setQuota sets a quota. If the configuration names the model, the quota holds until the
-// next reload.
+// QuotaSettings is what a PATCH can change of a model: its quota, and whether it is paused.
+type QuotaSettings struct {
+	Quota
+	Paused bool `json:"paused,omitempty"`
+}
+
+// setQuota replaces a quota. If the configuration names the model, the quota holds until the next
+// reload. A pause stays.
 func (a *Admin) setQuota(r *http.Request) (any, error) {
 	name := r.PathValue("model")
 	ask, err := decode[Quota](r)
 	if err != nil {
 		return nil, err
 	}
+	return editQuota(a, r, name, edit[Quota]{
+		action: "quota.set", subject: name,
+		now:   func() Quota { return a.quotaNow(name) },
+		next:  func(Quota) (Quota, error) { return a.checkedQuota(name, ask) },
+		apply: func(_ context.Context, _, after Quota) error { return a.gateway.Models().SetQuota(name, after.plain()) },
+	})
+}
+
+// changeQuota changes some fields of what a model has.
+func (a *Admin) changeQuota(r *http.Request) (any, error) {
+	name := r.PathValue("model")
+	patch, err := readPatch[QuotaSettings](r)
+	if err != nil {
+		return nil, err
+	}
+	return editQuota(a, r, name, edit[QuotaSettings]{
+		action: "quota.change", subject: name,
+		now: func() QuotaSettings {
+			return QuotaSettings{a.quotaNow(name), a.gateway.Controls().State().Model(name).Paused}
+		},
+		next: func(before QuotaSettings) (after QuotaSettings, err error) {
+			if after, err = merge(before, patch, "model"); err == nil {
+				after.Quota, err = a.checkedQuota(name, after.Quota)
+			}
+			return after, err
+		},
+		apply: func(ctx context.Context, before, after QuotaSettings) error {
+			if before.Paused != after.Paused {
+				if err := a.gateway.Controls().SetModel(ctx, name, control.Model{Paused: after.Paused}); err != nil {
+					return err
+				}
+			}
+			if a.quotaOf(name) != nil && before.plain() == after.plain() {
+				return nil
+			}
+			return a.gateway.Models().SetQuota(name, after.plain())
+		},
+	})
+}
+
+// editQuota makes an edit of a quota, and returns the model afterwards.
+func editQuota[T any](a *Admin, r *http.Request, name string, e edit[T]) (any, error) {
+	lifted, preview, err := perform(a, r, e)
+	if err != nil || preview != nil {
+		return preview, err
+	}
+	m, ok := a.model(name)
+	if !ok { // a change that changes nothing
+		return nil, noQuota(name)
+	}
+	m.Lifted = lifted
+	return m, nil
+}
+
+// checkedQuota returns a quota for a model with its margin, or what is wrong with it.
+func (a *Admin) checkedQuota(name string, ask Quota) (Quota, error) {
 	quota := a.gateway.WithMargin(name, ask.ModelQuota)
 	if ask.Margin != nil {
 		quota.Margin = time.Duration(*ask.Margin)
 	}
 	if err := invalid(cmp.Or(modelname.Check(name), quota.Validate())); err != nil {
-		return nil, err
+		return ask, err
 	}
 	if a.quotaOf(name) == nil && !a.gateway.Charges(name) {
-		return nil, problemf(http.StatusNotFound, "no call is charged to %.80q: it must be one of GET /v1/quotas, or of a model that has none yet PROVIDER/MODEL, with deployments PROVIDER/MODEL@DEPLOYMENT", name)
+		return ask, problemf(http.StatusNotFound, "no call is charged to %.80q: it must be one of GET /v1/quotas, or of a model that has none yet PROVIDER/MODEL, with deployments PROVIDER/MODEL@DEPLOYMENT", name)
 	}
-	err = a.do(r, change{
-		action: "quota.set", subject: name,
-		before: func() any { return a.quotaOf(name) },
-		apply:  func() (any, error) { return newQuota(quota), a.gateway.Models().SetQuota(name, quota) },
-	})
-	if err != nil {
-		return nil, err
+	return newQuota(quota), nil
+}
+
+// plain returns the quota as the limiter has it.
+func (q Quota) plain() ratelimit.ModelQuota {
+	plain := q.ModelQuota
+	if plain.Margin = 0; q.Margin != nil {
+		plain.Margin = time.Duration(*q.Margin)
 	}
-	m, _ := a.model(name)
-	return m, nil
+	return plain
+}
+
+// quotaNow returns the quota of a model, or one that limits nothing.
+func (a *Admin) quotaNow(name string) Quota {
+	quota, ok := a.gateway.Models().Quota(name)
+	if !ok {
+		quota = a.gateway.WithMargin(name, quota)
+	}
+	return newQuota(quota)
 }
 
 // quotaOf returns the quota of a model, or nil if it has none.

@@ -17,7 +17,7 @@ func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	var n float64
 	if json.Unmarshal(text, &n) == nil && n >= 0 && n < math.MaxInt64/1e9 {
-		*s = Seconds(n * 1e9)
+		*s = Seconds(math.Round(n * 1e9))
 		return nil
 	}
 	var words string

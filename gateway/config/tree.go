@@ -57,19 +57,24 @@ func (b *branch) grow(name string) *branch {
 func (t *Tree) Append(levels []*Project, path string) []*Project {
 	for end := 0; end < len(path); {
 		next := strings.IndexByte(path[end+1:], '/')
-		top := end == 0
 		if end += 1 + next; next < 0 {
 			end = len(path)
 		}
-		rules := t.root.find(path[:end])
-		if rules == nil && top {
-			rules = t.defaults
-		}
-		if rules != nil {
+		if rules := t.At(path[:end]); rules != nil {
 			levels = append(levels, rules)
 		}
 	}
 	return levels
+}
+
+// At returns the rules of one level, or nil if it has none: those of the project, or else of the
+// template that fits best, or else the defaults for one that is inside of no other.
+func (t *Tree) At(path string) *Project {
+	rules := t.root.find(path)
+	if rules == nil && strings.IndexByte(path, '/') < 0 {
+		return t.defaults
+	}
+	return rules
 }
 
 // find returns the rules that fit a path best, or nil. Of two, those fit better that have a name

@@ -161,7 +161,7 @@ func later(now time.Time, d time.Duration) time.Time {
 }
 
 func (n *naive) compare(r *Ring) (differs string) {
-	if err := r.load(bg); err != nil {
+	if err := r.Load(bg); err != nil {
 		return err.Error()
 	}
 	now := time.Now()

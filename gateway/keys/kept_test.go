@@ -131,7 +131,7 @@ func TestAtTheSameTime(t *testing.T) {
 			}
 			wg.Wait()
 			for _, r := range append(rings, ring(t, connect())) {
-				if err := r.load(bg); err != nil {
+				if err := r.Load(bg); err != nil {
 					t.Fatal(err)
 				}
 				for id, all := range secrets {
@@ -357,7 +357,7 @@ func TestOtherSettings(t *testing.T) {
 	r := ring(t, &flaky{Keeper: s})
 	create(t, r, "p", "", 0)
 	load := func() map[string]*entry {
-		if err := r.load(bg); err != nil {
+		if err := r.Load(bg); err != nil {
 			t.Fatal(err)
 		}
 		return *r.entries.Load()
@@ -412,7 +412,7 @@ func TestForgotten(t *testing.T) {
 	}{
 		{nothing, 0, 2}, {forget, 2, 0}, {nothing, 2, 0},
 	} {
-		if err := errors.Join(step.do(), r.load(bg)); err != nil {
+		if err := errors.Join(step.do(), r.Load(bg)); err != nil {
 			t.Fatal(err)
 		}
 		if got := len(r.List()); reported != step.reported || got != step.left {
@@ -427,7 +427,7 @@ func TestClosedStore(t *testing.T) {
 	r := ring(t, s)
 	secret, k := create(t, r, "p", "", 0)
 	s.Close()
-	if err := r.load(bg); err != nil {
+	if err := r.Load(bg); err != nil {
 		t.Error(err)
 	}
 	wantKey(t, r, secret, true, k)

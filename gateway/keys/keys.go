@@ -35,6 +35,10 @@ type Key struct {
 	Limit  project.Limit `json:"limit,omitzero"`
 	Models []string      `json:"models,omitempty"`
 
+	// Paused says that an operator has paused the key. A [Ring] neither knows nor keeps it: the admin API
+	// fills it in.
+	Paused bool `json:"paused,omitempty"`
+
 	// PreviousUntil is when the last replaced secret stops being valid. [Ring.List] and
 	// [Ring.Rotate] set it while there is such a secret.
 	PreviousUntil time.Time `json:"previous_until,omitzero"`
@@ -79,6 +83,11 @@ func (k *Key) validateTerms() error {
 		}
 	}
 	return nil
+}
+
+// CheckTerms returns what is wrong with the limit or the models of a key, or nil.
+func CheckTerms(limit project.Limit, models []string) error {
+	return (&Key{Limit: limit, Models: models}).validateTerms()
 }
 
 // expiry returns the end of a duration from now on, rounded up to a whole second. A

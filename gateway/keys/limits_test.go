@@ -58,7 +58,7 @@ func TestTerms(t *testing.T) {
 	if err != nil || rotated.Limit != five || !slices.Equal(rotated.Models, k.Models) {
 		t.Fatalf("%+v, %v", rotated, err)
 	}
-	if err := other.load(bg); err != nil {
+	if err := other.Load(bg); err != nil {
 		t.Fatal(err)
 	}
 	ten := project.Limit{DollarsPerDay: 10 * price.Dollar, RequestsPerMinute: 5}
@@ -66,7 +66,7 @@ func TestTerms(t *testing.T) {
 	if err != nil || changed.Limit != ten || changed.Project != "acme/search" || changed.ID != k.ID || changed.PreviousUntil.IsZero() {
 		t.Fatalf("%+v, %v", changed, err)
 	}
-	if err := one.load(bg); err != nil {
+	if err := one.Load(bg); err != nil {
 		t.Fatal(err)
 	}
 	changed.PreviousUntil = rotated.Expires
@@ -113,7 +113,7 @@ func TestChangesAtTheSameTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.load(bg); err != nil {
+	if err := other.Load(bg); err != nil {
 		t.Fatal(err)
 	}
 	got := other.List()[0]

@@ -48,12 +48,13 @@ func Open(k settings.Keeper, onVanished func(n int)) (*Ring, error) {
 	if err := r.reload(context.Background()); err != nil {
 		return nil, err
 	}
-	r.stop = settings.Follow(k, r.load, r.missed.Keep)
+	r.stop = settings.Follow(k, r.Load, r.missed.Keep)
 	return r, nil
 }
 
-// load reads the keys from the store.
-func (r *Ring) load(ctx context.Context) error {
+// Load reads the keys from the store, with what other gateways have changed a moment ago. A ring follows
+// its store by itself, a little later.
+func (r *Ring) Load(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := r.reload(ctx)
@@ -63,7 +64,7 @@ func (r *Ring) load(ctx context.Context) error {
 	return err
 }
 
-// reload is load for a caller that has locked mu.
+// reload is Load for a caller that has locked mu.
 func (r *Ring) reload(ctx context.Context) error {
 	if r.keeper == nil {
 		return nil

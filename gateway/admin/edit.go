@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/settings"
+)
+
+// Preview is the answer to a change with ?dry_run=true, which changes nothing.
+type Preview struct {
+	Before  any           `json:"before"`
+	After   any           `json:"after"`
+	Changed []FieldChange `json:"changed"`
+	Lifted  []string      `json:"lifted"` // the limits that would be removed
+}
+
+// edit is a change of a document of type T: of what a project, a quota or a key has. next returns what
+// the document becomes, and apply sets that.
+type edit[T any] struct {
+	action, subject string
+	now             func() T
+	next            func(before T) (after T, err error)
+	apply           func(ctx context.Context, before, after T) error
+}
+
+// perform makes an edit. It returns the limits that were removed, and for a dry run the preview. The
+// document is read from the store first, since another gateway may have changed it a moment ago.
+func perform[T any](a *Admin, r *http.Request, e edit[T]) (lifted []string, preview *Preview, err error) {
+	ask, err := readEditQuery(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if err := a.refresh(r.Context()); err != nil {
+		return nil, nil, err
+	}
+	before := e.now()
+	after, err := e.next(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, lifted := changesOf(before, after)
+	switch {
+	case ask.dryRun:
+		return nil, &Preview{before, after, changed, lifted}, nil
+	case len(lifted) > 0 && r.Method == http.MethodPut && !ask.replace:
+		return nil, nil, liftsLimits(e.subject, lifted)
+	case len(changed) == 0 && r.Method == http.MethodPatch:
+		return lifted, nil, nil
+	}
+	ctx := context.WithoutCancel(r.Context()) // a change that has begun ends even if the client leaves
+	return lifted, nil, a.record(r, change{
+		action: e.action, subject: e.subject,
+		before: func() any { return before },
+		apply:  func() (any, error) { return after, e.apply(ctx, before, after) },
+	})
+}
+
+// liftsLimits refuses a PUT that would remove limits by leaving them out.
+func liftsLimits(subject string, lifted []string) *Problem {
+	p := problemf(http.StatusConflict, "nothing was changed: a PUT replaces everything, and this one would lift %s of %q: PATCH changes only the fields that it has; ?replace=true says that they are to be lifted", strings.Join(lifted, ", "), subject)
+	p.Lifted = lifted
+	return p
+}
+
+// editQuery is what the parameters of a change say.
+type editQuery struct{ dryRun, replace bool }
+
+func readEditQuery(r *http.Request) (ask editQuery, err error) {
+	known := []string{"dry_run"}
+	if r.Method == http.MethodPut {
+		known = append(known, "replace")
+	}
+	q, err := parameters(r, known...)
+	if err == nil {
+		ask.dryRun, err = flag(q, "dry_run")
+	}
+	if err == nil {
+		ask.replace, err = flag(q, "replace")
+	}
+	return ask, err
+}
+
+// flag returns the value of a parameter that is true or false.
+func flag(q url.Values, name string) (bool, error) {
+	if !q.Has(name) {
+		return false, nil
+	}
+	value, err := strconv.ParseBool(q.Get(name))
+	if err != nil {
+		return false, problemf(http.StatusBadRequest, "%s is %.40q: it must be true or false", name, q.Get(name))
+	}
+	return value, nil
+}
+
+// refresh reads what the store keeps of quotas, limits and pauses.
+func (a *Admin) refresh(ctx context.Context) error {
+	if _, keeps := a.gateway.Models().Store().(settings.Keeper); !keeps {
+		return nil
+	}
+	if err := a.gateway.Models().Load(); err != nil {
+		return err
+	}
+	if err := a.gateway.Projects().Load(ctx); err != nil {
+		return err
+	}
+	return a.gateway.Controls().Load(ctx)
+}

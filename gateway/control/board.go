@@ -1,0 +1,164 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/internal/unreported"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// The prefixes of the settings' names in the store.
+const (
+	projectPrefix = "control/project/"
+	modelPrefix   = "control/model/"
+	keyPrefix     = "control/key/"
+)
+
+// Board holds the State as it is now, and changes it. Its methods may be called concurrently. While the
+// store does not answer, a Board goes on with the State that it has.
+type Board struct {
+	state  atomic.Pointer[State]
+	keeper settings.Keeper // nil: the State is only in memory
+	stop   func()
+	missed unreported.Error
+
+	mu       sync.Mutex // locked while the State is changed or loaded
+	watching sync.Mutex // guards watchers
+	watchers map[*func(*State)]struct{}
+}
+
+// Open returns the Board of a store, and follows the changes that other gateways make there. With a nil
+// keeper, the State is only in memory.
+func Open(k settings.Keeper) (*Board, error) {
+	b := &Board{keeper: k, stop: func() {}, watchers: map[*func(*State)]struct{}{}}
+	b.state.Store(&State{})
+	if k == nil {
+		return b, nil
+	}
+	if err := b.Load(context.Background()); err != nil {
+		return nil, err
+	}
+	b.stop = settings.Follow(k, b.follow, b.missed.Keep)
+	return b, nil
+}
+
+// State returns the State as it is now.
+func (b *Board) State() *State { return b.state.Load() }
+
+// Load reads the State from the store, with what other gateways have changed a moment ago.
+func (b *Board) Load(ctx context.Context) error {
+	if b.keeper == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, err := b.keeper.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	s := &State{}
+	s.projects, _ = settings.Parse(all, projectPrefix, checkProject, b.missed.Keep)
+	s.models, _ = settings.Parse(all, modelPrefix, checkModel, b.missed.Keep)
+	s.keys, _ = settings.Parse(all, keyPrefix, checkKey, b.missed.Keep)
+	b.set(s)
+	return nil
+}
+
+// follow is Load for a follower: a store that was closed is no error.
+func (b *Board) follow(ctx context.Context) error {
+	if err := b.Load(ctx); !errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// SetProject sets what a project has. The zero Project sets nothing: all is as the file says.
+func (b *Board) SetProject(ctx context.Context, id string, p Project) error {
+	if err := checkProject(id, p); err != nil {
+		return err
+	}
+	return put(ctx, b, projectPrefix, id, p, func(s *State) *map[string]Project { return &s.projects })
+}
+
+// SetModel sets what the quota of a model has.
+func (b *Board) SetModel(ctx context.Context, quota string, m Model) error {
+	if err := checkModel(quota, m); err != nil {
+		return err
+	}
+	return put(ctx, b, modelPrefix, quota, m, func(s *State) *map[string]Model { return &s.models })
+}
+
+// SetKey sets what a key has.
+func (b *Board) SetKey(ctx context.Context, id string, k Key) error {
+	if err := checkKey(id, k); err != nil {
+		return err
+	}
+	return put(ctx, b, keyPrefix, id, k, func(s *State) *map[string]Key { return &s.keys })
+}
+
+// put sets one value in the store and in the State. of returns the values of its kind.
+func put[V any](ctx context.Context, b *Board, prefix, name string, value V, of func(*State) *map[string]V) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	none := reflect.ValueOf(value).IsZero()
+	if b.keeper != nil {
+		var err error
+		if none {
+			err = settings.Unset(ctx, b.keeper, prefix, name)
+		} else {
+			_, err = settings.Put(ctx, b.keeper, prefix, map[string]V{name: value}, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	next := *b.state.Load()
+	values := map[string]V{}
+	maps.Copy(values, *of(&next))
+	if values[name] = value; none {
+		delete(values, name)
+	}
+	*of(&next) = values
+	b.set(&next)
+	return nil
+}
+
+// set replaces the State and tells the watchers.
+func (b *Board) set(s *State) {
+	s.terms = false
+	for _, p := range s.projects {
+		s.terms = s.terms || p.MaxWait != nil || len(p.Models) > 0
+	}
+	b.state.Store(s)
+	b.watching.Lock()
+	defer b.watching.Unlock()
+	for w := range b.watchers {
+		(*w)(s)
+	}
+}
+
+// Watch calls changed with each new State, and once with the present one, until stop is called. changed
+// must return soon.
+func (b *Board) Watch(changed func(*State)) (stop func()) {
+	b.watching.Lock()
+	defer b.watching.Unlock()
+	b.watchers[&changed] = struct{}{}
+	changed(b.state.Load()) // it may be newer than the one that the caller knows
+	return func() {
+		b.watching.Lock()
+		defer b.watching.Unlock()
+		delete(b.watchers, &changed)
+	}
+}
+
+// Missed returns the first error, since it was last called, of following the store.
+func (b *Board) Missed() error { return b.missed.Take() }
+
+// Close stops following the store.
+func (b *Board) Close() { b.stop() }

@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/gateway/control"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// LimitPaused is the limit that a request is denied by which an operator has paused, in place of the name
+// of a limit.
+const LimitPaused = "paused-by-operator"
+
+// codePaused is the code of a refusal of what is paused, in the bodies of the APIs that have codes.
+const codePaused = "paused"
+
+// checkPaused refuses a request whose project, key or model an operator has paused.
+func (x *exchange) checkPaused() *refusal {
+	by := x.pausedBy(x.g.controls.State())
+	if by == "" {
+		return nil
+	}
+	x.Limit = LimitPaused
+	return &refusal{llm.Refusal{
+		Status: http.StatusTooManyRequests, Code: codePaused,
+		Message: fmt.Sprintf("not sent: the operator of the gateway has paused %s: no call of it passes until the operator resumes it", by),
+	}, Denied}
+}
+
+// isPaused reports whether the request is paused.
+func (x *exchange) isPaused(s *control.State) bool { return x.pausedBy(s) != "" }
+
+// pausedBy returns what of the request is paused: its project or one above it, its key, or a model that it
+// calls. A model is paused if its quota is at every deployment.
+func (x *exchange) pausedBy(s *control.State) string {
+	if id := s.PausedAt(x.path); id != "" {
+		return fmt.Sprintf("project %q", id)
+	}
+	if s.Key(x.Key).Paused {
+		return fmt.Sprintf("key %q", x.Key)
+	}
+	for _, model := range x.models {
+		running := func(d *deployment) bool { return !s.Model(x.upstream.quotaName(model, d.name)).Paused }
+		if !slices.ContainsFunc(x.upstream.deployments, running) {
+			return fmt.Sprintf("model %q", model)
+		}
+	}
+	return ""
+}
