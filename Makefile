@@ -7,7 +7,7 @@ FUZZTIME ?= 30s
 RACE    := -race -gcflags='modernc.org/...=-race=0 -d=checkptr=0'
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test lint unit demo bench fuzz soak prices
+.PHONY: help deps test lint unit demo bench fuzz soak prices docs pictures apidiff
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,3 +45,12 @@ soak: ## the long versions of the property and concurrency tests
 
 prices: ## download the prices that providers publish, and write price/table.json anew
 	@go run ./scripts/prices price
+
+docs: pictures ## write the generated parts of the documentation anew
+	@go run ./scripts/docs
+
+pictures: ## draw the pictures of the documentation anew
+	@cd benchmarks && go run ./pictures
+
+apidiff: ## compare the Go API with that of the last tag, or of BASE
+	@scripts/apidiff.sh $(BASE)

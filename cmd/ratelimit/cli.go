@@ -63,7 +63,7 @@ more than the limit ever passes.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print which build this is")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newDemo(), newCheck(), newStatus(), newUsage(), newKey(), newPrices(), newMigrate(), newVersion())
+	root.AddCommand(newServe(), newDemo(), newCheck(), newStatus(), newUsage(), newKey(), newPrices(), newMigrate(), newConvert(), newVersion())
 	return root
 }
 
