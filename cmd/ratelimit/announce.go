@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
@@ -25,18 +26,18 @@ func announce(w io.Writer, r server.Running) {
 	}
 	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", cfg.RedactedState(), aboutKeys(cfg))
 	fmt.Fprintln(w, "  point an SDK at it by its base URL, or by the variable that it reads:")
-	t := table{head: []string{"", "", "", ""}}
+	t := console.NewList(4)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		url, variable := baseURL(base, name, cfg.Providers[name].Kind)
-		t.add("  ", name, url, variable)
+		t.Add("  ", name, url, variable)
 	}
-	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
+	fmt.Fprintln(w, strings.Join(t.Lines(console.Of(w).Columns()), "\n"))
 	announceGuesses(w, r.Gateway)
 }
 
 // announceGuesses prints which quotas are guessed; models with equal quotas share a line.
 func announceGuesses(w io.Writer, g *gateway.Gateway) {
-	t := table{head: []string{"", "", "", ""}}
+	t := console.NewList(4)
 	cfg := g.Config()
 	gemini := false
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
@@ -46,11 +47,11 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 			guessed[aboutQuota(m.Quota)] = append(guessed[aboutQuota(m.Quota)], m.Name)
 		}
 		for _, quota := range slices.Sorted(maps.Keys(guessed)) {
-			t.add("  ", name, quota, strings.Join(guessed[quota], ", "))
+			t.Add("  ", name, quota, strings.Join(guessed[quota], ", "))
 		}
 		gemini = gemini || len(guessed) > 0 && cfg.Providers[name].Kind == llm.Gemini
 	}
-	if len(t.rows) == 0 {
+	if t.Len() == 0 {
 		return
 	}
 	but := ""
@@ -58,7 +59,7 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 		but = " (Gemini's do only with a 429: name yours in a file)"
 	}
 	fmt.Fprintf(w, "  quotas that are guessed, until the provider's answers tell them%s:\n", but)
-	fmt.Fprintln(w, strings.Join(t.lines()[1:], "\n"))
+	fmt.Fprintln(w, strings.Join(t.Lines(console.Of(w).Columns()), "\n"))
 }
 
 // address returns the URL of a listener. One on all interfaces is at localhost.

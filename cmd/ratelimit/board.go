@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
@@ -32,11 +33,11 @@ const (
 
 // run lets the projects call and shows the state of the demo until ctx ends, and then a
 // summary.
-func (b *board) run(ctx context.Context, s *screen) error {
+func (b *board) run(ctx context.Context, s *console.Screen) error {
 	base := address(b.running.Clients, config.TLS{})
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	defer transport.CloseIdleConnections()
-	if err := printLines(s.w, b.intro(base)); err != nil {
+	if err := s.Print(b.intro(base)); err != nil {
 		return err
 	}
 	calling, stop := context.WithCancel(context.WithoutCancel(ctx)) // a call that is cut off gives up its slot before the provider has noticed, which would look like overshoot
@@ -46,16 +47,16 @@ func (b *board) run(ctx context.Context, s *screen) error {
 	}
 	err := b.show(ctx, s)
 	b.read()
-	summary := b.lines() // before the calls that wait, or are being answered, are cut off
+	summary := b.lines(s.Columns()) // before the calls that wait, or are being answered, are cut off
 	stop()
 	callers.Wait()
 	if err != nil {
 		return err
 	}
-	if s.terminal {
-		return s.leave(summary)
+	if s.Terminal() {
+		return s.Leave(summary)
 	}
-	return printLines(s.w, append([]string{""}, summary...))
+	return s.Print(append([]string{""}, summary...))
 }
 
 func (b *board) intro(base string) []string {
@@ -67,9 +68,9 @@ func (b *board) intro(base string) []string {
 }
 
 // show shows the state of the demo until ctx ends.
-func (b *board) show(ctx context.Context, s *screen) error {
+func (b *board) show(ctx context.Context, s *console.Screen) error {
 	every := lineEvery
-	if s.terminal {
+	if s.Terminal() {
 		every = redrawEvery
 	}
 	tick := time.NewTicker(every)
@@ -82,10 +83,10 @@ func (b *board) show(ctx context.Context, s *screen) error {
 		}
 		b.read()
 		lines := []string{b.line()}
-		if s.terminal {
-			lines = b.lines()
+		if s.Terminal() {
+			lines = b.lines(s.Columns())
 		}
-		if err := s.show(lines); err != nil {
+		if err := s.Show(lines); err != nil {
 			return err
 		}
 	}
@@ -119,22 +120,23 @@ func (b *board) line() string {
 }
 
 // lines returns the state of the demo as tables, with an explanation.
-func (b *board) lines() []string {
-	return append(slices.Concat(b.projectTable(), []string{""}, b.modelTable(), []string{""}, b.explanation()), "", fmt.Sprintf("%.0f s. Overshoot: %d, as the provider itself has counted.", time.Since(b.began).Seconds(), b.witness.overshoot()))
+func (b *board) lines(width int) []string {
+	return append(slices.Concat(b.projectTable(width), []string{""}, b.modelTable(width), []string{""}, console.Sentences(width, b.explanation()...)), "", fmt.Sprintf("%.0f s. Overshoot: %d, as the provider itself has counted.", time.Since(b.began).Seconds(), b.witness.overshoot()))
 }
 
-func (b *board) projectTable() []string {
-	t := table{head: []string{"project", "", ">sent", ">passed", ">waiting", ">denied", ">failed", ">tokens", ">share", ">of its minute", ">p50 wait"}}
+func (b *board) projectTable(width int) []string {
+	t := console.NewTable(console.Text("project"), console.Text("").Leaves(2), console.Number("sent").Leaves(3), console.Number("passed"), console.Number("waiting"), console.Number("denied"),
+		console.Number("failed"), console.Number("tokens").Leaves(4), console.Number("share"), console.Number("of its minute"), console.Number("p50 wait").Leaves(1))
 	minutes := b.minutes()
 	for _, p := range b.projects {
 		share := "-"
 		if p.model == large {
 			share = fmt.Sprintf("%.0f%%", b.share(p))
 		}
-		t.add(p.name, p.does, numeral.Grouped(p.sent.Load()), numeral.Grouped(p.passed.Load()), fmt.Sprint(b.waiting(p)), numeral.Grouped(p.denied.Load()),
+		t.Add(p.name, p.does, numeral.Grouped(p.sent.Load()), numeral.Grouped(p.passed.Load()), fmt.Sprint(b.waiting(p)), numeral.Grouped(p.denied.Load()),
 			numeral.Grouped(p.failed.Load()), b.tokens(p), share, cmp.Or(minutes[p.name], "-"), p.medianWait())
 	}
-	return t.lines()
+	return t.Lines(width)
 }
 
 // waiting returns how many calls of a project wait at the gateway: sent, and not yet at the
@@ -191,13 +193,13 @@ func (p *demoProject) medianWait() string {
 	return fmt.Sprintf("%.2f s", waits[len(waits)/2].Seconds())
 }
 
-func (b *board) modelTable() []string {
-	t := table{head: []string{"model", ">at a time", ">requests/min", ">tokens/min"}}
+func (b *board) modelTable(width int) []string {
+	t := console.NewTable(console.Text("model"), console.Number("at a time"), console.Number("requests/min"), console.Number("tokens/min"))
 	for _, name := range []string{large, small} {
 		s := b.running.Gateway.Models().Stats(name)
-		t.add(name, used(s.Concurrent, s.MaxConcurrent), used(s.RPM, s.MaxRPM), used(s.TPM, s.MaxTPM))
+		t.Add(name, used(s.Concurrent, s.MaxConcurrent), used(s.RPM, s.MaxRPM), used(s.TPM, s.MaxTPM))
 	}
-	return t.lines()
+	return t.Lines(width)
 }
 
 // explanation says what the tables show.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -38,7 +39,7 @@ gateway would, and does not show them.`,
 			for _, warning := range cfg.Warnings {
 				fmt.Fprintln(c.ErrOrStderr(), "warning:", strings.TrimPrefix(warning, "ratelimit: "))
 			}
-			return printLines(c.OutOrStdout(), append([]string{args[0] + " is valid", ""}, summary(cfg)...))
+			return console.Of(c.OutOrStdout()).Lines(append([]string{args[0] + " is valid", ""}, summary(cfg, console.Of(c.OutOrStdout()).Columns())...))
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -61,20 +62,20 @@ gateway would, and does not show them.`,
 }
 
 // summary returns what a configuration means, as lines for people.
-func summary(cfg *config.Config) []string {
-	about := table{head: []string{"", ""}}
-	about.add("clients", cfg.Listen+secured(cfg.TLS))
-	about.add("admin API", aboutAdmin(&cfg.Admin))
-	about.add("state", cfg.RedactedState())
-	about.add("keys", cfg.Keys)
+func summary(cfg *config.Config, width int) []string {
+	about := console.NewList(2)
+	about.Add("clients", cfg.Listen+secured(cfg.TLS))
+	about.Add("admin API", aboutAdmin(&cfg.Admin))
+	about.Add("state", cfg.RedactedState())
+	about.Add("keys", cfg.Keys)
 	if users := aboutUsers(cfg.Users); users != "" {
-		about.add("users", users)
+		about.Add("users", users)
 	}
 	if cfg.Runs != (config.Runs{}) {
-		about.add("runs", aboutRuns(cfg.Runs))
+		about.Add("runs", aboutRuns(cfg.Runs))
 	}
 	empty := []string{""}
-	return slices.Concat(about.lines()[1:], empty, aboutProviders(cfg), empty, aboutModels(cfg), empty, aboutProjects(cfg))
+	return slices.Concat(about.Lines(width), empty, aboutProviders(cfg, width), empty, aboutModels(cfg, width), empty, aboutProjects(cfg, width))
 }
 
 func secured(files config.TLS) string {
@@ -94,8 +95,8 @@ func aboutAdmin(a *config.Admin) string {
 	return a.Listen + secured(a.TLS) + ", token"
 }
 
-func aboutProviders(cfg *config.Config) []string {
-	t := table{head: []string{"provider", "kind", "at", "key"}}
+func aboutProviders(cfg *config.Config, width int) []string {
+	t := console.NewTable(console.Text("provider"), console.Text("kind"), console.Text("at").Shortened(20), console.Text("key"))
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		p := cfg.Providers[name]
 		for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
@@ -111,14 +112,14 @@ func aboutProviders(cfg *config.Config) []string {
 			if deployment != "" {
 				title += " (" + deployment + ")"
 			}
-			t.add(title, string(p.Kind), d.BaseURL, key)
+			t.Add(title, string(p.Kind), d.BaseURL, key)
 		}
 	}
-	return t.lines()
+	return t.Lines(width)
 }
 
-func aboutModels(cfg *config.Config) []string {
-	t := table{head: []string{"provider", "model", "quota"}}
+func aboutModels(cfg *config.Config, width int) []string {
+	t := console.NewTable(console.Text("provider"), console.Text("model"), console.Text("quota").Below())
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		for _, m := range cfg.Providers[name].Models {
 			title := m.Name
@@ -129,10 +130,10 @@ func aboutModels(cfg *config.Config) []string {
 			if m.IsDefault && m.Quota.Auto {
 				quota = "guessed: " + quota
 			}
-			t.add(name, title, quota)
+			t.Add(name, title, quota)
 		}
 	}
-	return t.lines()
+	return t.Lines(width)
 }
 
 // amount is a limit and its unit, such as 500 and requests/min. Zero is no limit.

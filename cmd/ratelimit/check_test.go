@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // file writes a file of a test, and returns its path.
@@ -153,59 +151,5 @@ func TestCheckExample(t *testing.T) {
 	}
 	if got := run(t, "check", file(t, "example.yaml", example.stdout)); got.code != exitFine {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestTable(t *testing.T) {
-	table := table{head: []string{"name", ">n", ">none", "what"}}
-	table.add("a", "1", "-", "é")
-	table.add("bcdef", "1,000", "-", "")
-	want := []string{"name       n  what", "a          1  é", "bcdef  1,000"}
-	if diff := cmp.Diff(want, table.withoutEmpty("-").lines()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// On a terminal, lines replace the lines before them.
-func TestScreen(t *testing.T) {
-	var text strings.Builder
-	s := &screen{w: &text, terminal: true, rows: func() int { return 0 }}
-	for _, lines := range [][]string{{"a", "b"}, {"c"}} {
-		if err := s.show(lines); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := "\x1b[?7la\x1b[K\nb\x1b[K\n\x1b[J\x1b[?7h" + "\x1b[?7l\x1b[2Ac\x1b[K\n\x1b[J\x1b[?7h"
-	if text.String() != want {
-		t.Errorf("got %q", text.String())
-	}
-	if newScreen(&text).terminal {
-		t.Error("a buffer is no terminal")
-	}
-}
-
-// Lines for which a terminal has no rows are left out, so that nothing scrolls. The last lines
-// are all shown.
-func TestScreenOfFewRows(t *testing.T) {
-	lines := []string{"a", "b", "c", "d"}
-	for rows, want := range map[int][]string{
-		0: lines, // the number of rows is unknown
-		1: {"(4 more lines, for which the terminal has no rows)"},
-		2: {"(4 more lines, for which the terminal has no rows)"},
-		4: {"a", "b", "(2 more lines, for which the terminal has no rows)"},
-		5: lines, // the cursor is in the fifth row
-		6: lines,
-	} {
-		if diff := cmp.Diff(want, cut(lines, rows)); diff != "" {
-			t.Errorf("%d rows (-want +got):\n%s", rows, diff)
-		}
-	}
-	var text strings.Builder
-	s := &screen{w: &text, terminal: true, rows: func() int { return 3 }}
-	if err := s.show(lines); err != nil || s.shown != 2 || strings.Contains(text.String(), "b") {
-		t.Errorf("%d lines are shown, %v: %q", s.shown, err, text.String())
-	}
-	if err := s.leave(lines); err != nil || s.shown != 4 || !strings.Contains(text.String(), "\x1b[2Aa") {
-		t.Errorf("%d lines are left, %v: %q", s.shown, err, text.String())
 	}
 }

@@ -9,19 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-func aboutProjects(cfg *config.Config) []string {
-	t := table{head: []string{"project", "limits", ">weight", ">priority", "share", ">waits up to", "models"}}
+func aboutProjects(cfg *config.Config, width int) []string {
+	t := console.NewTable(console.Text("project"), console.Text("limits").Below(), console.Number("weight"), console.Number("priority"),
+		console.Text("share"), console.Number("waits up to"), console.Text("models").Below())
 	for _, id := range slices.Sorted(maps.Keys(cfg.Projects)) {
-		t.add(aboutProject(id, cfg.Projects[id])...)
+		t.Add(aboutProject(id, cfg.Projects[id])...)
 	}
-	t.add(aboutProject("(any other)", cfg.Defaults)...)
-	return t.withoutEmpty("-").lines()
+	t.Add(aboutProject("(any other)", cfg.Defaults)...)
+	return t.Lines(width)
 }
 
 func aboutProject(id string, p *config.Project) []string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
@@ -26,6 +27,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetIn(stdin)
+	stdout, stderr = console.NewWriter(stdout), console.NewWriter(stderr)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	addCompletion(root)

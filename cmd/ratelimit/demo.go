@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
 )
@@ -128,7 +129,7 @@ func demonstrate(ctx context.Context, over config.Overrides, length time.Duratio
 	demonstrating, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	b := &board{running: running, witness: seen, projects: demoProjects(), began: time.Now()}
-	err = b.run(demonstrating, newScreen(w))
+	err = b.run(demonstrating, console.NewScreen(console.Of(w)))
 	stop()
 	return errors.Join(err, <-ended)
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/keys"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 func newKey() *cobra.Command {
@@ -52,7 +48,7 @@ func newKeyCreate(a *adminFlags) *cobra.Command {
 			warnOfKey(c, client, args[0])
 			return showKey(c, key)
 		}),
-		ValidArgsFunction: a.projects,
+		ValidArgsFunction: a.complete(projectNames),
 	}
 	c.Flags().StringVar(&k.Name, "name", "", "what the key is for")
 	c.Flags().Var(&expires, "expires", "after how long the key expires, such as 12h or 30d (default: never)")
@@ -75,7 +71,7 @@ func newKeyRotate(a *adminFlags) *cobra.Command {
 			}
 			return showKey(c, key)
 		}),
-		ValidArgsFunction: a.keys,
+		ValidArgsFunction: a.complete(keyNames),
 	}
 	c.Flags().Var(&grace, "grace", "for how long the old key stays valid, such as 12h or 7d (default: it and those before it end at once)")
 	return c
@@ -129,93 +125,6 @@ func newKeyRevoke(a *adminFlags) *cobra.Command {
 			fmt.Fprintf(c.ErrOrStderr(), "key %s is not valid any more\n", args[0])
 			return nil
 		}),
-		ValidArgsFunction: a.keys,
+		ValidArgsFunction: a.complete(keyNames),
 	}
-}
-
-func newKeyList(a *adminFlags) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List the ids of keys and their projects, not the keys themselves",
-		Example: "  ratelimit key list --json",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-			all, err := client.Keys(c.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return printJSON(c.OutOrStdout(), all)
-			}
-			return printLines(c.OutOrStdout(), keyLines(all, time.Now()))
-		}),
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
-}
-
-// keyLines returns keys as a table for people.
-func keyLines(all []keys.Key, now time.Time) []string {
-	t := table{head: []string{"project", "id", "name", "created", "expires", "old key until", "limits", "models"}}
-	for _, k := range all {
-		expires, old := "never", "-"
-		if !k.Expires.IsZero() {
-			expires = k.Expires.Format(time.RFC3339)
-			if !now.Before(k.Expires) {
-				expires += " (expired)"
-			}
-		}
-		if !k.PreviousUntil.IsZero() {
-			old = k.PreviousUntil.Format(time.RFC3339)
-		}
-		limits, models := "-", "-"
-		if k.Limit != (project.Limit{}) {
-			limits = aboutLimit(k.Limit)
-		}
-		if len(k.Models) > 0 {
-			models = strings.Join(k.Models, ", ")
-		}
-		t.add(k.Project, k.ID, k.Name, k.Created.Format(time.RFC3339), expires, old, limits, models)
-	}
-	if len(all) == 0 {
-		return t.lines()
-	}
-	return t.withoutEmpty("-").lines()
-}
-
-// completionTimeout is how long the shell's user waits for completions at most.
-const completionTimeout = 2 * time.Second
-
-// keys completes the ids of the gateway's keys.
-func (a *adminFlags) keys(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
-		all, _ := client.Keys(ctx)
-		for _, k := range all {
-			found = append(found, cobra.CompletionWithDesc(k.ID, k.Project))
-		}
-		return found
-	})
-}
-
-// projects completes the names of the projects that the gateway knows.
-func (a *adminFlags) projects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return a.complete(c, args, func(ctx context.Context, client *admin.Client) (found []cobra.Completion) {
-		state, _ := client.State(ctx)
-		for _, p := range state.Projects {
-			found = append(found, p.ID)
-		}
-		return found
-	})
-}
-
-// complete completes the first argument with the gateway's answer, if it is running.
-func (a *adminFlags) complete(c *cobra.Command, args []string, ask func(context.Context, *admin.Client) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
-	client, err := a.client()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
-	defer cancel()
-	return ask(ctx, client), cobra.ShellCompDirectiveNoFileComp
 }

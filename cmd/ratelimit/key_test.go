@@ -12,31 +12,37 @@ import (
 
 func TestKeyLines(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	plain := keys.Key{ID: "aaaaaaaaaa", Project: "search", Name: "indexer", Created: now.Add(-time.Hour)}
-	expired, rotated := plain, plain
-	expired.ID, expired.Expires = "bbbbbbbbbb", now
+	plain := listedKey{Key: keys.Key{ID: "aaaaaaaaaa", Project: "search", Name: "indexer", Created: now.Add(-time.Hour)}}
+	used, expired, rotated := plain, plain, plain
+	used.ID, used.LastUsed = "eeeeeeeeee", now.Add(-time.Hour)
+	expired.ID, expired.Expires, expired.LastUsed = "bbbbbbbbbb", now, time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 	rotated.ID, rotated.Expires, rotated.PreviousUntil = "cccccccccc", now.Add(time.Second), now.Add(time.Minute)
 	limited := plain
 	limited.ID, limited.Limit, limited.Models = "dddddddddd", project.Limit{RequestsPerMinute: 5, DollarsPerDay: 5 * price.Dollar / 2}, []string{"a*", "b"}
 	for name, c := range map[string]struct {
-		keys []keys.Key
+		keys []listedKey
 		want string
 	}{
 		"none": {nil, `
-project  id  name  created  expires  old key until  limits  models`},
-		"plain": {[]keys.Key{plain}, `
-project  id          name     created               expires
-search   aaaaaaaaaa  indexer  2026-11-15T11:00:00Z  never`},
-		"all": {[]keys.Key{plain, expired, rotated}, `
-project  id          name     created               expires                         old key until
-search   aaaaaaaaaa  indexer  2026-11-15T11:00:00Z  never                           -
-search   bbbbbbbbbb  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:00Z (expired)  -
-search   cccccccccc  indexer  2026-11-15T11:00:00Z  2026-11-15T12:00:01Z            2026-11-15T12:01:00Z`},
-		"limited": {[]keys.Key{limited}, `
-project  id          name     created               expires  limits                     models
-search   dddddddddd  indexer  2026-11-15T11:00:00Z  never    5 requests/min, $2.50/day  a*, b`},
+there are no keys`},
+		"plain": {[]listedKey{plain}, `
+project  id          name     expires  created
+search   aaaaaaaaaa  indexer  never    2026-11-15`},
+		"all": {[]listedKey{plain, used, expired, rotated}, `
+project  id          name     last used       expires     created
+search   aaaaaaaaaa  indexer  -               never       2026-11-15
+search   eeeeeeeeee  indexer  2026-11-15 11h  never       2026-11-15
+search   bbbbbbbbbb  indexer  2026-11-02      2026-11-15  2026-11-15
+    expired
+search   cccccccccc  indexer  -               2026-11-15  2026-11-15
+    the old key is valid until 2026-11-15T12:01:00Z`},
+		"limited": {[]listedKey{limited}, `
+project  id          name     expires  created
+search   dddddddddd  indexer  never    2026-11-15
+    limits: 5 requests/min, $2.50/day
+    models: a*, b`},
 	} {
-		if got := "\n" + strings.Join(keyLines(c.keys, now), "\n"); got != c.want {
+		if got := shown(keyLines(c.keys, now, 80)); got != c.want {
 			t.Errorf("%s:%s\nwant:%s", name, got, c.want)
 		}
 	}
@@ -60,7 +66,7 @@ func TestKeyRotateTells(t *testing.T) {
 			}
 		}
 	}
-	if got := run(t, "key", "list"); !strings.Contains(got.stdout, "old key until") {
+	if got := run(t, "key", "list"); !strings.Contains(got.stdout, "the old key is valid until") {
 		t.Errorf("%+v", got)
 	}
 	if got := run(t, "key", "rotate", id); got.code != exitFine || strings.Contains(got.stderr, "the old key") {

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"io"
 	"time"
-	"unicode/utf8"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
 )
-
-// listWidth is how many columns a list of prices may have.
-const listWidth = 80
 
 // listedPrice is one model of the list, as JSON.
 type listedPrice struct {
@@ -32,9 +29,10 @@ func (q *priceQuestion) list(w io.Writer) error {
 		return fmt.Errorf("there are no prices of the provider %q", q.provider)
 	}
 	if q.asJSON {
-		return printJSON(w, all)
+		return console.Of(w).JSON(all)
 	}
 	about := q.table.About()
+	width := console.Of(w).Columns()
 	lines := []string{
 		"Dollars for a million tokens. Longer prompts than in the last column cost more.",
 		fmt.Sprintf("Built in: %s %s of %s,", about.Source, about.Version, about.Date),
@@ -45,10 +43,10 @@ func (q *priceQuestion) list(w io.Writer) error {
 		for end < len(all) && all[end].Provider == all[start].Provider {
 			end++
 		}
-		lines = append(append(lines, ""), priceRows(all[start:end], q.config, q.time)...)
+		lines = append(append(lines, ""), priceRows(all[start:end], q.config, q.time, width)...)
 		start = end
 	}
-	return printLines(w, lines)
+	return console.Of(w).Lines(lines)
 }
 
 // serves reports whether an entry is one of the provider that was asked for.
@@ -58,29 +56,17 @@ func (q *priceQuestion) serves(e price.Entry) bool {
 }
 
 // priceRows returns the models of one provider as lines. Names that are too long are cut.
-func priceRows(all []listedPrice, file string, at time.Time) []string {
+func priceRows(all []listedPrice, file string, at time.Time, width int) []string {
 	title := all[0].Provider
 	if title == "" {
 		title = file
 	}
-	t := table{head: []string{title, ">input", ">cached", ">output", ">up to"}}
+	t := console.NewTable(console.Text(title).Shortened(20), console.Number("input"), console.Number("cached"), console.Number("output"), console.Number("up to"))
 	for _, l := range all {
 		s := l.Price.Sheet(0, "", at)
-		t.add(l.Model, dollarsOf(s.Input), dollarsOf(s.CachedInput), dollarsOf(s.Output), longest(l.Price, at))
+		t.Add(l.Model, dollarsOf(s.Input), dollarsOf(s.CachedInput), dollarsOf(s.Output), longest(l.Price, at))
 	}
-	room := listWidth
-	for i := range t.head[1:] {
-		widest := utf8.RuneCountInString(t.head[i+1]) - 1
-		for _, row := range t.rows {
-			widest = max(widest, utf8.RuneCountInString(row[i+1]))
-		}
-		room -= widest + 2
-	}
-	t.head[0] = shortened(t.head[0], room)
-	for _, row := range t.rows {
-		row[0] = shortened(row[0], room)
-	}
-	return t.lines()
+	return t.Lines(width)
 }
 
 func dollarsOf(r price.Rate) string { return r.String()[1:] }
@@ -93,12 +79,4 @@ func longest(p *price.Price, at time.Time) string {
 		}
 	}
 	return ""
-}
-
-// shortened returns a text, cut off after most characters if it is longer.
-func shortened(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
 }

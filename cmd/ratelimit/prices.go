@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
@@ -144,30 +145,30 @@ func (q *priceQuestion) explain(w io.Writer, model string) error {
 		return err
 	}
 	if q.asJSON {
-		return printJSON(w, call)
+		return console.Of(w).JSON(call)
 	}
-	about := table{head: []string{"", ""}}
-	about.add("model", strings.TrimPrefix(call.Provider+"/"+call.Model, "/"))
-	about.add("prices", call.Source)
-	about.add("since", cmp.Or(call.From, "always"))
+	about := console.NewList(2)
+	about.Add("model", strings.TrimPrefix(call.Provider+"/"+call.Model, "/"))
+	about.Add("prices", call.Source)
+	about.Add("since", cmp.Or(call.From, "always"))
 	if call.until != "" {
-		about.add("until", call.until)
+		about.Add("until", call.until)
 	}
-	about.add("tier", aboutTier(q.usage.Tier, call.Tier))
+	about.Add("tier", aboutTier(q.usage.Tier, call.Tier))
 	if call.AboveTokens > 0 {
-		about.add("prompt", "of more than "+numeral.Grouped(int64(call.AboveTokens))+" tokens, which is dearer")
+		about.Add("prompt", "of more than "+numeral.Grouped(int64(call.AboveTokens))+" tokens, which is dearer")
 	}
-	parts := table{head: []string{"part", ">tokens", ">a million", ">costs"}}
+	parts := console.NewTable(console.Text("part"), console.Number("tokens"), console.Number("a million"), console.Number("costs"))
 	for _, l := range call.Lines {
 		tokens, rate := "", ""
 		if l.Tokens > 0 {
 			tokens, rate = numeral.Grouped(int64(l.Tokens)), l.Rate.String()
 		}
-		parts.add(l.Part, tokens, rate, l.Cost.String())
+		parts.Add(l.Part, tokens, rate, l.Cost.String())
 	}
-	parts.add("the call", "", "", call.Cost.String())
-	parts.add("reserved at most", "", "", call.Reserved.String())
-	return printLines(w, append(append(about.lines()[1:], ""), parts.lines()...))
+	parts.Add("the call", "", "", call.Cost.String())
+	parts.Add("reserved at most", "", "", call.Reserved.String())
+	return console.Of(w).Lines(append(append(about.Lines(0), ""), parts.Lines(0)...))
 }
 
 func aboutTier(asked, has string) string {

@@ -3,9 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -24,9 +24,9 @@ func TestStatusLines(t *testing.T) {
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 4 requests active, 3 of them wait
 
-model  at a time
-busy       1 / 1  2 wait
-full       0 / 2  1 wait, paused by the provider for 9 s
+model  waiting  at a time
+busy         2      1 / 1
+full         1      0 / 2  paused by the provider for 9 s
 (models of which nothing is used: 1)`,
 		},
 		"what is not limited": {
@@ -57,10 +57,10 @@ model  requests/min      tokens/min
 m          70 / 100  9,500 / 20,000
 alone             1               -
 
-share of  project  requests/min      tokens/min
-m         (none)         0 / 10       0 / 2,000
-m         batch         58 / 60  9,000 / 15,000  7 wait, borrows 33 requests/min, borrows 4,000 tokens/min
-m         search        12 / 30     500 / 3,000  lends 45 requests/min`,
+share of  project  waiting  requests/min      tokens/min
+m         (none)         -        0 / 10       0 / 2,000
+m         batch          7       58 / 60  9,000 / 15,000  borrows 33 requests/min, borrows 4,000 tokens/min
+m         search         -       12 / 30     500 / 3,000  lends 45 requests/min`,
 		},
 		"projects": {
 			admin.State{Ready: true, Projects: []admin.Project{
@@ -71,11 +71,10 @@ m         search        12 / 30     500 / 3,000  lends 45 requests/min`,
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
 
-
-project  weight  used
-free          1  no limits
-held          1  minute 12 / 60, 5 at a time
-slow          3  1 at a time`,
+project  closest limit   used  weight  also
+held     minute 12 / 60   20%       -  5 at a time
+free     no limits          -       -
+slow     1 at a time        -       3`,
 		},
 		"calls get 503": {
 			admin.State{
@@ -88,32 +87,37 @@ gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
 NOT READY: redis is lost: no answer
 REDIS IS LOST: calls that have a limit get 503 (on_store_loss: deny); redis is lost: no answer
 
-model  requests/min  tokens/min  input/min  output/min  requests/day  tokens/day  at a time
-m                 ?           ?          ?           ?             ?           ?          ?  the store does not answer
+model
+m      the store does not answer
 
-project  weight  used
-held          1  ?`,
+project  closest limit
+held     ? (the store does not answer)`,
 		},
 		"everything passes": {
 			admin.State{Ready: true, StoreLost: "redis is lost: no answer", OnStoreLoss: "allow"},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
-REDIS IS LOST: everything passes, without limits (on_store_loss: allow); redis is lost: no answer
-`,
+REDIS IS LOST: everything passes, without limits (on_store_loss: allow); redis is lost: no answer`,
 		},
 		"a part passes": {
 			admin.State{Ready: true, StoreLost: "redis is lost: no answer", OnStoreLoss: "share"},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
-REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: share); redis is lost: no answer
-`,
+REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: share); redis is lost: no answer`,
 		},
 	} {
 		c.state.Version, c.state.Listen, c.state.Store, c.state.Keys = "v1", "here", "redis", "off"
-		if got := "\n" + strings.Join(statusLines(c.state), "\n"); got != c.want {
+		if got := shown(statusLines(c.state, 0)); got != c.want {
 			t.Errorf("%s:%s\nwant:%s", name, got, c.want)
 		}
 	}
+}
+
+// shown returns lines as they are printed where there is no terminal, behind an end of line.
+func shown(lines []string) string {
+	var text strings.Builder
+	console.NewWriter(&text).Lines(lines)
+	return "\n" + strings.TrimSuffix(text.String(), "\n")
 }
 
 // A subtree is shown as a tree, with dollars, in 80 columns.
@@ -121,29 +125,29 @@ func TestSubtreeLines(t *testing.T) {
 	dollars := func(name string, used, of float64, reset float64) admin.Window {
 		return admin.Window{Name: name, Unit: "nanodollars", Limit: int64(of * 1e9), Remaining: int64((of - used) * 1e9), ResetAfter: reset}
 	}
-	got := subtreeLines([]admin.Project{
+	got := shown(subtreeLines([]admin.Project{
 		{ID: "acme", Windows: []admin.Window{dollars("dollars-month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens-minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
 		{ID: "acme/chat"},
 		{ID: "acme/search", Windows: []admin.Window{dollars("dollars-day", 0, 150, 0), dollars("dollars", 150, 150, 99)}},
 		{ID: "acme/search/a-user-with-a-long-name", Windows: []admin.Window{}},
 		{ID: "acme/search-b", Windows: []admin.Window{}},
 		{ID: "acme/search/alice", Windows: []admin.Window{{Name: "day", Unit: "requests", Limit: 10, Remaining: 7, ResetAfter: 3*3600 + 25*60 + 7}}},
-	})
+	}, 80))
 	want := `
-project                 limit               used         of  all is back
-acme                    dollars-month  $1,234.56  $5,000.00       14d17h
-                        tokens-minute      1,234  2,000,000          42s
-  chat                  (no answer)
-  search                dollars-day        $0.00    $150.00            -
-                        dollars          $150.00    $150.00        never
-    a-user-with-a-lon…  -
-    alice               day                    3         10        3h25m
-  search-b              -`
-	if got := "\n" + strings.Join(got, "\n"); got != want {
+project                      limit               used         of  all is back
+acme                         dollars-month  $1,234.56  $5,000.00       14d17h
+                             tokens-minute      1,234  2,000,000          42s
+  chat                       (no answer)
+  search                     dollars-day        $0.00    $150.00            -
+                             dollars          $150.00    $150.00        never
+    a-user-with-a-long-name  -
+    alice                    day                    3         10        3h25m
+  search-b                   -`
+	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars-month", 9_007_199, 9_007_199, 30*86400+23*3600)}}})
-	if n := utf8.RuneCountInString(widest[1]); n > 80 {
+	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars-month", 9_007_199, 9_007_199, 30*86400+23*3600)}}}, 80)
+	if n := console.Width(widest[1]); n > 80 {
 		t.Errorf("%d columns: %s", n, widest[1])
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -20,50 +21,43 @@ func showSubtree(c *cobra.Command, client *admin.Client, id string, show func([]
 		return err
 	}
 	if asJSON {
-		return printJSON(c.OutOrStdout(), projects)
+		return console.Of(c.OutOrStdout()).JSON(projects)
 	}
-	return show(subtreeLines(projects))
+	return show(subtreeLines(projects, console.Of(c.OutOrStdout()).Columns()))
 }
 
-// widestProject is how many columns the names of projects take at most, so that a line fits 80.
-const widestProject = 22
-
 // subtreeLines returns projects as a tree, with a line for each of their limits.
-func subtreeLines(projects []admin.Project) []string {
+func subtreeLines(projects []admin.Project, width int) []string {
 	byPath := func(a, b admin.Project) int {
 		return slices.Compare(strings.Split(a.ID, "/"), strings.Split(b.ID, "/"))
 	}
 	projects = slices.SortedFunc(slices.Values(projects), byPath)
-	t := table{head: []string{"project", "limit", ">used", ">of", ">all is back"}}
+	t := console.NewTable(console.Text("project").Shortened(20), console.Text("limit"), console.Number("used"), console.Number("of"), console.Number("all is back"))
 	for _, p := range projects {
 		name := nameInTree(p.ID, projects[0].ID)
 		switch {
 		case p.Windows == nil:
-			t.add(name, "(no answer)", "", "", "") // of the store
+			t.Add(name, "(no answer)", "", "", "") // of the store
 		case len(p.Windows) == 0:
-			t.add(name, "-", "", "", "")
+			t.Add(name, "-", "", "", "")
 		}
 		for i, w := range p.Windows {
 			if i > 0 {
 				name = ""
 			}
-			t.add(name, w.Name, amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w))
+			t.Add(name, w.Name, amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w))
 		}
 	}
-	return t.lines()
+	return t.Lines(width)
 }
 
 // nameInTree returns the name of a project in a tree of which root is the top: the last name of its
 // path, behind two spaces for each level below the top.
 func nameInTree(id, root string) string {
-	name := id
-	if id != root {
-		name = strings.Repeat("  ", strings.Count(id, "/")-strings.Count(root, "/")) + id[strings.LastIndexByte(id, '/')+1:]
+	if id == root {
+		return id
 	}
-	if len(name) > widestProject {
-		name = name[:widestProject-1] + "…"
-	}
-	return name
+	return strings.Repeat("  ", strings.Count(id, "/")-strings.Count(root, "/")) + id[strings.LastIndexByte(id, '/')+1:]
 }
 
 // amountIn returns an amount of what a window limits. Dollars are rounded to what people care for.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -81,7 +82,7 @@ its state: a SQLite file, or a URL of Redis. Days and hours are those of UTC.`,
 
 // usageOf returns what the books in a state say.
 func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r admin.UsageReport, err error) {
-	s, err := openBooks(state)
+	s, err := openState(state)
 	if err != nil {
 		return r, err
 	}
@@ -93,8 +94,8 @@ func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r
 	return gateway.NewUsageReport(q, sum, now), nil
 }
 
-// openBooks opens a state that exists.
-func openBooks(state string) (store.Store, error) {
+// openState opens a state that exists.
+func openState(state string) (store.Store, error) {
 	if strings.HasPrefix(state, "redis://") || strings.HasPrefix(state, "rediss://") {
 		return redisstore.New(redisstore.Config{URL: state})
 	}
@@ -108,11 +109,11 @@ func openBooks(state string) (store.Store, error) {
 func printUsage(w io.Writer, r admin.UsageReport, asJSON, asCSV bool) error {
 	switch {
 	case asJSON:
-		return printJSON(w, r)
+		return console.Of(w).JSON(r)
 	case asCSV:
 		return printCSV(w, r)
 	}
-	return printLines(w, usageLines(r))
+	return console.Of(w).Lines(usageLines(r, console.Of(w).Columns()))
 }
 
 // usageNames returns the cells by which a row is told from others, in the order of the report.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
@@ -113,9 +113,9 @@ func TestUsageFits(t *testing.T) {
 	r := admin.UsageReport{By: []string{"day", "project", "model", "key"}, Total: huge}
 	for _, name := range []string{"a", strings.Repeat("long/", 30)} {
 		r.Rows = append(r.Rows, admin.UsageRow{Time: time.Now(), Project: name, Model: "openai/" + name, UsageSum: huge})
-		lines := usageLines(r)
+		lines := usageLines(r, 80)
 		for _, line := range lines {
-			if n := utf8.RuneCountInString(line); n > maxUsageWidth {
+			if n := console.Width(line); n > 80 {
 				t.Errorf("%d: %s", n, line)
 			}
 		}

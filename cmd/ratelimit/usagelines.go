@@ -4,48 +4,40 @@ import (
 	"cmp"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
-// maxUsageWidth is how wide the table of usage is at most.
-const maxUsageWidth = 80
-
 // usageLines returns a report as lines for people.
-func usageLines(r admin.UsageReport) []string {
+func usageLines(r admin.UsageReport, width int) []string {
 	if len(r.Rows) == 0 {
 		return []string{fmt.Sprintf("nothing was used from %s to %s", r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339))}
 	}
-	t := usageTable(&r)
-	longest := longestNames(&r)
-	for _, fit := range []struct {
-		without string // a column that is left out
-		least   int    // characters of names
-	}{{"", 12}, {">waited", 12}, {">cached", 12}, {"", 4}} {
-		t = t.without(fit.without)
-		for width := max(longest, fit.least); width >= fit.least; width-- {
-			if lines := shortenNames(t, r.By, width).lines(); widest(lines) <= maxUsageWidth {
-				return lines
-			}
-		}
-	}
-	return t.lines()
+	return usageTable(&r).Lines(width)
 }
 
 // usageTable returns a table of the rows and, below them, of their sum.
-func usageTable(r *admin.UsageReport) *table {
-	t := &table{head: append([]string{}, r.By...)}
-	t.head = append(t.head, ">requests", ">input", ">cached", ">output", ">dollars", ">denied", ">waited")
+func usageTable(r *admin.UsageReport) *console.Table {
+	var columns []console.Column
+	for _, by := range r.By {
+		c := console.Text(by)
+		if by != string(books.ByHour) && by != string(books.ByDay) {
+			c = c.ShortenedAtStart(12) // the end of a path tells more
+		}
+		columns = append(columns, c)
+	}
+	t := console.NewTable(append(columns, console.Number("requests"), console.Number("input"), console.Number("cached").Leaves(2),
+		console.Number("output"), console.Number("dollars"), console.Number("denied"), console.Number("waited").Leaves(1))...)
 	add := func(names []string, s *admin.UsageSum) {
 		cells := append([]string{}, names...)
 		for _, n := range []int64{s.Requests, s.Input, s.Cached, s.Output} {
 			cells = append(cells, count(n))
 		}
 		cells = append(cells, dollars(s), count(s.Denied), count(s.Waited))
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	for i := range r.Rows {
 		names := usageNames(r, &r.Rows[i])
@@ -59,7 +51,7 @@ func usageTable(r *admin.UsageReport) *table {
 		names[0] = "total"
 		add(names, &r.Total)
 	}
-	return t.withoutEmpty("-")
+	return t
 }
 
 // count returns a number in at most six characters, or a dash for zero.
@@ -88,38 +80,4 @@ func dollars(s *admin.UsageSum) string {
 		return count(cents / 100)
 	}
 	return fmt.Sprintf("%s.%02d", numeral.Grouped(cents/100), cents%100)
-}
-
-// longestNames returns the length of the longest name in the rows.
-func longestNames(r *admin.UsageReport) (longest int) {
-	for i := range r.Rows {
-		for _, name := range usageNames(r, &r.Rows[i]) {
-			longest = max(longest, utf8.RuneCountInString(name))
-		}
-	}
-	return longest
-}
-
-// shortenNames returns the table with names of at most so many characters. The end of a long name
-// stays, which tells more. Times stay as they are.
-func shortenNames(t *table, by []string, width int) *table {
-	cut := &table{head: t.head}
-	for _, row := range t.rows {
-		cells := append([]string{}, row...)
-		for i, d := range by {
-			dated := d == string(books.ByHour) || d == string(books.ByDay)
-			if runes := []rune(cells[i]); len(runes) > width && !dated {
-				cells[i] = "…" + string(runes[len(runes)-width+1:])
-			}
-		}
-		cut.add(cells...)
-	}
-	return cut
-}
-
-func widest(lines []string) (width int) {
-	for _, line := range lines {
-		width = max(width, utf8.RuneCountInString(line))
-	}
-	return width
 }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 )
 
 // build describes how the program was built.
@@ -51,7 +53,7 @@ func newVersion() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := thisBuild()
 			if asJSON {
-				return printJSON(c.OutOrStdout(), b)
+				return console.Of(c.OutOrStdout()).JSON(b)
 			}
 			_, err := fmt.Fprintln(c.OutOrStdout(), b)
 			return err

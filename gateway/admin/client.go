@@ -90,12 +90,7 @@ func get[T any](ctx context.Context, c *Client, method, path string, body any) (
 	defer resp.Body.Close()
 	from := io.LimitReader(resp.Body, maxAnswer)
 	if resp.StatusCode >= 300 {
-		p := Problem{}
-		if err := json.NewDecoder(from).Decode(&p); err != nil || p.Detail == "" {
-			return answer, fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why: %s", resp.Status, c.wantedBase())
-		}
-		p.Status = resp.StatusCode
-		return answer, &p
+		return answer, c.problemIn(resp)
 	}
 	if resp.StatusCode == http.StatusNoContent {
 		return answer, nil
@@ -104,6 +99,16 @@ func get[T any](ctx context.Context, c *Client, method, path string, body any) (
 		return answer, fmt.Errorf("ratelimit: what answers at %s is no gateway's admin API: %w: %s", c.Base, err, c.wantedBase())
 	}
 	return answer, nil
+}
+
+// problemIn returns the problem that an answer is.
+func (c *Client) problemIn(resp *http.Response) error {
+	p := Problem{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&p); err != nil || p.Detail == "" {
+		return fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why: %s", resp.Status, c.wantedBase())
+	}
+	p.Status = resp.StatusCode
+	return &p
 }
 
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
+)
+
+// modelLimit is how much of one limit of a model is used.
+type modelLimit struct{ used, most int }
+
+func (l modelLimit) pressure() float64 {
+	if l.most == 0 {
+		return 0
+	}
+	return float64(l.used) / float64(l.most)
+}
+
+// modelUnits are the limits of models, as the tables name them, in the order of limitsOf.
+var modelUnits = []string{"requests/min", "tokens/min", "input/min", "output/min", "requests/day", "tokens/day", "at a time"}
+
+func limitsOf(u *admin.Usage, q *admin.Quota) []modelLimit {
+	return []modelLimit{{u.RPM, q.MaxRPM}, {u.TPM, q.MaxTPM}, {u.InputTPM, q.MaxInputTPM}, {u.OutputTPM, q.MaxOutputTPM}, {u.RPD, q.MaxRPD}, {u.TPD, q.MaxTPD}, {u.Concurrent, q.MaxConcurrent}}
+}
+
+// modelPressure returns which part of its closest limit is used of a model.
+func modelPressure(m admin.Model) (most float64) {
+	if m.Usage == nil {
+		return 0
+	}
+	for _, l := range limitsOf(m.Usage, &m.Quota) {
+		most = max(most, l.pressure())
+	}
+	return most
+}
+
+// modelLines returns a table of the models that are used, paused or waited for, those that are closest
+// to a limit first, and a line with the number of the others.
+func modelLines(models []admin.Model, width int) []string {
+	busy, idle := []admin.Model{}, 0
+	for _, m := range models {
+		if m.Usage != nil && *m.Usage == (admin.Usage{}) && m.Paused == 0 && m.Waiting == 0 {
+			idle++
+		} else {
+			busy = append(busy, m)
+		}
+	}
+	slices.SortStableFunc(busy, func(a, b admin.Model) int {
+		return cmp.Or(cmp.Compare(min(b.Waiting, 1), min(a.Waiting, 1)), cmp.Compare(modelPressure(b), modelPressure(a)), cmp.Compare(a.Name, b.Name))
+	})
+	t := console.NewTable(modelColumns(busy)...)
+	for _, m := range busy {
+		t.AddStyled(styleOf(modelPressure(m), m.Waiting > 0 || m.Paused > 0), modelRow(m)...)
+	}
+	var lines []string
+	if t.Len() > 0 {
+		lines = t.Lines(width)
+	}
+	if idle > 0 {
+		lines = append(lines, console.Faint(fmt.Sprintf("(models of which nothing is used: %d)", idle)))
+	}
+	return lines
+}
+
+// modelColumns returns the columns of a table of models. Of the limits, those leave first of which the
+// least is used.
+func modelColumns(models []admin.Model) []console.Column {
+	pressures := make([]float64, len(modelUnits))
+	for _, m := range models {
+		if m.Usage != nil {
+			for i, l := range limitsOf(m.Usage, &m.Quota) {
+				pressures[i] = max(pressures[i], l.pressure())
+			}
+		}
+	}
+	order := make([]int, len(modelUnits))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(pressures[a], pressures[b]) })
+	columns := []console.Column{console.Text("model").Shortened(20), console.Number("waiting")}
+	for i, unit := range modelUnits {
+		columns = append(columns, console.Number(unit).Leaves(slices.Index(order, i)+1))
+	}
+	return append(columns, console.Text("").Below())
+}
+
+func modelRow(m admin.Model) []string {
+	row := []string{m.Name, waiting(m.Waiting)}
+	if m.Usage == nil {
+		for range modelUnits {
+			row = append(row, "-")
+		}
+		return append(row, "the store does not answer")
+	}
+	for _, l := range limitsOf(m.Usage, &m.Quota) {
+		row = append(row, used(l.used, l.most))
+	}
+	var notes []string
+	if m.Paused > 0 {
+		notes = append(notes, fmt.Sprintf("paused by the provider for %.0f s", m.Paused))
+	}
+	if m.Origin == gateway.Guessed || m.Origin == gateway.Learned {
+		notes = append(notes, string(m.Origin))
+	}
+	return append(row, strings.Join(notes, ", "))
+}
+
+// shareUnits are the limits that projects share, as the tables name them.
+var shareUnits = []struct{ limit, unit string }{
+	{"rpm", "requests/min"}, {"tpm", "tokens/min"}, {"input_tpm", "input/min"}, {"output_tpm", "output/min"}, {"rpd", "requests/day"}, {"tpd", "tokens/day"},
+}
+
+// shareLines returns a table of what projects use of their shares, at the models that several
+// projects use, or nothing if there is no such model.
+func shareLines(models []admin.Model, width int) []string {
+	columns := []console.Column{console.Text("share of").Shortened(12), console.Text("project").ShortenedAtStart(12), console.Number("waiting")}
+	for i, u := range shareUnits {
+		columns = append(columns, console.Number(u.unit).Leaves(len(shareUnits)-i))
+	}
+	t := console.NewTable(append(columns, console.Text("").Below())...)
+	for _, m := range models {
+		if len(m.Shares) < 2 {
+			continue
+		}
+		for _, p := range m.Shares {
+			t.AddStyled(styleOf(0, p.Waiting > 0), shareRow(m.Name, p)...)
+		}
+		if m.More {
+			t.Add(m.Name, "and more", "-", "-", "-", "-", "-", "-", "-", "")
+		}
+	}
+	if t.Len() == 0 {
+		return nil
+	}
+	return t.Lines(width)
+}
+
+func shareRow(model string, p ratelimit.ProjectShare) []string {
+	row := []string{model, cmp.Or(p.Project, "(none)"), waiting(p.Waiting)}
+	var notes []string
+	for _, u := range shareUnits {
+		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == u.limit })
+		if i < 0 {
+			row = append(row, "-")
+			continue
+		}
+		l := p.Limits[i]
+		row = append(row, numeral.Grouped(int64(l.Used))+" / "+numeral.Grouped(int64(l.Share)))
+		if l.Lent > 0 {
+			notes = append(notes, fmt.Sprintf("lends %s %s", numeral.Grouped(int64(l.Lent)), u.unit))
+		}
+		if l.Borrowed > 0 {
+			notes = append(notes, fmt.Sprintf("borrows %s %s", numeral.Grouped(int64(l.Borrowed)), u.unit))
+		}
+	}
+	return append(row, strings.Join(notes, ", "))
+}
