@@ -66,6 +66,19 @@ func (p *plans) set(some map[string]*plan) {
 	p.templates.Add(min(moreTemplates, 0))
 }
 
+// ids yields the ids of all plans.
+func (p *plans) ids(yield func(string) bool) {
+	for i := range p.shards {
+		if m := p.shards[i].Load(); m != nil {
+			for id := range *m {
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // limits returns the limits of all plans.
 func (p *plans) limits() map[string]Limit {
 	all := map[string]Limit{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
@@ -110,6 +111,9 @@ func (l *Limiter) put(some map[string]*plan) {
 func (l *Limiter) Limit(projectID string) Limit {
 	return l.planOf(projectID).limit
 }
+
+// Limited returns the projects that have a limit of their own, and the templates, in no order.
+func (l *Limiter) Limited() iter.Seq[string] { return l.plans.ids }
 
 // HasLimit reports whether a project has a limit of its own.
 func (l *Limiter) HasLimit(projectID string) bool { return l.plans.of(projectID) != nil }

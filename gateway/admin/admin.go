@@ -41,6 +41,8 @@ type Admin struct {
 	pages    http.Handler // nil: there are none
 	changing sync.Mutex   // locked during a change
 
+	lookout    *lookout
+	live       *live
 	streaming  context.Context // ends when the server stops
 	endStreams context.CancelFunc
 }
@@ -60,6 +62,7 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 		sessions: newSessions(),
 		pages:    o.Pages,
 	}
+	a.lookout, a.live = newLookout(a), newLive(a)
 	a.streaming, a.endStreams = context.WithCancel(context.Background())
 	var err error
 	if a.audit, err = openAudit(auditFile(g.Config()), a.log); err != nil {

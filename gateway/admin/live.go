@@ -2,9 +2,50 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"reflect"
+	"sync"
 	"time"
 )
+
+// live sends the overview to all who watch it. One goroutine looks once a second for all of them, and
+// ends when the last has left. What viewers of one number of projects get is marshalled once.
+type live struct {
+	admin *Admin
+
+	mu      sync.Mutex
+	groups  map[int]*group // by the number of projects; nil: there is no viewer
+	stir    chan struct{}  // gets a value when a viewer comes or leaves
+	running bool
+}
+
+// group is the viewers of one number of projects.
+type group struct {
+	viewers map[*viewer]struct{}
+	last    *Overview // which they have all got, but for those that are behind; nil: they have none yet
+}
+
+// viewer is one who watches.
+type viewer struct {
+	events chan liveEvent
+	behind bool // it has not got the last overview: a snapshot comes next
+}
+
+// liveEvent is an event with its JSON.
+type liveEvent struct {
+	name string
+	text []byte
+}
+
+const (
+	lookEvery = time.Second
+	maxUnsent = 2 // events that wait for a viewer that reads slowly
+)
+
+func newLive(a *Admin) *live {
+	return &live{admin: a, groups: map[int]*group{}, stir: make(chan struct{}, 1)}
+}
 
 func (a *Admin) overviewLive(r *http.Request) (any, error) {
 	q, err := parameters(r, "projects")
@@ -16,22 +57,154 @@ func (a *Admin) overviewLive(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return stream(func(ctx context.Context, f *feed) error {
-		p := a.look(ctx)
-		if err := f.send("snapshot", a.overviewOf(p, n)); err != nil {
-			return err
-		}
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
+		v := a.live.join(n)
+		defer a.live.leave(n, v)
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-tick.C:
-				o := a.overviewOf(a.look(ctx), n)
-				if err := f.send("delta", OverviewDelta{o.Time, o.Mode, o.StoreLost, o.Totals, o.Models, o.Projects, []string{}, []string{}, o.ModelCount, o.ProjectCount}); err != nil {
+			case e := <-v.events:
+				if err := f.sendText(e.name, e.text); err != nil {
 					return err
 				}
 			}
 		}
 	}), nil
+}
+
+// join adds a viewer of n projects. The first one starts the goroutine.
+func (l *live) join(n int) *viewer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.groups[n]
+	if g == nil {
+		g = &group{viewers: map[*viewer]struct{}{}}
+		l.groups[n] = g
+	}
+	v := &viewer{events: make(chan liveEvent, maxUnsent), behind: true}
+	g.viewers[v] = struct{}{}
+	if !l.running {
+		l.running = true
+		go l.run()
+	}
+	l.wake()
+	return v
+}
+
+// leave removes a viewer.
+func (l *live) leave(n int, v *viewer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.groups[n].viewers, v)
+	if len(l.groups[n].viewers) == 0 {
+		delete(l.groups, n)
+	}
+	l.wake()
+}
+
+// wake lets the goroutine see that a viewer has come or left.
+func (l *live) wake() {
+	select {
+	case l.stir <- struct{}{}:
+	default:
+	}
+}
+
+// run looks once a second as long as there are viewers.
+func (l *live) run() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	l.admin.lookout.look(l.admin.streaming, false)
+	for l.show() {
+		select {
+		case <-tick.C:
+			l.admin.lookout.look(l.admin.streaming, true)
+		case <-l.stir: // who has come gets the last look
+		}
+	}
+}
+
+// show sends all viewers what is new since the last look. It returns false if there is none: then the
+// goroutine ends.
+func (l *live) show() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, g := range l.groups {
+		g.show(l.admin.lookout.overview(n))
+	}
+	l.running = len(l.groups) > 0
+	return l.running
+}
+
+// show sends a snapshot to the viewers of the group that are behind, and the changes to all others. If
+// the overview is the last one, only those who are behind get it.
+func (g *group) show(o Overview) {
+	var snapshot, delta []byte
+	before := g.last
+	g.last = &o
+	for v := range g.viewers {
+		switch {
+		case v.behind:
+			if snapshot == nil {
+				snapshot = marshal(o)
+			}
+			v.behind = !v.send("snapshot", snapshot)
+		case !before.Time.Equal(o.Time):
+			if delta == nil {
+				delta = marshal(changes(before, &o))
+			}
+			v.behind = !v.send("delta", delta)
+		}
+	}
+}
+
+// send sends an event to the viewer, unless too many wait for it already.
+func (v *viewer) send(name string, text []byte) bool {
+	select {
+	case v.events <- liveEvent{name, text}:
+		return true
+	default:
+		return false
+	}
+}
+
+func marshal(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a type of this package, which marshals
+	}
+	return text
+}
+
+// changes returns what has changed between two overviews.
+func changes(before, after *Overview) OverviewDelta {
+	d := OverviewDelta{
+		Time: after.Time, Mode: after.Mode, StoreLost: after.StoreLost, Totals: after.Totals,
+		ModelCount: after.ModelCount, ProjectCount: after.ProjectCount,
+	}
+	d.Models, d.GoneModels = changedRows(before.Models, after.Models)
+	d.Projects, d.GoneProjects = changedRows(before.Projects, after.Projects)
+	return d
+}
+
+// changedRows returns the rows that are not the same as before, and the names of those that are gone.
+func changedRows(before, after []Row) (changed []Row, gone []string) {
+	old := make(map[string]*Row, len(before))
+	for i := range before {
+		old[before[i].Name] = &before[i]
+	}
+	changed, gone = []Row{}, []string{}
+	for i := range after {
+		row := &after[i]
+		if same := old[row.Name]; same == nil || !reflect.DeepEqual(same, row) {
+			changed = append(changed, *row)
+		}
+		delete(old, row.Name)
+	}
+	for i := range before {
+		if old[before[i].Name] != nil {
+			gone = append(gone, before[i].Name)
+		}
+	}
+	return changed, gone
 }

@@ -148,17 +148,21 @@ func (a *Admin) overview(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.overviewOf(a.look(r.Context()), n), nil
+	a.lookout.look(r.Context(), false)
+	return a.lookout.overview(n), nil
 }
 
-// overviewOf returns the overview of a picture, with n projects.
-func (a *Admin) overviewOf(p *picture, n int) Overview {
+// overview returns what the last look has seen, with n projects.
+func (l *lookout) overview(n int) Overview {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	models, projects := l.models.list, l.projects.list
 	o := Overview{
-		Time: p.at, Version: a.version, Started: a.started.UTC(), Mode: modeEnforce,
-		Totals: p.totals, Models: p.modelRows(), Projects: p.projectRows(0, n),
-		ModelCount: len(p.models), ProjectCount: len(p.projects),
+		Time: l.at, Version: l.admin.version, Started: l.admin.started.UTC(), Mode: modeEnforce, Totals: l.totals,
+		Models: rowsOf(models[:min(len(models), maxModels)]), Projects: rowsOf(projects[:min(len(projects), n)]),
+		ModelCount: len(models), ProjectCount: len(projects),
 	}
-	if err := a.gateway.StoreLost(); err != nil {
+	if err := l.admin.gateway.StoreLost(); err != nil {
 		o.StoreLost = message.Plain(err)
 	}
 	return o

@@ -43,12 +43,22 @@ func (a *Admin) overviewProjects(r *http.Request) (any, error) {
 	if order == nil {
 		return nil, problemf(http.StatusBadRequest, "sort is %.40q: it must be one of %s", q.Get("sort"), strings.Join(orderNames, ", "))
 	}
-	p := a.look(r.Context())
-	if text := strings.ToLower(q.Get("search")); text != "" {
-		p.projects = slices.DeleteFunc(p.projects, func(s *standing) bool { return !strings.Contains(strings.ToLower(s.name), text) })
+	a.lookout.look(r.Context(), false)
+	return a.lookout.projectRows(strings.ToLower(q.Get("search")), order, from, n), nil
+}
+
+// projectRows returns the rows that the last look has seen: n from a place on, of the projects with a
+// text in their names, in an order.
+func (l *lookout) projectRows(text string, order func(a, b *standing) int, from, n int) ProjectRows {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := slices.Clone(l.projects.list)
+	if text != "" {
+		list = slices.DeleteFunc(list, func(s *standing) bool { return !strings.Contains(strings.ToLower(s.name), text) })
 	}
-	slices.SortStableFunc(p.projects, order)
-	return ProjectRows{len(p.projects), p.projectRows(from, n)}, nil
+	slices.SortStableFunc(list, order)
+	from = min(from, len(list))
+	return ProjectRows{len(list), rowsOf(list[from:min(from+n, len(list))])}
 }
 
 // OverviewProjects returns n rows of projects from a place on. search is a part of their names, in any

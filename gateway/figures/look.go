@@ -42,6 +42,12 @@ func sorted(limits map[string]int64) []Denials {
 	return list
 }
 
+// Reset makes r that of no calls.
+func (r *Recent) Reset() {
+	*r = Recent{limits: r.limits}
+	clear(r.limits)
+}
+
 // Add adds other to r.
 func (r *Recent) Add(other *Recent) {
 	r.Minute.Add(&other.Minute)
@@ -68,8 +74,7 @@ func (f *Figures) Each(do func(of Name, r *Recent)) {
 	now := time.Now()
 	var r Recent
 	for _, l := range f.lots() {
-		r = Recent{limits: r.limits}
-		clear(r.limits)
+		r.Reset()
 		if l.recent(now, &r) {
 			do(l.Name, &r)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -126,6 +127,18 @@ func (r *Ring) List() []Key {
 		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.ID, b.ID))
 	})
 	return all
+}
+
+// Projects returns the projects of all keys, in no order. One that has several keys is there several
+// times.
+func (r *Ring) Projects() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, e := range *r.entries.Load() {
+			if !yield(e.key.Project) {
+				return
+			}
+		}
+	}
 }
 
 // Missed returns the first error, since it was last called, of following the store: the
