@@ -146,7 +146,7 @@ func (d *document) writeOperation(out *strings.Builder, title string, o *operati
 }
 
 func writeSchema(out *strings.Builder, name string, s *schema) {
-	fmt.Fprintf(out, "\n### %s\n\n", name)
+	fmt.Fprintf(out, "\n### Type %s\n\n", name)
 	out.WriteString(wrap(strings.TrimSpace(s.Description+" "+s.bareKind()), ""))
 	fields := s.fields()
 	for i, field := range slices.Sorted(maps.Keys(fields)) {
@@ -186,7 +186,7 @@ func (s *schema) kind() string {
 	case s == nil:
 		return ""
 	case s.Ref != "":
-		return fmt.Sprintf("[%s](#%s)", last(s.Ref), strings.ToLower(last(s.Ref)))
+		return fmt.Sprintf("[%s](#type-%s)", last(s.Ref), strings.ToLower(last(s.Ref)))
 	case s.Items != nil:
 		return "list of " + s.Items.kind()
 	case s.Enum != nil:
