@@ -16,6 +16,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/dashboard"
 )
 
 // Options is what a server is started with.
@@ -108,7 +109,7 @@ func (s *server) open(cfg *config.Config) (err error) {
 	if s.File == "" {
 		reload = nil
 	}
-	s.admin, err = admin.New(s.gateway, admin.Options{Reload: reload, Version: s.Version, Log: s.Log})
+	s.admin, err = admin.New(s.gateway, admin.Options{Reload: reload, Version: s.Version, Log: s.Log, Pages: dashboard.New(s.Version)})
 	return err
 }
 

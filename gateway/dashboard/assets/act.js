@@ -1,0 +1,154 @@
+// What an operator does. Each action says what it will do, asks once, and is in the audit log.
+
+import {call, pathOf} from './api.js';
+import {clone, h, parts} from './dom.js';
+
+let made = 0; // ids of elements
+
+// toast says briefly that something was done.
+export function toast(text) {
+  const message = h('div', {class: 'toast'}, text);
+  document.getElementById('toasts').append(message);
+  setTimeout(() => message.remove(), 5000);
+}
+
+// ask shows a dialog. When the viewer confirms, it runs the action, and closes if that succeeds; it shows what went wrong otherwise.
+export function ask({title, body, verb, danger = false, wide = false, run}) {
+  const dialog = clone('dialog-template');
+  const p = parts(dialog);
+  p.title.textContent = title;
+  p.body.append(...[body].flat());
+  p.confirm.textContent = verb;
+  p.confirm.classList.toggle('danger', danger);
+  dialog.classList.toggle('wide', wide);
+  p.title.id = `dialog-${++made}`;
+  dialog.setAttribute('aria-labelledby', p.title.id);
+  p.cancel.addEventListener('click', () => dialog.close());
+  dialog.addEventListener('close', () => dialog.remove());
+  dialog.querySelector('form').addEventListener('submit', async (event) => {
+    event.preventDefault();
+    p.confirm.disabled = true;
+    p.fault.textContent = '';
+    try {
+      await run();
+      dialog.close();
+    } catch (failure) {
+      p.fault.textContent = failure.message;
+      p.confirm.disabled = false;
+    }
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  return {dialog, confirm: p.confirm, fault: p.fault};
+}
+
+// resource returns the path in the API of a model, project or key.
+export const resource = (kind, name) => `/v1/${{model: 'quotas', project: 'projects', key: 'keys'}[kind]}/${pathOf(name)}`;
+
+// done says that an action was done, and tells the page, so that it shows the change at once.
+function done(text) {
+  toast(text);
+  dispatchEvent(new Event('acted'));
+}
+
+// pauseOrResume pauses a model, project or key, or resumes it.
+export function pauseOrResume(kind, name, paused) {
+  ask({
+    title: `${paused ? 'Resume' : 'Pause'} ${kind} ${name}?`,
+    body: h('p', {}, paused
+      ? 'Calls are taken again, as far as its limits allow.'
+      : `Every new call of this ${kind} gets a 429 until somebody resumes it. Calls that are under way go on.`),
+    verb: paused ? 'Resume' : 'Pause',
+    danger: !paused,
+    run: async () => {
+      await call('PATCH', resource(kind, name), {paused: !paused});
+      done(`${name} is ${paused ? 'resumed' : 'paused'}.`);
+    },
+  });
+}
+
+// reset forgets what a model or project has used.
+export function reset(kind, name) {
+  ask({
+    title: `Reset ${kind} ${name}?`,
+    body: h('p', {}, kind === 'model'
+      ? 'What was used of its quota is forgotten here. The provider goes on counting: calls may be throttled by it.'
+      : 'What was used of its limits and budgets is forgotten. The books keep what was spent.'),
+    verb: 'Reset',
+    danger: true,
+    run: async () => {
+      await call('POST', '/v1/reset', {[kind]: name});
+      done(`${name} has used nothing now.`);
+    },
+  });
+}
+
+// createKey asks for a project and a name, makes a key, and shows its secret once.
+export function createKey(project = '') {
+  const of = h('input', {name: 'project', required: true, value: project, autocomplete: 'off', maxlength: 128});
+  const name = h('input', {name: 'name', autocomplete: 'off', maxlength: 128});
+  const ttl = h('input', {name: 'ttl', placeholder: 'never', autocomplete: 'off'});
+  ask({
+    title: 'Create a key',
+    body: h('div', {class: 'fields'}, field('Project', of), field('What it is for', name), field('Valid for (such as 720h)', ttl)),
+    verb: 'Create',
+    run: async () => {
+      const body = {project: of.value.trim(), name: name.value.trim()};
+      if (ttl.value.trim() !== '') body.ttl = ttl.value.trim();
+      showSecret(await call('POST', '/v1/keys', body), 'The new key');
+    },
+  });
+}
+
+// rotateKey replaces the secret of a key, and shows the new one once.
+export function rotateKey(key) {
+  const grace = h('input', {name: 'grace', value: '1h', autocomplete: 'off'});
+  ask({
+    title: `Rotate key ${key.name || key.id}?`,
+    body: [h('p', {}, 'Clients need the new secret. The old one stays valid for the grace; empty ends it now.'), field('Grace (such as 24h)', grace)],
+    verb: 'Rotate',
+    run: async () => {
+      const body = grace.value.trim() === '' ? {} : {grace: grace.value.trim()};
+      showSecret(await call('POST', `/v1/keys/${key.id}/rotate`, body), `The new secret of ${key.name || key.id}`);
+    },
+  });
+}
+
+// revokeKey ends a key.
+export function revokeKey(key) {
+  ask({
+    title: `Revoke key ${key.name || key.id}?`,
+    body: h('p', {}, `Clients of ${key.project} that use it get a 401 from now on. This cannot be undone.`),
+    verb: 'Revoke',
+    danger: true,
+    run: async () => {
+      await call('DELETE', `/v1/keys/${key.id}`);
+      done(`Key ${key.name || key.id} is revoked.`);
+    },
+  });
+}
+
+function showSecret(issued, title) {
+  const secret = h('code', {tabindex: 0}, issued.secret);
+  const copy = h('button', {type: 'button', onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(issued.secret);
+      copy.textContent = 'Copied';
+    } catch {
+      getSelection().selectAllChildren(secret);
+    }
+  }}, 'Copy');
+  const {dialog} = ask({
+    title,
+    body: [h('p', {}, `For project ${issued.project}. It is shown here once, and nowhere again: the gateway keeps only a hash of it.`), h('div', {class: 'secret'}, secret, copy)],
+    verb: 'I have it',
+    run: () => done(`Key ${issued.name || issued.id} is ready.`),
+  });
+  dialog.querySelector('[data-part=cancel]').hidden = true;
+}
+
+// field puts a label above an input.
+export function field(words, input, note) {
+  input.id ||= `field-${++made}`;
+  return h('div', {class: 'field'}, h('label', {for: input.id}, words), input, note && h('span', {class: 'note'}, note));
+}

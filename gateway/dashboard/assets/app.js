@@ -1,0 +1,116 @@
+// The frame around all pages: which page is shown, whether the gateway answers, the theme, the session.
+
+import './parts.js';
+import './list.js';
+import {call, get} from './api.js';
+import {h, setText} from './dom.js';
+import {live} from './live.js';
+
+const pages = {
+  overview: () => import('./overview.js'),
+  matrix: () => import('./matrix.js'),
+  decisions: () => import('./decisions.js'),
+  explain: () => import('./explain.js'),
+  keys: () => import('./keys.js'),
+  audit: () => import('./audit.js'),
+  model: () => import('./model.js'),
+  project: () => import('./project.js'),
+  key: () => import('./key.js'),
+  signin: () => import('./signin.js'),
+};
+const element = (id) => document.getElementById(id);
+const content = element('content');
+let leave = null; // ends the page that is shown
+let shown = 0; // grows with every page, so that one which loads slowly does not replace a later one
+let signedIn = true;
+
+// route returns the page that the address names, and the rest of the address.
+function route() {
+  const [, name, ...rest] = location.hash.split('/');
+  const page = name || 'overview';
+  return page in pages && page !== 'signin' ? [page, rest.map(decodeURIComponent).join('/')] : ['overview', ''];
+}
+
+async function show() {
+  const number = ++shown;
+  const [name, argument] = signedIn ? route() : ['signin', ''];
+  for (const link of document.querySelectorAll('nav a')) {
+    if (link.dataset.page === name) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  const page = await pages[name]();
+  if (number !== shown) return;
+  leave?.();
+  const body = h('div', {class: `page ${name}`});
+  leave = page.show(body, argument, {enter, show});
+  content.replaceChildren(body);
+  const title = body.querySelector('h1')?.textContent ?? '';
+  document.title = title ? `${title} · ratelimit` : 'ratelimit';
+  if (number > 1 && !content.contains(document.activeElement)) content.focus({preventScroll: true});
+  if (number > 1) scrollTo(0, 0);
+}
+
+addEventListener('hashchange', () => {
+  if (location.hash !== '#content') show();
+});
+
+// enter asks whether the viewer has access, and shows the page or the sign-in.
+async function enter() {
+  const session = await get('/session').catch(() => null);
+  if (session === null) { // the gateway does not answer: the live stream says so, and tries again
+    live.start();
+    return;
+  }
+  element('signout').hidden = !session.needs_token || !session.signed_in;
+  const changed = signedIn !== session.signed_in;
+  signedIn = session.signed_in;
+  if (signedIn) live.start();
+  else live.stop();
+  if (changed || shown === 0) await show();
+}
+
+addEventListener('signedout', enter);
+element('signout').addEventListener('click', async () => {
+  await call('DELETE', '/session').catch(() => null);
+  enter();
+});
+
+const words = {connecting: 'connecting', live: 'live', lost: 'no connection'};
+live.addEventListener('state', () => {
+  element('connection').dataset.state = live.state;
+  setText(element('connection'), words[live.state]);
+  if (live.state === 'lost') enter(); // the session may have ended
+  announce();
+});
+live.addEventListener('change', announce);
+
+// announce shows what concerns all pages.
+function announce() {
+  const overview = live.overview;
+  element('mode').hidden = overview?.mode !== 'shadow';
+  let text = '';
+  if (live.state === 'lost') text = 'The gateway does not answer. What is shown may be old; the page tries to connect again.';
+  else if (overview?.store_lost) text = `The store does not answer: ${overview.store_lost}`;
+  setText(element('banner'), text);
+  element('banner').hidden = text === '' || !signedIn;
+}
+
+const themes = ['system', 'light', 'dark'];
+function showTheme() {
+  element('theme').textContent = `Theme: ${document.documentElement.dataset.theme ?? 'system'}`;
+}
+element('theme').addEventListener('click', () => {
+  const root = document.documentElement;
+  const next = themes[(themes.indexOf(root.dataset.theme ?? 'system') + 1) % themes.length];
+  if (next === 'system') delete root.dataset.theme;
+  else root.dataset.theme = next;
+  try {
+    localStorage.setItem('theme', next);
+  } catch { /* storage is blocked: the theme lasts as long as the page */ }
+  showTheme();
+});
+showTheme();
+setText(element('zone'), `Times are in ${Intl.DateTimeFormat().resolvedOptions().timeZone}`);
+
+enter();
+if (shown === 0) show();

@@ -1,0 +1,134 @@
+// The form in which limits are set. It shows what will change before it does, as the gateway says it.
+
+import {call} from './api.js';
+import {ask, field, resource, toast} from './act.js';
+import {change} from './audit.js';
+import {h} from './dom.js';
+import {dimension} from './format.js';
+
+const whole = {kind: 'number', step: 1, min: 1};
+const money = {kind: 'number', step: 'any', min: 0};
+const limitGroups = [
+  ['Requests', {requests_per_minute: whole, requests_per_hour: whole, requests_per_day: whole, max_concurrent: whole}],
+  ['Tokens', {tokens_per_minute: whole, tokens_per_hour: whole, tokens_per_day: whole, tokens_per_month: whole}],
+  ['Dollars', {dollars_per_hour: money, dollars_per_day: money, dollars_per_week: money, dollars_per_month: money, dollars: money}],
+];
+const percentage = {kind: 'text', note: 'such as 20%'};
+const groups = {
+  model: [
+    ['Quota', {max_rpm: whole, max_tpm: whole, max_rpd: whole, max_tpd: whole, max_input_tpm: whole, max_output_tpm: whole, max_concurrent: whole}],
+    ['Shares and pace', {reserve: percentage, burst: percentage, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
+  ],
+  project: [
+    ...limitGroups,
+    ['Weights and shares', {
+      weight: whole, priority: {kind: 'number', step: 1}, min_share: percentage, max_share: percentage, dedicated: {kind: 'check'},
+    }],
+    ['Calls', {max_wait: {kind: 'number', step: 'any', min: 0, note: 'seconds'}, models: {kind: 'list', note: 'names or patterns, with commas'}, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
+  ],
+  key: [...limitGroups, ['Calls', {models: {kind: 'list', note: 'names or patterns, with commas'}}]],
+};
+const words = {
+  weight: 'Weight', priority: 'Priority', min_share: 'Minimum share', max_share: 'Maximum share', dedicated: 'Minimum share is dedicated',
+  max_wait: 'May wait', models: 'Models', mode: 'Mode', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
+};
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const nested = (kind, name) => kind === 'key' && name !== 'models'; // a key's limits are in a field of their own
+
+// setLimits opens the form for a model, project or key.
+export async function setLimits(kind, name) {
+  const path = `${resource(kind, name)}?dry_run=true`;
+  let before;
+  try {
+    ({before} = await call('PATCH', path, {}));
+  } catch (failure) {
+    toast(failure.message);
+    return;
+  }
+  const current = (each) => (nested(kind, each) ? before.limit ?? {} : before)[each];
+  const inputs = new Map();
+  const preview = h('div', {class: 'preview', 'aria-live': 'polite'});
+  const body = groups[kind].map(([title, fields]) => h('fieldset', {}, h('legend', {}, title), h('div', {class: 'fields'},
+    Object.entries(fields).map(([each, how]) => {
+      const input = makeInput(each, how, current(each));
+      inputs.set(each, {input, how});
+      return how.kind === 'check' ? h('div', {class: 'field check'}, input, h('label', {for: input.id}, words[each])) : field(words[each] ?? capital(dimension(each).long), input, how.note);
+    }))));
+  const dialog = ask({
+    title: `Limits of ${kind} ${name}`,
+    body: [...body, h('section', {'aria-label': 'What will change'}, h('h3', {}, 'What will change'), preview)],
+    verb: 'Apply',
+    wide: true,
+    run: async () => {
+      await call('PATCH', resource(kind, name), patch());
+      toast(`The limits of ${name} are set.`);
+      dispatchEvent(new Event('acted'));
+    },
+  });
+
+  // patch returns the fields that differ from what is set now: null for one that was emptied.
+  function patch() {
+    const changes = {};
+    for (const [each, {input, how}] of inputs) {
+      const value = valueOf(input, how);
+      if (JSON.stringify(value) === JSON.stringify(normal(current(each)))) continue;
+      if (nested(kind, each)) (changes.limit ??= {})[each] = value;
+      else changes[each] = value;
+    }
+    return changes;
+  }
+
+  let asked = 0;
+  async function show() {
+    const number = ++asked;
+    const changes = patch();
+    dialog.confirm.disabled = true;
+    if (Object.keys(changes).length === 0) {
+      preview.replaceChildren(h('p', {class: 'note'}, 'Nothing yet. An empty field is no limit.'));
+      return;
+    }
+    try {
+      const {changed, lifted} = await call('PATCH', path, changes);
+      if (number !== asked) return;
+      preview.replaceChildren(
+        ...changed.map((c) => h('p', {}, `${words[c.field] ?? capital(dimension(c.field).long)}: `, change(c.before, c.after))),
+        ...(lifted?.length > 0 ? [h('p', {class: 'fault'}, `▲ This lifts ${lifted.map((each) => dimension(each).long).join(', ')}: no longer limited.`)] : []));
+      dialog.confirm.disabled = changed.length === 0;
+    } catch (failure) {
+      if (number === asked) preview.replaceChildren(h('p', {class: 'fault'}, failure.message));
+    }
+  }
+  let soon = 0;
+  for (const {input} of inputs.values()) {
+    input.addEventListener('input', () => {
+      clearTimeout(soon);
+      dialog.confirm.disabled = true;
+      soon = setTimeout(show, 150);
+    });
+  }
+  show();
+}
+
+let made = 0;
+function makeInput(name, how, value) {
+  const id = `limit-${++made}`;
+  if (how.kind === 'check') return h('input', {id, name, type: 'checkbox', checked: value === true});
+  if (how.kind === 'choice') return h('select', {id, name}, how.values.map((each) => h('option', {value: each, selected: each === (value ?? '')}, each || 'as configured')));
+  const text = value === undefined || value === null || value === 0 ? '' : how.kind === 'list' ? value.join(', ') : String(value);
+  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.note ? '' : 'no limit'});
+}
+
+// valueOf returns what an input says, as the API takes it; null is nothing.
+function valueOf(input, how) {
+  if (how.kind === 'check') return input.checked ? true : null;
+  const text = input.value.trim();
+  if (text === '') return null;
+  if (how.kind === 'number') return Number(text);
+  return how.kind === 'list' ? text.split(',').map((each) => each.trim()).filter(Boolean) : text;
+}
+
+// normal returns what is set now as valueOf would return it.
+function normal(value) {
+  if (value === undefined || value === 0 || value === false || value === '' || (Array.isArray(value) && value.length === 0)) return null;
+  return value;
+}

@@ -1,0 +1,139 @@
+// The small elements that rows and pages consist of.
+
+import {h, svg, setText, setAttribute} from './dom.js';
+import {amount, compact, count, dimension, duration, moment, percent} from './format.js';
+import {live} from './live.js';
+
+// levelOf returns how close to its limit something is.
+export function levelOf(pressure) {
+  if (pressure >= 0.9995) return 'full';
+  if (pressure >= 0.9) return 'near';
+  return pressure >= 0.75 ? 'high' : 'fine';
+}
+
+// Gauge shows what is used of a limit: a bar, both numbers, and marks for a share and for what the provider counts.
+class Gauge extends HTMLElement {
+  #label = h('span', {class: 'gauge-label'});
+  #extra = h('span', {class: 'gauge-extra'});
+  #value = h('span', {class: 'gauge-value'});
+  #bar = h('span', {class: 'gauge-bar'});
+  #share = h('span', {class: 'gauge-share'});
+  #provider = h('span', {class: 'gauge-provider'});
+
+  connectedCallback() {
+    if (this.childElementCount > 0) return;
+    this.setAttribute('role', 'meter');
+    this.setAttribute('aria-valuemin', '0');
+    this.#bar.append(h('span', {class: 'gauge-fill'}), this.#share, this.#provider);
+    this.append(this.#label, this.#extra, this.#value, this.#bar);
+  }
+
+  // show shows a dimension of a row, and what the provider says about it, if that is known.
+  show(d, owner, provider) {
+    const words = dimension(d.name);
+    const used = d.limit > 0 ? d.used / d.limit : 0;
+    const text = `${amount(d.used, words.dollars)} of ${amount(d.limit, words.dollars)}`;
+    setText(this.#label, words.short);
+    setText(this.#extra, extraOf(d, words.dollars));
+    setText(this.#value, text);
+    setAttribute(this, 'data-level', levelOf(used));
+    setAttribute(this, 'aria-label', `${words.long} of ${owner}`);
+    setAttribute(this, 'aria-valuenow', Math.max(0, d.used));
+    setAttribute(this, 'aria-valuemax', Math.max(d.limit, d.used, 1));
+    setAttribute(this, 'aria-valuetext', `${text}, ${percent(used)}`);
+    setAttribute(this, 'title', titleOf(d, words, provider));
+    this.style.setProperty('--used', Math.min(1, Math.max(0, used)).toFixed(4));
+    this.#mark(this.#share, d.share > 0 && d.share < d.limit ? d.share / d.limit : null);
+    this.#mark(this.#provider, provider ? 1 - provider.remaining / provider.limit : null);
+  }
+
+  #mark(mark, at) {
+    mark.hidden = at === null;
+    if (at !== null) mark.style.setProperty('--at', Math.min(1, Math.max(0, at)).toFixed(4));
+  }
+}
+
+const extraOf = (d, money) => (d.borrowed > 0 ? `+${amount(d.borrowed, money)} borrowed` : d.lent > 0 ? `${amount(d.lent, money)} lent` : '');
+
+function titleOf(d, words, provider) {
+  const show = (n) => (words.dollars ? amount(n, true) : count(n));
+  const lines = [`${words.long}${d.model ? ` at ${d.model}` : ''}: ${show(d.used)} of ${show(d.limit)} used, ${show(d.remaining)} left`];
+  if (d.resets_at) lines.push(`resets at ${moment(d.resets_at)}`);
+  if (d.share > 0) lines.push(`share ${show(d.share)}${d.lent > 0 ? `, ${show(d.lent)} of it lent` : ''}${d.borrowed > 0 ? `, ${show(d.borrowed)} borrowed` : ''}`);
+  if (provider) lines.push(`the provider counts ${show(provider.limit - provider.remaining)} of ${show(provider.limit)}; the gateway counted ${show(provider.used_here)} then`);
+  return lines.join('\n');
+}
+
+// Spark shows the calls of 15 minutes as columns: passed, and on top of them denied.
+class Spark extends HTMLElement {
+  #columns = Array.from({length: 15}, (_, i) => [
+    svg('rect', {class: 'passed', x: i * 7, width: 5, y: 27, height: 1}),
+    svg('rect', {class: 'denied', x: i * 7, width: 5, y: 27, height: 0}),
+  ]);
+
+  connectedCallback() {
+    if (this.childElementCount > 0) return;
+    this.setAttribute('role', 'img');
+    this.append(svg('svg', {viewBox: '0 0 105 28', preserveAspectRatio: 'none', 'aria-hidden': 'true'}, this.#columns));
+  }
+
+  show(passed, denied) {
+    const top = Math.max(1, ...passed.map((n, i) => n + (denied[i] ?? 0)));
+    this.#columns.forEach(([one, two], i) => {
+      const high = (27 * (passed[i] ?? 0)) / top;
+      const above = (27 * (denied[i] ?? 0)) / top;
+      setAttribute(one, 'height', Math.max(1, high).toFixed(1));
+      setAttribute(one, 'y', (28 - Math.max(1, high)).toFixed(1));
+      setAttribute(two, 'height', above.toFixed(1));
+      setAttribute(two, 'y', (28 - Math.max(1, high) - above).toFixed(1));
+    });
+    const sum = (list) => list.reduce((a, b) => a + b, 0);
+    const text = `Last 15 minutes: ${compact(sum(passed))} calls passed, ${compact(sum(denied))} denied; at most ${compact(top)} in a minute`;
+    setAttribute(this, 'aria-label', text);
+    setAttribute(this, 'title', text);
+  }
+}
+
+// Moment shows a time that moves: how long until it comes, or since it was.
+class Moment extends HTMLElement {
+  #at = 0;
+  #until = false;
+
+  connectedCallback() {
+    ticking.add(this);
+    this.tick();
+  }
+
+  disconnectedCallback() {
+    ticking.delete(this);
+  }
+
+  show(at, until = false) {
+    this.#at = Date.parse(at);
+    this.#until = until;
+    this.title = moment(at);
+    this.tick();
+    return this;
+  }
+
+  tick() {
+    const seconds = Math.max(0, (this.#at - live.now()) / 1000 * (this.#until ? 1 : -1));
+    setText(this, this.#until ? `in ${duration(Math.round(seconds))}` : `${duration(Math.round(seconds))} ago`);
+  }
+}
+
+const ticking = new Set();
+setInterval(() => ticking.forEach((each) => each.tick()), 1000);
+
+customElements.define('rl-gauge', Gauge);
+customElements.define('rl-spark', Spark);
+customElements.define('rl-moment', Moment);
+
+export const until = (at) => document.createElement('rl-moment').show(at, true);
+export const ago = (at) => document.createElement('rl-moment').show(at);
+
+// badge is a word in a frame; its kind is a colour and a sign, so that colour is not all that tells it apart.
+export const badge = (text, kind = 'plain', title) => h('span', {class: `badge ${kind}`, title}, text);
+
+const outcomes = {passed: 'good', admitted: 'good', denied: 'bad', throttled: 'warn', failed: 'warn', refused: 'plain', left: 'plain', lost: 'bad'};
+export const outcomeBadge = (outcome) => badge(outcome, outcomes[outcome] ?? 'plain');

@@ -1,0 +1,27 @@
+// The sign-in, where the admin API has a token.
+
+import {call} from './api.js';
+import {h} from './dom.js';
+import {field} from './act.js';
+
+export function show(body, _, app) {
+  const token = h('input', {type: 'password', name: 'token', required: true, autocomplete: 'current-password'});
+  const fault = h('p', {class: 'fault', role: 'alert'});
+  const button = h('button', {type: 'submit', class: 'main'}, 'Sign in');
+  const form = h('form', {onsubmit: async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    fault.textContent = '';
+    try {
+      await call('POST', '/session', {token: token.value});
+      await app.enter();
+    } catch (failure) {
+      fault.textContent = failure.message;
+      token.select();
+    }
+    button.disabled = false;
+  }}, h('h1', {}, 'Sign in'), h('p', {class: 'subtitle'}, 'With the token of the admin API: admin.token in the gateway’s configuration.'), field('Token', token), fault, button);
+  body.append(h('section', {class: 'panel sign-in', 'aria-label': 'Sign in'}, form));
+  setTimeout(() => token.focus());
+  return () => {};
+}

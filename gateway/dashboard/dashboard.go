@@ -1,0 +1,119 @@
+//go:build !nodashboard
+
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+// policy lets the page load its own files and call its own origin, and nothing else. Scripts cannot turn text into markup.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// file is a file as clients get it.
+type file struct {
+	kind           string
+	etag           string
+	plain, gzipped []byte
+}
+
+// New returns the handler of the dashboard, which serves / and /assets/.
+func New(version string) http.Handler {
+	load := sync.OnceValue(func() map[string]*file { return files(version) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		f := load()[r.URL.Path]
+		switch {
+		case f == nil:
+			http.Error(w, "there is no such file", http.StatusNotFound)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			h.Set("Allow", "GET, HEAD")
+			http.Error(w, "the method must be GET or HEAD", http.StatusMethodNotAllowed)
+		default:
+			f.serve(w, r)
+		}
+	})
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "no-cache") // a browser asks whether its copy is current: another version may run here next
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("ETag", f.etag)
+	body := f.plain
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = f.gzipped
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+// files returns all files by their paths.
+func files(version string) map[string]*file {
+	all := map[string]*file{}
+	fs.WalkDir(embedded, "assets", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			panic(err) // embedded files can be read
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		text, _ := embedded.ReadFile(name)
+		if name == "assets/index.html" {
+			all["/"] = newFile(name, render(string(text), version))
+		} else {
+			all["/"+name] = newFile(name, text)
+		}
+		return nil
+	})
+	return all
+}
+
+// render fills the page in.
+func render(text, version string) []byte {
+	scripts, _ := fs.Glob(embedded, "assets/*.js")
+	var page bytes.Buffer
+	err := template.Must(template.New("page").Parse(text)).Execute(&page, struct {
+		Version string
+		Scripts []string // which the browser loads at once, before it finds out who imports them
+	}{version, scripts})
+	if err != nil {
+		panic(err) // the template has no other fields
+	}
+	return page.Bytes()
+}
+
+func newFile(name string, text []byte) *file {
+	var zipped bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is valid
+	z.Write(text)                                              // a buffer takes everything
+	z.Close()
+	hash := sha256.Sum256(text)
+	return &file{
+		kind:    mime.TypeByExtension(path.Ext(name)),
+		etag:    `W/"` + base64.RawURLEncoding.EncodeToString(hash[:12]) + `"`, // weak: gzipped or not
+		plain:   text,
+		gzipped: zipped.Bytes(),
+	}
+}
