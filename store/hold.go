@@ -2,7 +2,7 @@ package store
 
 import "dappco.re/go/core/go-ratelimit/limit"
 
-// few is how many charges most takes have at most. No memory is allocated for so many.
+// few is how many charges most takes have at most.
 const few = 4
 
 // maxFew is how many charges nearly all takes have at most.
@@ -14,84 +14,60 @@ type Amount struct {
 	N  int64
 }
 
-// Hold is room for what [Memory.SettleHold] must know of a take. It lives in the
-// caller's reservation.
+// Hold is what [Memory.SettleHold] must know of a take. It lives in the caller's reservation. The zero
+// Hold is ready for use.
 type Hold struct {
-	at   int64 // when the take was made
-	few  [few]limit.Mark
-	more *MoreHold // in place of few; nil: the take has few charges and no bucket
+	at       int64            // when the take was made
+	marks    []limit.Mark     // of each charge, or
+	receipts *[]limit.Receipt // if any of them has a bucket
 }
 
-// MoreHold is room for what must be known of a take of many charges, or of buckets.
-type MoreHold struct {
-	room     [maxFew]limit.Mark // of each charge, or
-	marks    []limit.Mark       // if there are too many of them, or
-	receipts []limit.Receipt    // if any of them has a bucket
-}
+// HoldIn returns a hold that allocates nothing for as many charges as there is room for, unless they are
+// of buckets.
+func HoldIn(room []limit.Mark) Hold { return Hold{marks: room} }
 
-// HoldWith returns a hold that has room for a take of many charges, which would otherwise be allocated.
-func HoldWith(room *MoreHold) Hold { return Hold{more: room} }
+// Len returns how many charges the take has, without those of takes that have a bucket.
+func (h *Hold) Len() int { return len(h.marks) }
 
-// IsLarge reports whether the take has needed a MoreHold.
-func (h *Hold) IsLarge() bool { return h.more != nil }
-
-// CopyTo copies the hold of a take to another one. If the hold is large, room is the room of the copy.
-func (h *Hold) CopyTo(to *Hold, room *MoreHold) {
-	to.at, to.few = h.at, h.few
-	if h.more != nil {
-		*room, to.more = *h.more, room
+// CopyTo copies the hold of a take to an empty one, and its marks to room if that is large enough.
+func (h *Hold) CopyTo(to *Hold, room []limit.Mark) {
+	to.at, to.marks = h.at, append(room[:0], h.marks...)
+	if h.receipts != nil {
+		receipts := *h.receipts // a pointer to them of its own, so that room on a stack can stay there
+		to.receipts = &receipts
 	}
 }
 
 // begin makes the hold ready for a take of a number of charges, some of which may be of buckets.
 func (h *Hold) begin(charges int, buckets bool, at int64) {
 	h.at = at
-	if charges <= few && !buckets {
-		if h.more != nil { // to write a pointer costs more than to compare it
-			h.more = nil
-		}
-		return
-	}
-	if h.more == nil {
-		h.more = new(MoreHold)
+	if h.receipts != nil { // to write a pointer costs more than to compare it
+		h.receipts = nil
 	}
 	switch {
 	case buckets:
-		h.more.receipts = make([]limit.Receipt, charges)
-	case charges > maxFew:
-		h.more.marks = make([]limit.Mark, charges)
+		receipts := make([]limit.Receipt, charges)
+		h.receipts, charges = &receipts, 0
+	case charges > cap(h.marks):
+		h.marks = make([]limit.Mark, charges)
 	}
+	h.marks = h.marks[:charges]
 }
 
 // keep keeps the receipt of the i-th charge.
 func (h *Hold) keep(i int, r *limit.Receipt) {
-	switch {
-	case h.more == nil:
-		h.few[i] = r.Mark
-	case h.more.receipts != nil:
-		h.more.receipts[i] = *r
-	default:
-		*h.more.mark(i) = r.Mark
+	if h.receipts != nil {
+		(*h.receipts)[i] = *r
+	} else {
+		h.marks[i] = r.Mark
 	}
 }
 
 // receipt fills in r, which is empty, with the receipt of the i-th charge, which has taken n.
 func (h *Hold) receipt(i int, n int64, r *limit.Receipt) {
-	r.N, r.At = n, h.at
-	switch {
-	case h.more == nil:
-		r.Mark = h.few[i]
-	case h.more.receipts != nil:
-		*r = h.more.receipts[i]
-	default:
-		r.Mark = *h.more.mark(i)
+	if h.receipts != nil {
+		*r = (*h.receipts)[i]
+	} else {
+		r.N, r.At, r.Mark = n, h.at, h.marks[i]
 	}
-}
-
-// mark returns the mark of the i-th charge of a take without buckets.
-func (m *MoreHold) mark(i int) *limit.Mark {
-	if m.marks != nil {
-		return &m.marks[i]
-	}
-	return &m.room[i]
 }

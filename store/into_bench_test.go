@@ -69,8 +69,9 @@ func takeAndSettle(b *testing.B, m *store.Memory, charges []store.Charge, actual
 	settled := settlementsOf(taken, actual...)
 	b.ReportAllocs()
 	for b.Loop() {
-		var h store.Hold
+		var marks [4]limit.Mark
 		var room [9]limit.Verdict
+		h := store.HoldIn(marks[:])
 		_, allowed, err := m.TakeInto(ctx, taken, room[:0], &h)
 		if !allowed || err != nil {
 			b.Fatal(allowed, err)

@@ -14,7 +14,8 @@ import (
 // Memory is a [Store] in this process. Make one with [NewMemory].
 //
 // Callers that charge the same keys again and again prepare their charges, and use
-// [Memory.TakeInto], [Memory.PeekInto] and [Memory.SettleHold], which allocate nothing.
+// [Memory.TakeInto], [Memory.PeekInto] and [Memory.SettleHold], which allocate nothing if the caller
+// gives them room.
 type Memory struct {
 	clock  func() int64
 	closed atomic.Bool

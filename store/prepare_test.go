@@ -76,10 +76,13 @@ func (m *preparedMemory) Take(ctx context.Context, charges []store.Charge) (stor
 		return nil, nil, err
 	}
 	r := &preparedReceipt{store: m.Memory, taken: amountsOf(ready)}
-	decisions, allowed, err := m.TakeInto(ctx, r.taken, nil, &r.hold)
+	var marks [1]limit.Mark
+	hold := store.HoldIn(marks[:])
+	decisions, allowed, err := m.TakeInto(ctx, r.taken, nil, &hold)
 	if !allowed {
 		return nil, decisionsOf(charges, decisions), err
 	}
+	hold.CopyTo(&r.hold, nil)
 	return r, decisionsOf(charges, decisions), err
 }
 

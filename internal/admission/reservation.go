@@ -8,6 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -63,16 +64,17 @@ func (r *Reservation) set() *special {
 	return r.special
 }
 
-// small and large are a reservation with room for its plans, allocated in one piece.
+// small and large are a reservation with room for its plans and its hold, allocated in one piece.
 type (
 	small struct {
 		Reservation
 		plans [2]*plan
+		marks [4]limit.Mark
 	}
 	large struct {
 		Reservation
 		plans [8]*plan
-		hold  store.MoreHold
+		marks [8]limit.Mark
 	}
 )
 
@@ -81,14 +83,14 @@ type (
 func (e *Engine) newReservation(c *Call, o *Outcome, hold *store.Hold) *Reservation {
 	all := o.all()
 	var r *Reservation
-	if s := (*small)(nil); len(all) <= len(s.plans) && !hold.IsLarge() {
+	if s := (*small)(nil); len(all) <= len(s.plans) && hold.Len() <= len(s.marks) {
 		s = new(small)
 		r, s.Reservation.plans = &s.Reservation, s.plans[:0]
-		hold.CopyTo(&r.hold, nil)
+		hold.CopyTo(&r.hold, s.marks[:])
 	} else {
 		l := new(large)
 		r, l.Reservation.plans = &l.Reservation, l.plans[:0]
-		hold.CopyTo(&r.hold, &l.hold)
+		hold.CopyTo(&r.hold, l.marks[:])
 	}
 	for i := range all {
 		r.plans = append(r.plans, all[i].plan)

@@ -111,8 +111,8 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, now int64) 
 
 func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome, now int64) (*Reservation, error) {
 	var few [fewCharges]store.Amount
-	var more store.MoreHold
-	hold := store.HoldWith(&more)
+	var marks [fewCharges]limit.Mark
+	hold := store.HoldIn(marks[:])
 	_, allowed, err := e.memory.TakeIntoAt(ctx, now, o.amounts(few[:0], &c.Ask), o.said()[:0], &hold)
 	if err != nil {
 		return nil, err
