@@ -27,6 +27,13 @@ func (rl *RateLimiter) Paused(model string) time.Duration {
 	return time.Duration(max(s.Until-now, 0))
 }
 
+// PauseCause returns why the provider of a model takes no calls of it. It is empty if the model is not
+// paused, and if only another limiter on the store has heard why.
+func (rl *RateLimiter) PauseCause(model string) llm.Cause {
+	s, _, _ := rl.pauseOf(model)
+	return s.Cause
+}
+
 // pauseOf returns the pause of a model, if there is one, and the time. If it finds that a
 // pause has ended, it tells observers.
 func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bool) {

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,4 +146,12 @@ func (x *exchange) owner() *books.Owner {
 		model = x.upstream.name + "/" + model
 	}
 	return &books.Owner{Project: x.call.Project, Model: model, Key: x.Key}
+}
+
+// ChargedTo reports whether calls of a model are charged to a quota, at any deployment. The model is
+// named as the books name it: PROVIDER/MODEL.
+func (g *Gateway) ChargedTo(booked, quota string) bool {
+	provider, model, _ := strings.Cut(booked, "/")
+	u := g.setup.Load().upstreams[provider]
+	return u != nil && slices.ContainsFunc(u.deployments, func(d *deployment) bool { return u.quotaName(model, d.name) == quota })
 }

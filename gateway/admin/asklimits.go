@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -85,7 +86,7 @@ func (l *lookout) askModel(s *standing) {
 		}
 	}
 	if left := rl.Paused(s.name); left > 0 {
-		s.pause = &RowPause{Reason: "the provider takes no calls for now", Until: l.at.Add(left).Round(time.Second), Remaining: left.Seconds()}
+		s.pause = &RowPause{Reason: cmp.Or(string(rl.PauseCause(s.name)), "another gateway has heard why"), Until: l.at.Add(left).Round(time.Second), Remaining: left.Seconds()}
 	}
 	for _, said := range l.admin.gateway.Said(s.name) {
 		s.provider = append(s.provider, ProviderLimit{said.Name, said.Limit, said.Remaining, said.Used, said.At.UTC()})

@@ -1,14 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -53,27 +52,31 @@ func (a *Admin) history(r *http.Request) (any, error) {
 	return nil, problemf(http.StatusBadRequest, "by is %.40q: it must be one of minute, hour, day", h.By)
 }
 
-// minutes fills in the history of the last 60 minutes.
-func (a *Admin) minutes(q url.Values, h History) (any, error) {
-	now := time.Now().UTC()
-	w := books.Words{Since: q.Get("since"), Until: q.Get("until")}
-	if w.Since == "" {
-		w.Since = "1h"
-	}
+// query returns the times that a client asks for, and fills them in. Without since, they begin the
+// default time ago.
+func (h *History) query(q url.Values, since string, now time.Time) (books.Query, error) {
+	w := books.Words{Since: cmp.Or(q.Get("since"), since), Until: q.Get("until"), Project: h.Project}
 	query, err := w.Query(now)
 	if err != nil {
-		return nil, invalid(err)
-	}
-	h.Points = []Point{}
-	for _, p := range a.gateway.Figures().History(h.includes) {
-		if at := p.Time.Unix(); at+60 <= query.Since || query.Until != 0 && at >= query.Until {
-			continue
-		}
-		h.Points = append(h.Points, Point{p.Time, p.Passed, p.Denied, p.Waited, p.Input, p.Output, price.Amount(p.Dollars), p.Denials()})
+		return query, invalid(err)
 	}
 	h.Since, h.Until = time.Unix(query.Since, 0).UTC(), now.Truncate(time.Second)
 	if query.Until != 0 {
 		h.Until = time.Unix(query.Until, 0).UTC()
+	}
+	return query, nil
+}
+
+// minutes fills in the history of the last 60 minutes.
+func (a *Admin) minutes(q url.Values, h History) (any, error) {
+	if _, err := h.query(q, "1h", time.Now().UTC()); err != nil {
+		return nil, err
+	}
+	h.Points = []Point{}
+	for _, p := range a.gateway.Figures().History(h.includes) {
+		if p.Time.Add(time.Minute).After(h.Since) && p.Time.Before(h.Until) {
+			h.Points = append(h.Points, Point{p.Time, p.Passed, p.Denied, p.Waited, p.Input, p.Output, price.Amount(p.Dollars), p.Denials()})
+		}
 	}
 	return h, nil
 }
@@ -84,44 +87,51 @@ func (h *History) includes(n figures.Name) bool {
 		(h.Model == "" || n.Model == h.Model) && (h.Key == "" || n.Key == h.Key)
 }
 
+// maxPoints is how many points a history may have.
+const maxPoints = 10_000
+
 // booked fills in the history by the hour or the day, from the books.
 func (a *Admin) booked(ctx context.Context, q url.Values, h History) (any, error) {
-	now := time.Now().UTC()
-	w := books.Words{By: h.By + ",model,key", Since: q.Get("since"), Until: q.Get("until"), Project: h.Project}
-	if w.Since == "" {
-		w.Since = map[string]string{"hour": "24h", "day": "30d"}[h.By]
+	since, step := "24h", time.Hour
+	if h.By == "day" {
+		since, step = "30d", 24*time.Hour
 	}
-	query, err := w.Query(now)
+	query, err := h.query(q, since, time.Now().UTC())
 	if err != nil {
-		return nil, invalid(err)
-	}
-	sum, err := a.gateway.Usage(ctx, query)
-	switch {
-	case errors.Is(err, gateway.ErrNoBooks):
-		return nil, problemf(http.StatusNotFound, "the gateway keeps no books: its configuration says books: off")
-	case errors.Is(err, books.ErrTooMany):
-		return nil, invalid(err)
-	case err != nil:
 		return nil, err
 	}
-	report := gateway.NewUsageReport(query, sum, now)
-	h.Since, h.Until, h.Points = report.Since, report.Until, []Point{}
-	for _, row := range report.Rows {
-		if h.Model != "" && row.Model != h.Model || h.Key != "" && row.Key != h.Key {
-			continue
+	first := h.Since.Truncate(step)
+	if n := h.Until.Sub(first) / step; n >= maxPoints {
+		return nil, problemf(http.StatusBadRequest, "these are %d points: a history may have %d; ask for less time, or by day", n+1, maxPoints)
+	}
+	query.By, query.Key = []books.Dimension{books.Dimension(h.By)}, h.Key
+	if h.Model != "" {
+		query.OfModel = func(model string) bool { return a.gateway.ChargedTo(model, h.Model) }
+	}
+	report, err := a.report(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	h.Points = []Point{}
+	for at := first; at.Before(h.Until); at = at.Add(step) {
+		p := Point{Time: at}
+		for len(report.Rows) > 0 && report.Rows[0].Time.Before(at.Add(step)) {
+			p.add(&report.Rows[0])
+			report.Rows = report.Rows[1:]
 		}
-		if n := len(h.Points); n == 0 || !h.Points[n-1].Time.Equal(row.Time) {
-			h.Points = append(h.Points, Point{Time: row.Time})
-		}
-		p := &h.Points[len(h.Points)-1]
-		p.Passed += row.Requests
-		p.Denied += row.Denied
-		p.Waited += row.Waited
-		p.Input += row.Input
-		p.Output += row.Output
-		p.Dollars += row.Dollars
+		h.Points = append(h.Points, p)
 	}
 	return h, nil
+}
+
+// add adds a row of the books.
+func (p *Point) add(row *UsageRow) {
+	p.Passed += row.Requests
+	p.Denied += row.Denied
+	p.Waited += row.Waited
+	p.Input += row.Input
+	p.Output += row.Output
+	p.Dollars += row.Dollars
 }
 
 // History returns what became of calls. The words are those of the parameters: see [books.Words].

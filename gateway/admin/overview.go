@@ -159,13 +159,21 @@ func (l *lookout) overview(n int) Overview {
 	models, projects := l.models.list, l.projects.list
 	o := Overview{
 		Time: l.at, Version: l.admin.version, Started: l.admin.started.UTC(), Mode: modeEnforce, Totals: l.totals,
-		Models: rowsOf(models[:min(len(models), maxModels)]), Projects: rowsOf(projects[:min(len(projects), n)]),
+		Models: rowsOf(models[:min(len(models), maxModels)], l.pausedModel), Projects: rowsOf(projects[:min(len(projects), n)], l.pausedProject),
 		ModelCount: len(models), ProjectCount: len(projects),
 	}
 	if err := l.admin.gateway.StoreLost(); err != nil {
 		o.StoreLost = message.Plain(err)
 	}
 	return o
+}
+
+func (l *lookout) pausedModel(name string) bool {
+	return l.admin.gateway.Controls().State().Model(name).Paused
+}
+
+func (l *lookout) pausedProject(id string) bool {
+	return l.admin.gateway.Controls().State().PausedAt(id) != ""
 }
 
 const modeEnforce = "enforce"

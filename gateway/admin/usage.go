@@ -23,23 +23,27 @@ func (a *Admin) usage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
 	q, err := books.Words{
 		By: given.Get("by"), Since: given.Get("since"), Until: given.Get("until"), Project: given.Get("project"), Depth: given.Get("depth"),
-	}.Query(now)
+	}.Query(time.Now())
 	if err != nil {
 		return nil, invalid(err)
 	}
-	sum, err := a.gateway.Usage(r.Context(), q)
+	return a.report(r.Context(), q)
+}
+
+// report asks the books.
+func (a *Admin) report(ctx context.Context, q books.Query) (UsageReport, error) {
+	sum, err := a.gateway.Usage(ctx, q)
 	switch {
 	case errors.Is(err, gateway.ErrNoBooks):
-		return nil, problemf(http.StatusNotFound, "the gateway keeps no books: its configuration says books: off")
+		return UsageReport{}, problemf(http.StatusNotFound, "the gateway keeps no books: its configuration says books: off")
 	case errors.Is(err, books.ErrTooMany):
-		return nil, invalid(err)
+		return UsageReport{}, invalid(err)
 	case err != nil:
-		return nil, err
+		return UsageReport{}, err
 	}
-	return gateway.NewUsageReport(q, sum, now), nil
+	return gateway.NewUsageReport(q, sum, time.Now()), nil
 }
 
 // Usage returns what was used.

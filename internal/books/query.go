@@ -35,6 +35,8 @@ type Query struct {
 
 	Key string // the id of a virtual key, if only the lines of its calls count
 
+	OfModel func(model string) bool // reports whether the lines of a model count; nil: those of all do
+
 	By    []Dimension // by what the lines are grouped; empty: all are added up
 	Depth int         // with ByProject, to how many levels the paths of projects are cut; 0: they are not
 }
@@ -132,7 +134,7 @@ func NewSum(q Query) *Sum { return &Sum{query: q, rows: map[group]*Amounts{}} }
 // counts for the first hour of its day.
 func (s *Sum) Add(l Line) {
 	q := &s.query
-	if !q.Covers(l.At) || !q.Within(l.Project) || q.Key != "" && q.Key != l.Key {
+	if !q.Covers(l.At) || !q.Within(l.Project) || q.Key != "" && q.Key != l.Key || q.OfModel != nil && !q.OfModel(l.Model) {
 		return
 	}
 	s.total.Add(&l.Amounts)
