@@ -1,0 +1,107 @@
+package scenarios
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	limits "dappco.re/go/core/go-ratelimit/project"
+)
+
+// paused is a gateway whose file names a project, so that each start and each reload declares its limit.
+const paused = `
+providers:
+  openai: {base_url: MOCK, models: {m: {max_rpm: 100000}}}
+projects:
+  acme: {requests_per_day: 100000, tokens_per_month: 5000000}
+defaults: {max_wait: 0s}
+`
+
+// An operator pauses a project at one gateway: no gateway on the state sends a call of it, and a restart
+// does not end the pause.
+func TestPausesAreSharedAndOutliveARestart(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, paused, p)
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		manage := &admin.Client{Base: a.admin, HTTP: client}
+		c, other := call{model: "m", project: "acme/search"}, call{model: "m", project: "other"}
+		c.must(t, &a.gatewayURLs, 200)
+		c.must(t, &b.gatewayURLs, 200)
+		if project, err := manage.PatchProject(t.Context(), "acme", admin.Patch{"paused": true}); err != nil || !project.Paused {
+			t.Fatalf("%+v, %v", project, err)
+		}
+		c.must(t, &a.gatewayURLs, 429)
+		answers := func(g *gatewayURLs, status int) func() bool {
+			return func() bool { said, err := c.to(g); return err == nil && said.status == status }
+		}
+		testkit.Eventually(t, "the other has heard of it", answers(&b.gatewayURLs, 429))
+		sent := len(p.arrivals(""))
+		for range 5 {
+			c.must(t, &b.gatewayURLs, 429)
+		}
+		if n := len(p.arrivals("")); n != sent {
+			t.Errorf("%d calls of a paused project were sent", n-sent)
+		}
+		other.must(t, &b.gatewayURLs, 200)
+		reloaded, err := client.Post(b.admin+"/v1/reload", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reloaded.Body.Close()
+		c.must(t, &b.gatewayURLs, 429)
+		a.stop(t)
+		b.stop(t)
+		again := launch(t, file, state, anywhere)
+		c.must(t, &again.gatewayURLs, 429)
+		manage.Base = again.admin
+		if _, err := manage.PatchProject(t.Context(), "acme", admin.Patch{"paused": nil}); err != nil {
+			t.Fatal(err)
+		}
+		c.must(t, &again.gatewayURLs, 200)
+	})
+}
+
+// A change that one gateway makes begins with what another has set a moment ago.
+func TestChangesBeginWithTheStore(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, paused, p)
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		one, two := &admin.Client{Base: a.admin, HTTP: client}, &admin.Client{Base: b.admin, HTTP: client}
+		key, err := one.CreateKey(t.Context(), "acme", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i <= 20; i++ { // at once after each other, before any news
+			if _, err := one.PatchProject(t.Context(), "acme", admin.Patch{"requests_per_minute": i}); err != nil {
+				t.Fatal(err)
+			}
+			project, err := two.PatchProject(t.Context(), "acme", admin.Patch{"tokens_per_day": 1000 + i})
+			if err != nil || project.Limit.RequestsPerMinute != i || project.Limit.TokensPerDay != 1000+i || project.Limit.TokensPerMonth != 5_000_000 {
+				t.Fatalf("%d: %+v, %v", i, project.Limit, err)
+			}
+			if _, err := one.PatchQuota(t.Context(), "m", admin.Patch{"max_tpm": 1000 + i}); err != nil {
+				t.Fatal(err)
+			}
+			model, err := two.PatchQuota(t.Context(), "m", admin.Patch{"max_rpd": 100 + i})
+			if err != nil || model.Quota.MaxTPM != 1000+i || model.Quota.MaxRPM != 100_000 {
+				t.Fatalf("%d: %+v, %v", i, model.Quota, err)
+			}
+			if _, err := one.PatchKey(t.Context(), key.ID, admin.Patch{"limit": admin.Patch{"requests_per_hour": i}}); err != nil {
+				t.Fatal(err)
+			}
+			changed, err := two.PatchKey(t.Context(), key.ID, admin.Patch{"limit": admin.Patch{"requests_per_day": i}, "paused": i%2 == 0})
+			if err != nil || changed.Limit.RequestsPerHour != i || changed.Limit.RequestsPerDay != i || changed.Paused != (i%2 == 0) {
+				t.Fatalf("%d: %+v, %v", i, changed, err)
+			}
+		}
+		problem := new(admin.Problem)
+		_, err = two.SetProject(t.Context(), "acme", limits.Limit{RequestsPerMinute: 1}, false)
+		if !errors.As(err, &problem) || problem.Status != http.StatusConflict || len(problem.Lifted) != 3 {
+			t.Errorf("%v, %+v", err, problem)
+		}
+	})
+}
