@@ -59,6 +59,12 @@ type Call struct {
 	// Shadow tells observers that the call goes on even if it is denied. Use it with
 	// TryAcquireCall: a call that goes on in any case need not wait.
 	Shadow bool
+
+	// Asked, if it is not nil, is filled in with what each limit has answered.
+	Asked *Asked
+
+	// Tag is told by [RateLimiter.WaitingCalls] while the call waits.
+	Tag any
 }
 
 // Reservation is what an admitted call has taken, until its actual usage is known. End it

@@ -82,6 +82,7 @@ func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservat
 		*d = lost(err)
 		return nil, err
 	}
+	c.Asked.keep(&prepared, &r)
 	rl.fillDecision(&prepared, &r, d)
 	return rl.reservation(&prepared, &r), err
 }
@@ -124,6 +125,7 @@ func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Rese
 	}
 	var r admission.Result
 	err := rl.engine.Acquire(ctx, &prepared.Call, scopes[:n], &r)
+	c.Asked.keep(&prepared, &r)
 	rl.fillDecision(&prepared, &r, d)
 	return rl.reservation(&prepared, &r), explainNever(&prepared, d, err)
 }
@@ -221,6 +223,7 @@ type callScopes [1 + project.MostScopes]*admission.Scope
 // many these are.
 func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n int) {
 	p.Model, p.Project, p.MaxWait, p.Priority, p.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
+	p.Tag = c.Tag
 	p.model = (*rl.quotas.Load())[c.Model]
 	p.hasQuota = p.model != nil
 	p.Limited = p.hasQuota

@@ -95,6 +95,9 @@ type Call struct {
 	Priority int  // among the waiting calls of the project: higher comes first
 	Shadow   bool // tells observers that the call goes on even if it is denied
 
+	// Tag is told by WaitingCalls of a ratelimit.RateLimiter while the call waits.
+	Tag any
+
 	// Fault makes the call fail with [ErrInvalid] and this error, and observers see it
 	// as refused. Middleware sets it if a request does not say what it asks for, or
 	// which project it is of.
@@ -246,6 +249,7 @@ func decisionOf(r *admission.Result) (d Decision) {
 // the call, or nothing if the call is not valid.
 func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call, scopes []*admission.Scope) []*admission.Scope {
 	asks.Part, asks.MaxWait, asks.Priority, asks.Project, asks.Shadow = part, c.MaxWait, c.Priority, c.Project, c.Shadow
+	asks.Tag = c.Tag
 	if asks.Invalid = l.check(c, &asks.Ask); asks.Invalid != nil {
 		if CheckID(c.Project) != nil {
 			asks.Project = "" // it is none

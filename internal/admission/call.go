@@ -33,6 +33,8 @@ type Call struct {
 	Project, Model  string
 	Limited, Shadow bool
 
+	Tag any // is told by [Engine.Waits]
+
 	again bool // it waits, and has asked before
 }
 

@@ -133,6 +133,9 @@ func (e *Engine) Refit(ctx context.Context, s *Scope) error {
 // Rules returns the scope's rules, or nil before any were set.
 func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
+// Shared reports whether calls of several flows name the scope.
+func (s *Scope) Shared() bool { return s.line != nil }
+
 // Limited reports whether a limit of the scope may deny a call.
 func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }
 

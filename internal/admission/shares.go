@@ -383,10 +383,18 @@ func (r *Reservation) correctShare(asked *Ask, used *Amounts) {
 
 // share returns the share that denies the call, or nil.
 func (o *Outcome) share() *Share {
+	if s := o.shared(); s != nil {
+		return s.share
+	}
+	return nil
+}
+
+// shared returns the standing in which a share denies the call, or nil.
+func (o *Outcome) shared() *Standing {
 	all := o.all()
 	for i := range all {
 		if all[i].share != nil {
-			return all[i].share
+			return &all[i]
 		}
 	}
 	return nil

@@ -74,6 +74,8 @@ type wait struct {
 	asked  int64  // when it asked the store last, in its turn
 	pool   inPool
 
+	waitsFor atomic.Pointer[WaitsFor] // nil before that is known
+
 	// giveUp ends the wait. If new rules let the call never pass, impossible is what they say.
 	giveUp     context.CancelFunc
 	impossible atomic.Pointer[Outcome]
@@ -104,6 +106,9 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 	}
 	defer w.giveUp()
 	t := w.scopes.ticket(e, c)
+	if r.Behind {
+		w.waitsFor.Store(&WaitsFor{Limit: r.Ahead.By, At: w.start + int64(r.Ahead.Again), Guess: r.Ahead.Guess, Behind: true})
+	}
 	defer e.enlist(w, t.Flow)()
 	var first line.Answer // to the call before it had the turn
 	if !r.Behind {
@@ -183,18 +188,20 @@ func (w *wait) answer() (line.Answer, error) {
 	}
 	shared, own := said.waits(e.slotWait())
 	if s := said.share(); s != nil && own == 0 {
+		w.waitsFor.Store(&WaitsFor{Limit: s.Name, Scope: said.shared().Scope, At: e.clock() + int64(s.RetryAfter), Guess: true})
 		return s.answer(), nil
 	}
 	again := max(shared, own)
+	scope, by, guess := said.waitsFor(own > shared)
+	w.waitsFor.Store(&WaitsFor{Limit: by, Scope: scope, At: e.clock() + int64(again), Guess: guess})
 	again += e.spread(again, w.lost)
 	w.lost++
-	by, guess := said.waitsFor(own > shared)
 	return line.Answer{Again: again, Aside: own > shared, By: by, Guess: guess}, nil
 }
 
-// waitsFor returns the limit that a call waits for: of its own scopes, or of the shared
+// waitsFor returns the limit that a call waits for, and its scope: of its own scopes, or of the shared
 // one; and whether it is a guess when that lets the call pass.
-func (o *Outcome) waitsFor(own bool) (name string, guess bool) {
+func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 	longest := time.Duration(0)
 	all := o.all()
 	for i := range all {
@@ -203,12 +210,12 @@ func (o *Outcome) waitsFor(own bool) (name string, guess bool) {
 		if (s.Scope.line == nil) != own || wait <= longest {
 			continue
 		}
-		longest, name, guess = wait, PausedName, false
+		of, longest, name, guess = s.Scope, wait, PausedName, false
 		if l, _ := o.By(s); l != nil {
 			name, guess = l.Name, l.Unit == Slots
 		}
 	}
-	return name, guess
+	return of, name, guess
 }
 
 // never returns what the limits say to a call that could never pass, whatever is used; or nil. A

@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Waiting is a call that waits.
+type Waiting struct {
+	Call     *Call // must not be changed
+	Since    int64 // when it began to wait, in Unix nanoseconds
+	WaitsFor WaitsFor
+	Position int // among those that wait for the shared scope or, without one, for the call's own; from 1
+}
+
+// WaitsFor is what a call waits for, as far as is known.
+type WaitsFor struct {
+	Limit  string
+	Scope  *Scope // of the limit; nil: it is not known
+	At     int64  // when the limit lets the call pass at the earliest, in Unix nanoseconds
+	Guess  bool   // At is a guess
+	Behind bool   // other calls wait for the limit, and this one behind them
+}
+
+// Waits returns the calls that wait, in the order in which they pass if none comes or leaves; calls
+// of different shared scopes in no order. Only calls that match are among them; all count for the
+// positions.
+func (e *Engine) Waits(match func(*Call) bool) []Waiting {
+	e.mu.Lock()
+	seen := map[*wait]bool{}
+	lines := map[*Scope][]*wait{} // by what the calls stand in line for
+	for _, flows := range e.waits {
+		for _, waits := range flows {
+			for w := range waits {
+				if !seen[w] {
+					seen[w] = true
+					lines[w.standsFor()] = append(lines[w.standsFor()], w)
+				}
+			}
+		}
+	}
+	e.mu.Unlock()
+	var list []Waiting
+	for scope, waits := range lines {
+		for i, w := range inOrder(scope, waits) {
+			if match(w.call) {
+				list = append(list, w.waiting(i+1))
+			}
+		}
+	}
+	return list
+}
+
+// standsFor returns the shared scope of a call that waits, or else the innermost of its own.
+func (w *wait) standsFor() *Scope {
+	for _, s := range w.scopes {
+		if s.line != nil {
+			return s
+		}
+	}
+	return w.scopes.own()
+}
+
+// inOrder sorts calls that wait for one scope.
+func inOrder(scope *Scope, waits []*wait) []*wait {
+	place := map[any]int{}
+	if scope != nil && scope.line != nil {
+		for i, call := range scope.line.Order() {
+			place[call] = i + 1
+		}
+	}
+	slices.SortFunc(waits, func(a, b *wait) int {
+		x, y := place[a.call], place[b.call]
+		if x == 0 || y == 0 { // one has just come, or waits for no shared scope
+			x, y = -x, -y
+		}
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(b.call.Priority, a.call.Priority), cmp.Compare(a.start, b.start))
+	})
+	return waits
+}
+
+func (w *wait) waiting(position int) Waiting {
+	one := Waiting{Call: w.call, Since: w.start, Position: position}
+	if known := w.waitsFor.Load(); known != nil {
+		one.WaitsFor = *known
+	}
+	return one
+}
