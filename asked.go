@@ -36,6 +36,9 @@ func (a *Asked) keep(p *preparedCall, r *admission.Result) {
 	}
 }
 
+// Engine returns the engine's part. It is for package gateway alone.
+func (a *Asked) Engine() *admission.Asked { return &a.kept }
+
 // Forget makes a that of a call that no limit was asked about.
 func (a *Asked) Forget() { a.kept.Forget() }
 

@@ -52,11 +52,17 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 		return refused
 	}
 	began := time.Now()
+	if x.answers == nil {
+		x.answers = newAnswers()
+	}
+	x.call.Asked, x.call.Tag = &x.answers.limits, x
 	ctx := &waitContext{Context: x.ctx, x: x}
 	defer ctx.end()
 	var err error
 	x.decision, err = ask(ctx)
-	x.Waited += time.Since(began)
+	waited := time.Since(began)
+	x.Waited += waited
+	x.answers.at = began.Add(waited)
 	allowed, paused := err == nil && x.decision.Allowed, x.checkPaused()
 	switch {
 	case allowed && paused == nil:

@@ -32,6 +32,8 @@ func (a *alerts) Observe(ctx context.Context, e ratelimit.Event) {
 	if e.Kind != ratelimit.EventThreshold || e.Err != nil { // the metrics have what was missed
 		return
 	}
+	kept := e // Observe is called for every call: only here the event is allocated
+	a.g.Publish(&Event{Kind: EventThreshold, Limiter: &kept})
 	b := e.Budget
 	attributes := []any{"owner", b.Owner, "limit", b.Limit, "percent", b.Percent, "used", amountOf(b, b.Used), "max", amountOf(b, b.Max)}
 	if !b.Resets.IsZero() {

@@ -44,6 +44,7 @@ type exchange struct {
 	tried          []*deployment // the deployments that the call was sent to; empty if the provider has only one
 	fallback       *fallback     // nil before the first attempt that is repeated
 	decision       ratelimit.Decision
+	answers        *answers  // nil before the limits are asked
 	sent           bool      // the provider may have got the request
 	throttled      bool      // the provider's last answer throttles the call
 	gatewayAccount bool      // the account at the provider is the gateway's, and not the client's
@@ -82,7 +83,8 @@ func (x *exchange) end() {
 	x.call.Unanswered(x.sent)
 	x.release()
 	x.Took = time.Since(x.Time)
-	x.g.recent.add(&x.Record)
+	x.g.recent.add(&x.Record, x.answers).free()
+	x.g.followers.publishRecord(&x.Record)
 	x.g.access.write(&x.Record)
 	x.g.metrics.observe(&x.Record)
 	x.count()

@@ -64,6 +64,7 @@ type Gateway struct {
 	recent     *recent
 	figures    *figures.Figures
 	said       providersWord
+	followers  followers
 	access     *accessLog
 	loss       *loss
 	alerts     alerts
@@ -82,7 +83,7 @@ type Gateway struct {
 }
 
 const (
-	maxRecent    = 1024 // requests that Recent can return
+	maxRecent    = 1024 // requests that are kept, of those that were admitted and of all others
 	pruneEvery   = time.Minute
 	readyTimeout = time.Second
 )
@@ -90,11 +91,11 @@ const (
 // New returns a gateway with a configuration. It does not listen.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample), loss: newLoss(log)}
+	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
 	g.figures = figures.New(g.named)
-	g.alerts.g = g
+	g.alerts.g, g.loss = g, newLoss(log, &g.followers)
 	ready := g.newSetup(cfg)
 	if err := g.openState(ready); err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 func (g *Gateway) Reload(cfg *config.Config) (err error) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
-	defer func() { g.metrics.reloaded(err) }()
+	defer func() { g.reloaded(err) }()
 	old := g.setup.Load()
 	if err := changeable(old.cfg, cfg); err != nil {
 		return err
@@ -183,7 +184,13 @@ func (g *Gateway) logVanishedKeys(n int) {
 }
 
 // ReloadFailed counts a reload whose configuration could not be read.
-func (g *Gateway) ReloadFailed(err error) { g.metrics.reloaded(err) }
+func (g *Gateway) ReloadFailed(err error) { g.reloaded(err) }
+
+// reloaded counts a reload of the configuration, or one that failed, and tells those who follow.
+func (g *Gateway) reloaded(err error) {
+	g.metrics.reloaded(err)
+	g.Publish(&Event{Kind: EventReload, Err: err})
+}
 
 // changeable returns an error if a field has changed that only a restart can change.
 func changeable(old, new *config.Config) error {
@@ -227,7 +234,13 @@ func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.registry }
 // Recent returns the first n of the last requests after a sequence number, oldest first. If
 // project is not empty, it returns only the requests of the project and of those inside of it.
 func (g *Gateway) Recent(project string, after uint64, n int) []Record {
-	return g.recent.after(project, after, n)
+	return g.RecentBy(Filter{Project: project}, after, n)
+}
+
+// RecentBy returns the first n of the last requests after a sequence number that match a filter,
+// oldest first.
+func (g *Gateway) RecentBy(f Filter, after uint64, n int) []Record {
+	return g.recent.after(&f, after, n)
 }
 
 // Active returns how many requests are in progress.

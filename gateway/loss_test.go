@@ -17,7 +17,7 @@ import (
 // the first part is lost, and when the last is back.
 func TestLossIsLogged(t *testing.T) {
 	var log bytes.Buffer
-	l := newLoss(slog.New(slog.NewTextHandler(&log, nil)))
+	l := newLoss(slog.New(slog.NewTextHandler(&log, nil)), new(followers))
 	lost := func(part int) redisstore.Event {
 		return redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Allow, Group: part, Err: fmt.Errorf("part %d is cut off", part)}
 	}

@@ -7,18 +7,29 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
 
-// pauses is an observer that logs the beginning and the end of each pause of a model. Calls that
-// were in progress when the pause began, and are throttled later, are not logged.
+// pauses is an observer that logs the beginning and the end of each pause of a model, and tells
+// those who follow. Calls that were in progress when the pause began, and are throttled later, are
+// not logged.
 type pauses struct{ g *Gateway }
 
 // Observe implements [ratelimit.Observer].
 func (p pauses) Observe(_ context.Context, e ratelimit.Event) {
 	switch {
 	case e.Kind == ratelimit.EventPaused && e.Began:
-		p.g.log.Warn("a model is paused: its provider has refused a call", "model", e.Model, "provider", p.g.setup.Load().providerOf(e.Model),
+		provider := p.g.setup.Load().providerOf(e.Model)
+		p.publish(EventPause, e, provider)
+		p.g.log.Warn("a model is paused: its provider has refused a call", "model", e.Model, "provider", provider,
 			"cause", e.Cause, "for", e.RetryAfter.String(), "until", time.Now().Add(e.RetryAfter))
 	case e.Kind == ratelimit.EventResumed:
-		p.g.log.Info("a model is not paused any more", "model", e.Model, "provider", p.g.setup.Load().providerOf(e.Model),
+		provider := p.g.setup.Load().providerOf(e.Model)
+		p.publish(EventResume, e, provider)
+		p.g.log.Info("a model is not paused any more", "model", e.Model, "provider", provider,
 			"cause", e.Cause, "after", e.Waited.Round(time.Millisecond).String())
 	}
+}
+
+// publish tells those who follow of a pause. Only here the event is allocated: Observe is called for
+// every call.
+func (p pauses) publish(kind EventKind, e ratelimit.Event, provider string) {
+	p.g.Publish(&Event{Kind: kind, Limiter: &e, Provider: provider})
 }

@@ -19,12 +19,12 @@ func seqs(list []Record) []uint64 {
 
 func TestRecent(t *testing.T) {
 	r := newRecent(4)
-	if got := r.after("", 0, 9); len(got) != 0 {
+	if got := r.after(&Filter{}, 0, 9); len(got) != 0 {
 		t.Fatalf("of none: %v", got)
 	}
 	for i, project := range []string{"a", "b", "a", "a", "b", "a"} { // there is no room for 1 and 2 any more
 		rec := Record{Project: project}
-		if r.add(&rec); rec.Seq != uint64(i+1) {
+		if r.add(&rec, nil); rec.Seq != uint64(i+1) {
 			t.Fatalf("request %d has number %d", i+1, rec.Seq)
 		}
 	}
@@ -47,7 +47,7 @@ func TestRecent(t *testing.T) {
 		{"b", 0, 9, []uint64{5}},
 		{"c", 0, 9, nil},
 	} {
-		if got := seqs(r.after(c.project, c.after, c.n)); !cmp.Equal(got, c.want) {
+		if got := seqs(r.after(&Filter{Project: c.project}, c.after, c.n)); !cmp.Equal(got, c.want) {
 			t.Errorf("after(%q, %d, %d) is %v: want %v", c.project, c.after, c.n, got, c.want)
 		}
 	}
@@ -56,10 +56,10 @@ func TestRecent(t *testing.T) {
 func TestRecentKeepsACopy(t *testing.T) {
 	r := newRecent(4)
 	rec := Record{Project: "a"}
-	r.add(&rec)
+	r.add(&rec, nil)
 	rec.Project = "changed"
-	r.after("", 0, 1)[0].Project = "changed"
-	if got := r.after("", 0, 1)[0].Project; got != "a" {
+	r.after(&Filter{}, 0, 1)[0].Project = "changed"
+	if got := r.after(&Filter{}, 0, 1)[0].Project; got != "a" {
 		t.Errorf("the project is %q now", got)
 	}
 }
@@ -73,11 +73,11 @@ func TestRecentIsAList(t *testing.T) {
 		project := rapid.SampledFrom([]string{"", "a", "b"})
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			rec := Record{Project: project.Draw(t, "project")}
-			r.add(&rec)
+			r.add(&rec, nil)
 			all = append(all, rec)
 		}
 		of, after, n := project.Draw(t, "of"), rapid.Uint64Range(0, 31).Draw(t, "after"), rapid.IntRange(0, 9).Draw(t, "n")
-		got := r.after(of, after, n)
+		got := r.after(&Filter{Project: of}, after, n)
 		if after > uint64(len(all)) {
 			after = 0
 		}
@@ -99,13 +99,13 @@ func TestRecentConcurrently(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 200 {
-				r.add(&Record{Project: fmt.Sprint(i)})
+				r.add(&Record{Project: fmt.Sprint(i)}, nil)
 			}
 		})
 		wg.Go(func() {
 			for range 50 {
 				last := uint64(0)
-				for _, rec := range r.after("", 0, 64) {
+				for _, rec := range r.after(&Filter{}, 0, 64) {
 					if rec.Seq <= last || rec.Project == "" {
 						t.Errorf("%d of project %q comes after %d", rec.Seq, rec.Project, last)
 					}
@@ -115,7 +115,7 @@ func TestRecentConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := seqs(r.after("", 1599, 9)); !cmp.Equal(got, []uint64{1600}) {
+	if got := seqs(r.after(&Filter{}, 1599, 9)); !cmp.Equal(got, []uint64{1600}) {
 		t.Errorf("the last is %v: want 1600", got)
 	}
 }
@@ -126,7 +126,7 @@ func BenchmarkRecent(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		rec := Record{Project: "search", Path: "/openai/v1/chat/completions"}
 		for pb.Next() {
-			r.add(&rec)
+			r.add(&rec, nil)
 		}
 	})
 }

@@ -44,11 +44,20 @@ type Record struct {
 
 // isOf reports whether the request is of a project, or of one inside of it.
 func (rec *Record) isOf(project string) bool {
-	path := rec.Project
-	if rec.User != "" {
-		path += "/" + rec.User
+	return within(rec.path(), project)
+}
+
+// within reports whether a path is that of a project, or of one inside of it.
+func within(path, project string) bool {
+	return strings.HasPrefix(path, project) && (len(path) == len(project) || path[len(project)] == '/')
+}
+
+// path returns the project with the user, if the request has one.
+func (rec *Record) path() string {
+	if rec.User == "" {
+		return rec.Project
 	}
-	return path == project || strings.HasPrefix(path, project+"/")
+	return rec.Project + "/" + rec.User
 }
 
 // Outcome is what became of a request, in one word.
@@ -65,6 +74,9 @@ const (
 	Left      Outcome = "left"      // the client left before the end
 	Lost      Outcome = "lost"      // the store that counts did not answer
 )
+
+// admitted reports whether the limits have let the request pass, or might have.
+func (o Outcome) admitted() bool { return o != Denied && o != Refused && o != Lost }
 
 // outcomeOf returns the outcome of a request that the provider has answered with a status.
 // throttles says that the answer's body is that of an overloaded provider.

@@ -95,6 +95,10 @@ type Call struct {
 	Priority int  // among the waiting calls of the project: higher comes first
 	Shadow   bool // tells observers that the call goes on even if it is denied
 
+	// Asked, if it is not nil, is filled in with what each limit has answered. It is for package
+	// gateway alone.
+	Asked *admission.Asked
+
 	// Tag is told by WaitingCalls of a ratelimit.RateLimiter while the call waits.
 	Tag any
 
@@ -150,7 +154,7 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 // isSimple reports whether a call that does not wait asks for requests of a single project alone,
 // in memory.
 func (l *Limiter) isSimple(c *Call) bool {
-	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Key == "" && c.Run == "" &&
+	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Asked == nil && c.Key == "" && c.Run == "" &&
 		strings.IndexByte(c.Project, '/') < 0
 }
 
@@ -216,7 +220,7 @@ func (l *Limiter) try(ctx context.Context, c *Call, part admission.Part) (*Reser
 	var r admission.Result
 	var room [MostScopes]*admission.Scope
 	err := l.engine.Try(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
-	return l.answer(&r, err)
+	return l.answer(c, &asks, &r, err)
 }
 
 // acquire is try that waits.
@@ -225,12 +229,15 @@ func (l *Limiter) acquire(ctx context.Context, c *Call, part admission.Part) (*R
 	var r admission.Result
 	var room [MostScopes]*admission.Scope
 	err := l.engine.Acquire(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
-	return l.answer(&r, err)
+	return l.answer(c, &asks, &r, err)
 }
 
 // answer returns what became of a call of a project. An error of one that could never pass
 // says so in words.
-func (l *Limiter) answer(r *admission.Result, err error) (*Reservation, Decision, error) {
+func (l *Limiter) answer(c *Call, asks *admission.Call, r *admission.Result, err error) (*Reservation, Decision, error) {
+	if c.Asked != nil {
+		c.Asked.Keep(asks, r)
+	}
 	d := decisionOf(r)
 	if errors.Is(err, ErrNever) {
 		err = fmt.Errorf("%w: %s", ErrNever, d.Reason())

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
@@ -214,6 +215,7 @@ func (a *Admin) record(r *http.Request, c change) error {
 	if err := a.audit.write(&e); err != nil {
 		a.log.Error("audit: a change was made, but what became of it cannot be recorded", "error", err, "action", e.Action, "subject", e.Subject, "result", e.Result)
 	}
+	a.gateway.Publish(&gateway.Event{Kind: gateway.EventChange, Change: e})
 	return err
 }
 

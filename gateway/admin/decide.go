@@ -1,6 +1,14 @@
 package admin
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
 
 // Question is a call of which a client asks whether it would pass.
 type Question struct {
@@ -31,8 +39,58 @@ type Answer struct {
 }
 
 func (a *Admin) decide(r *http.Request) (any, error) {
-	if _, err := decode[Question](r); err != nil {
+	q, err := decode[Question](r)
+	if err != nil {
 		return nil, err
 	}
-	return nil, problemf(http.StatusServiceUnavailable, "not yet")
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	v, err := a.gateway.Decide(r.Context(), gateway.Question{
+		Provider: q.Provider, Model: q.Model, Sum: q.Tokens, Tokens: llm.Tokens{Input: q.Input, Output: q.Output},
+		Project: q.Project, Key: q.Key, User: q.User, Run: q.Run,
+	})
+	if errors.Is(err, gateway.ErrQuestion) {
+		return nil, problemf(http.StatusBadRequest, "%s", message.Detail(err, gateway.ErrQuestion))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newAnswer(&v), nil
+}
+
+// check returns what is wrong with the tokens of a question.
+func (q *Question) check() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"tokens", q.Tokens}, {"input_tokens", q.Input}, {"output_tokens", q.Output}} {
+		if f.value < 0 || f.value > maxTokens {
+			return problemf(http.StatusBadRequest, "%s is %d: it must be from 0 to %d", f.name, f.value, int64(maxTokens))
+		}
+	}
+	if q.Tokens > 0 && q.Input+q.Output > 0 {
+		return problemf(http.StatusBadRequest, "tokens is there beside input_tokens or output_tokens: it must be tokens, or the other two")
+	}
+	return nil
+}
+
+// maxTokens is how many tokens a call may ask for.
+const maxTokens = 1 << 53
+
+func newAnswer(v *gateway.Verdict) Answer {
+	v.Record.Quota = v.Quota
+	answer := Answer{
+		Allowed: v.Allowed, Reason: v.Reason, Code: v.Code, Quota: v.Quota, Limit: v.Limit, Never: v.RetryAfter == ratelimit.Never,
+		MaxWait: v.MaxWait.Seconds(), Limits: newAskedLimits(&v.Record, v.Limits, v.At),
+	}
+	if !answer.Never {
+		answer.RetryAfter = v.RetryAfter.Seconds()
+	}
+	for _, l := range answer.Limits {
+		if !l.Enough && l.Limit == v.Limit && (answer.Owner == "" || l.Owner == v.Decision.Project.Owner) {
+			answer.Scope, answer.Owner = l.Scope, l.Owner
+		}
+	}
+	return answer
 }

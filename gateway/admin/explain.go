@@ -2,7 +2,12 @@ package admin
 
 import (
 	"net/http"
+	"strings"
 	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Explanation is a decision with all limits that were asked, and what would have to change for a
@@ -40,5 +45,79 @@ type AskedShare struct {
 }
 
 func (a *Admin) explain(r *http.Request) (any, error) {
-	return nil, problemf(http.StatusNotFound, "the request %.80q is not kept any more", r.PathValue("id"))
+	id := r.PathValue("id")
+	e, ok := a.gateway.Explain(id)
+	if !ok {
+		return nil, problemf(http.StatusNotFound, "there is no request %.80q, or it is not kept any more: GET /v1/decisions says which are", id)
+	}
+	limits := newAskedLimits(&e.Record, e.Limits, e.At)
+	return Explanation{ID: id, Decision: newDecision(e.Record), Limits: limits, Sentence: sentence(&e), Advice: advice(&e, limits)}, nil
+}
+
+// newAskedLimits returns what the limits have answered to a request at a time.
+func newAskedLimits(rec *gateway.Record, answers []ratelimit.LimitAnswer, at time.Time) []AskedLimit {
+	list := []AskedLimit{}
+	for i := range answers {
+		list = append(list, newAskedLimit(rec, &answers[i], at))
+	}
+	return list
+}
+
+func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) AskedLimit {
+	l := AskedLimit{
+		Limit: a.Limit, Setting: settingOf(a.Limit), Unit: a.Unit, Max: a.Max, Remaining: a.Max - a.Used - a.Elsewhere, Needed: a.Needed,
+		Enough: a.RetryAfter == 0, Never: a.RetryAfter == ratelimit.Never,
+	}
+	l.Scope, l.Owner = scopeOf(rec, a.Owner)
+	if !l.Never {
+		l.RetryAfter = a.RetryAfter.Seconds()
+	}
+	if a.ResetAfter > 0 && a.ResetAfter != ratelimit.Never {
+		l.ResetsAt = at.Add(a.ResetAfter).UTC()
+	}
+	if a.Share != (ratelimit.DeniedShare{}) {
+		l.Share = &AskedShare{int64(a.Share.Max), int64(a.Share.Used), a.Share.Projects}
+	}
+	return l
+}
+
+// scopeOf returns what the owner of a limit is, and its name. An empty owner is the model.
+func scopeOf(rec *gateway.Record, owner string) (scope, name string) {
+	switch kind, id, ok := strings.Cut(owner, " "); {
+	case owner == "":
+		return "model", rec.Quota
+	case ok:
+		return kind, id // a key or a run
+	case rec.User != "" && owner == rec.Project+"/"+rec.User:
+		return "user", owner
+	}
+	return "project", owner
+}
+
+// settingOf returns the field that sets a limit, or "" if none does.
+func settingOf(limit string) string {
+	period, isTokens := strings.CutPrefix(limit, "tokens-")
+	_, isDollars := strings.CutPrefix(limit, "dollars-")
+	run, isRun := strings.CutPrefix(limit, "run-")
+	switch {
+	case limit == "paused":
+		return ""
+	case strings.HasSuffix(limit, "_share"):
+		return "weight"
+	case strings.HasSuffix(limit, "_pace"):
+		return "pace"
+	case isTokens:
+		return "tokens_per_" + period
+	case isDollars:
+		return strings.ReplaceAll(limit, "-", "_per_")
+	case isRun:
+		return "runs." + run
+	case limit == project.Concurrent:
+		return "max_concurrent"
+	case limit == "dollars":
+		return limit
+	case limit == "minute", limit == "hour", limit == "day":
+		return "requests_per_" + limit
+	}
+	return "max_" + limit
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,7 +58,7 @@ func pageAfter[T any](q url.Values, after func(seq uint64, n int) []T, number fu
 		}
 		list = after(next, n)
 	} else {
-		list = after(0, maxEntries)
+		list = after(0, math.MaxInt)
 		list = list[max(len(list)-n, 0):]
 	}
 	if len(list) > 0 {

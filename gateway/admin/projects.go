@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -78,7 +79,7 @@ func (a *Admin) knownProjects() []string {
 	for _, k := range a.gateway.Keys().List() {
 		all[k.Project] = project.Limit{}
 	}
-	for _, rec := range a.gateway.Recent("", 0, maxEntries) {
+	for _, rec := range a.gateway.Recent("", 0, math.MaxInt) {
 		all[rec.Project] = project.Limit{}
 		if rec.User != "" {
 			all[rec.Project+"/"+rec.User] = project.Limit{}

@@ -46,8 +46,10 @@ type Call struct {
 	// Charged is what the call was charged in all, attempts that failed included, once it is settled.
 	Charged Charged
 
-	MaxWait  time.Duration // see [ratelimit.Call]
-	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
+	Asked    *ratelimit.Asked // see [ratelimit.Call]
+	Tag      any              // see [ratelimit.Call]
+	MaxWait  time.Duration    // see [ratelimit.Call]
+	MaxPause time.Duration    // see [ratelimit.RateLimiter.HeedWithin]
 
 	// ChargeSeen charges only the output that was seen, where a response ends before it
 	// has reported its usage. Without it, such a call is charged what was reserved for its
@@ -104,7 +106,7 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 func (c *Call) limiterCall() ratelimit.Call {
 	c.estimated = c.estimate()
 	c.reserved = c.reservedPrice()
-	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait}
+	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag}
 	if c.Limits.Projects != nil {
 		asked.Project, asked.Key, asked.Run, asked.RunProject = c.Project, c.Key, c.Run, c.Base
 	}

@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+)
+
+// EventKind is what has happened, in one word.
+type EventKind string
+
+// The kinds of events that operators can follow.
+const (
+	EventDecision  EventKind = "decision"  // a request has ended: Record
+	EventThreshold EventKind = "threshold" // a budget has reached a threshold: Limiter
+	EventPause     EventKind = "pause"     // a provider takes no calls of a model: Limiter, Provider
+	EventResume    EventKind = "resume"    // a provider takes calls of a model again: Limiter, Provider
+	EventChange    EventKind = "change"    // an operator has changed something: Change
+	EventReload    EventKind = "reload"    // the configuration was read anew, or could not be: Err
+	EventStore     EventKind = "store"     // the store is lost, if Err is set, or back
+)
+
+// Event is something that an operator may want to know at once. It is shared by all who follow, so it
+// must not be changed.
+type Event struct {
+	Kind     EventKind
+	Time     time.Time
+	Record   *Record
+	Limiter  *ratelimit.Event
+	Provider string // of the model in Limiter
+	Change   any    // what the admin API says of it
+	Err      error
+
+	once sync.Once
+	text []byte
+}
+
+// Text returns the event as JSON, which is made once for all who follow: value returns what to make it
+// of.
+func (e *Event) Text(value func(*Event) any) []byte {
+	e.once.Do(func() {
+		text, err := json.Marshal(value(e))
+		if err != nil {
+			panic(err) // the values are types of package admin, which marshal
+		}
+		e.text = text
+	})
+	return e.text
+}
+
+// followers are all who follow what happens.
+type followers struct {
+	count atomic.Int64 // so that nothing is done for nobody
+	mu    sync.RWMutex
+	all   map[*Follower]bool
+}
+
+// Follower gets events. Close it when it is not needed any more.
+type Follower struct {
+	of   *followers
+	want func(*Event) bool
+	come chan struct{} // has room for one
+
+	mu     sync.Mutex
+	events []*Event
+	missed uint64
+}
+
+// maxUnread is how many events wait for a follower. It misses those that come then.
+const maxUnread = 1024
+
+// Follow returns a follower of the events that it wants.
+func (g *Gateway) Follow(want func(*Event) bool) *Follower {
+	f := &Follower{of: &g.followers, want: want, come: make(chan struct{}, 1)}
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if f.of.all == nil {
+		f.of.all = map[*Follower]bool{}
+	}
+	f.of.all[f] = true
+	f.of.count.Add(1)
+	return f
+}
+
+// Close ends the events.
+func (f *Follower) Close() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if f.of.all[f] {
+		delete(f.of.all, f)
+		f.of.count.Add(-1)
+	}
+}
+
+// Come is sent to when there are events to Read.
+func (f *Follower) Come() <-chan struct{} { return f.come }
+
+// Read returns the events that have come since the last Read, and how many the follower has missed
+// after them.
+func (f *Follower) Read() (events []*Event, missed uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	events, missed = f.events, f.missed
+	f.events, f.missed = nil, 0
+	return events, missed
+}
+
+// add gives the follower an event, if it wants it and has room.
+func (f *Follower) add(e *Event) {
+	if !f.want(e) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.events) == maxUnread {
+		f.missed++
+		return
+	}
+	f.events = append(f.events, e)
+	select {
+	case f.come <- struct{}{}:
+	default: // it was told already
+	}
+}
+
+// Publish tells all who follow of an event. It waits for nobody.
+func (g *Gateway) Publish(e *Event) { g.followers.publish(e) }
+
+func (all *followers) publish(e *Event) {
+	if all.count.Load() == 0 {
+		return
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	all.mu.RLock()
+	defer all.mu.RUnlock()
+	for f := range all.all {
+		f.add(e)
+	}
+}
+
+// publishRecord tells all who follow of a request that has ended.
+func (all *followers) publishRecord(rec *Record) {
+	if all.count.Load() == 0 {
+		return
+	}
+	kept := *rec
+	all.publish(&Event{Kind: EventDecision, Record: &kept})
+}

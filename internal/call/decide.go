@@ -1,0 +1,39 @@
+package call
+
+import (
+	"context"
+	"strings"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// Decide asks the limits whether a call that uses exactly these tokens would pass now, and charges
+// nothing. sum is how many tokens it uses in place of t, if its input and output are not known apart.
+func (c *Call) Decide(ctx context.Context, sum int, t llm.Tokens) (ratelimit.Decision, error) {
+	c.expected, c.estimated = t, t
+	c.reserved = c.reservedPrice()
+	asked := ratelimit.Call{Model: c.Quota, Tokens: t, Dollars: c.reserved, Asked: c.Asked}
+	if sum > 0 {
+		c.estimated = llm.Tokens{Input: sum}
+		asked.Estimated, asked.Dollars = sum, c.dearest(sum)
+	}
+	c.reserved = asked.Dollars
+	asked.Project, asked.Key, asked.Run, asked.RunProject = c.Project, c.Key, c.Run, c.Base
+	return c.Limits.Models.DecideCall(ctx, asked)
+}
+
+// dearest returns the price of so many tokens, whether they are of the prompt or of the output.
+func (c *Call) dearest(tokens int) price.Amount {
+	if c.quoted.price == nil {
+		return price.Unknown
+	}
+	input := c.quoted.price.Most(tokens, 0, c.Request.Tier, c.quoted.at)
+	return min(max(input, c.quoted.price.Most(0, tokens, c.Request.Tier, c.quoted.at)), maxReserved)
+}
+
+// Why returns the reason of a denial: the text of its Refusal.
+func (c *Call) Why(d *ratelimit.Decision, err error) string {
+	return strings.TrimPrefix(c.Refusal(d, err).Message, notSent)
+}
