@@ -80,6 +80,15 @@ func limitAnswer(a *admission.Answer) LimitAnswer {
 	return l
 }
 
+// Denier returns whose limit it is that denies the call or that earlier calls wait for, as in
+// [LimitAnswer]. That is not known of a limit of a project that earlier calls wait for.
+func (d *Decision) Denier() (owner string, known bool) {
+	if d.Code == DecisionProjectLimit || d.Code == "" {
+		return d.Project.Owner, d.Project.Owner != ""
+	}
+	return "", d.Limit != ""
+}
+
 // DecideCall returns the decision that TryAcquireCall would, and takes nothing: see Decide. An error
 // says that the call is not valid, or that the store could not be asked.
 func (rl *RateLimiter) DecideCall(ctx context.Context, c Call) (d Decision, err error) {

@@ -59,7 +59,7 @@ func levelOf(rec *Record) slog.Level {
 }
 
 // maxAttrs is the largest number of attributes of a line.
-const maxAttrs = 28
+const maxAttrs = 30
 
 // attrsOf appends the attributes of a line: the fields of a Record that are not empty, with
 // durations in seconds.
@@ -83,6 +83,8 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 		slog.String("quota", rec.Quota),
 		slog.Bool("stream", rec.Stream),
 		slog.String("limit", rec.Limit),
+		slog.String("scope", rec.Scope),
+		slog.String("owner", rec.Owner),
 		slog.Float64("took", rec.Took.Seconds()),
 		slog.Float64("waited", rec.Waited.Seconds()),
 		slog.Float64("upstream", rec.Upstream.Seconds()),

@@ -60,18 +60,12 @@ func (g *Gateway) Explain(id string) (e Explained, ok bool) {
 	if !ok {
 		return e, false
 	}
-	e = Explained{Record: rec, Limits: a.all(), MaxWait: g.maxWaitOf(rec.path())}
+	e = Explained{Record: rec, Limits: a.all()}
+	if rec.Project != "" {
+		e.MaxWait, _ = g.Terms(rec.path())
+	}
 	if a != nil {
 		e.At = a.at
 	}
 	return e, true
-}
-
-// maxWaitOf returns how long calls of a project may wait.
-func (g *Gateway) maxWaitOf(path string) time.Duration {
-	levels := g.setup.Load().tree.Append(nil, path)
-	if len(levels) == 0 { // a request without a project
-		return 0
-	}
-	return levels[len(levels)-1].MaxWait
 }

@@ -33,7 +33,7 @@ type Question struct {
 // Verdict is whether a call would pass now.
 type Verdict struct {
 	ratelimit.Decision
-	Code    string // that of the Decision, or "forbidden" or "unpriced"
+	Code    string // that of the Decision, or "forbidden", "unpriced" or, of what an operator has paused, "paused"
 	Reason  string
 	Quota   string // that would be charged
 	Record  Record // says who would make the call
@@ -64,10 +64,15 @@ func (g *Gateway) Decide(ctx context.Context, q Question) (v Verdict, err error)
 	if err := x.askFor(&q); err != nil {
 		return v, err
 	}
-	v = Verdict{Record: x.Record, At: time.Now(), MaxWait: x.rules.MaxWait}
+	v = Verdict{Record: x.Record, At: time.Now()}
+	v.MaxWait, _ = g.Terms(x.path)
 	if owner, models := x.forbids(q.Model, x.call.Request.Model); models != nil {
 		v.Code, v.Reason = CodeForbidden, fmt.Sprintf("%s may not call %.200q, but only %s", owner, q.Model, strings.Join(models, ", "))
 		v.RetryAfter = ratelimit.Never
+		return v, nil
+	}
+	if refused := x.checkPaused(); refused != nil {
+		v.Code, v.Reason, v.Limit, v.Record = codePaused, strings.TrimPrefix(refused.Message, "not sent: "), x.Limit, x.Record
 		return v, nil
 	}
 	return v, x.decideAnywhere(ctx, &q, &v)
@@ -87,6 +92,7 @@ func (x *exchange) askFor(q *Question) error {
 	if m, _ := x.upstream.Find(q.Model); slices.Contains(m.Aliases, q.Model) {
 		x.call.Request.Model = m.Name
 	}
+	x.models = append(x.modelRoom[:0], x.call.Request.Model)
 	x.setOwners()
 	x.call.Limits, x.call.Prices, x.call.Provider = &x.g.limits, &x.setup.prices, x.Provider
 	return nil

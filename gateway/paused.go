@@ -18,34 +18,37 @@ const codePaused = "paused"
 
 // checkPaused refuses a request whose project, key or model an operator has paused.
 func (x *exchange) checkPaused() *refusal {
-	by := x.pausedBy(x.g.controls.State())
-	if by == "" {
+	scope, owner := x.pausedBy(x.g.controls.State())
+	if scope == "" {
 		return nil
 	}
-	x.Limit = LimitPaused
+	x.Limit, x.Scope, x.Owner = LimitPaused, scope, owner
 	return &refusal{llm.Refusal{
 		Status: http.StatusTooManyRequests, Code: codePaused,
-		Message: fmt.Sprintf("not sent: the operator of the gateway has paused %s: no call of it passes until the operator resumes it", by),
+		Message: fmt.Sprintf("not sent: the operator of the gateway has paused %s %q: no call of it passes until the operator resumes it", scope, owner),
 	}, Denied}
 }
 
 // isPaused reports whether the request is paused.
-func (x *exchange) isPaused(s *control.State) bool { return x.pausedBy(s) != "" }
+func (x *exchange) isPaused(s *control.State) bool {
+	scope, _ := x.pausedBy(s)
+	return scope != ""
+}
 
 // pausedBy returns what of the request is paused: its project or one above it, its key, or a model that it
 // calls. A model is paused if its quota is at every deployment.
-func (x *exchange) pausedBy(s *control.State) string {
+func (x *exchange) pausedBy(s *control.State) (scope, owner string) {
 	if id := s.PausedAt(x.path); id != "" {
-		return fmt.Sprintf("project %q", id)
+		return scopeProject, id
 	}
 	if s.Key(x.Key).Paused {
-		return fmt.Sprintf("key %q", x.Key)
+		return scopeKey, x.Key
 	}
 	for _, model := range x.models {
 		running := func(d *deployment) bool { return !s.Model(x.upstream.quotaName(model, d.name)).Paused }
 		if !slices.ContainsFunc(x.upstream.deployments, running) {
-			return fmt.Sprintf("model %q", model)
+			return scopeModel, model
 		}
 	}
-	return ""
+	return "", ""
 }

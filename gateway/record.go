@@ -29,6 +29,8 @@ type Record struct {
 	Stream     bool          `json:"stream,omitempty"`
 	Outcome    Outcome       `json:"outcome"`
 	Limit      string        `json:"limit,omitempty"` // the limit that denied the request
+	Scope      string        `json:"scope,omitempty"` // what that limit belongs to: "model", "project", "user", "key" or "run"
+	Owner      string        `json:"owner,omitempty"` // its name: of the quota, the path of the project or of the user, the id of the key or of the run
 	Status     int           `json:"status"`          // 499 if the client has left
 	Waited     time.Duration `json:"-"`
 	Upstream   time.Duration `json:"-"` // from sending the request to the beginning of the response
@@ -58,6 +60,28 @@ func (rec *Record) path() string {
 		return rec.Project
 	}
 	return rec.Project + "/" + rec.User
+}
+
+// The scopes of limits.
+const (
+	scopeModel   = "model"
+	scopeProject = "project"
+	scopeUser    = "user"
+	scopeKey     = "key"
+)
+
+// ScopeOf returns what the owner of a limit is, and its name. The owner is one as in
+// [project.Decision], and empty for the model.
+func (rec *Record) ScopeOf(owner string) (scope, name string) {
+	switch kind, id, ok := strings.Cut(owner, " "); {
+	case owner == "":
+		return scopeModel, rec.Quota
+	case ok:
+		return kind, id // a key or a run
+	case rec.User != "" && owner == rec.path():
+		return scopeUser, owner
+	}
+	return scopeProject, owner
 }
 
 // Outcome is what became of a request, in one word.

@@ -71,6 +71,9 @@ func (x *exchange) undecided(err error) *refusal {
 // has waited.
 func (x *exchange) denied(err error) *refusal {
 	x.Limit = x.decision.Limit
+	if owner, known := x.decision.Denier(); known {
+		x.Scope, x.Owner = x.ScopeOf(owner)
+	}
 	return &refusal{x.call.Refusal(&x.decision, err), Denied}
 }
 

@@ -87,10 +87,9 @@ func newAnswer(v *gateway.Verdict) Answer {
 	if !answer.Never {
 		answer.RetryAfter = v.RetryAfter.Seconds()
 	}
-	for _, l := range answer.Limits {
-		if !l.Enough && l.Limit == v.Limit && (answer.Owner == "" || l.Owner == v.Decision.Project.Owner) {
-			answer.Scope, answer.Owner = l.Scope, l.Owner
-		}
+	answer.Scope, answer.Owner = v.Record.Scope, v.Record.Owner
+	if owner, known := v.Denier(); known {
+		answer.Scope, answer.Owner = v.Record.ScopeOf(owner)
 	}
 	return answer
 }

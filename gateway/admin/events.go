@@ -168,6 +168,6 @@ func newThreshold(e *ratelimit.Event) Threshold {
 	if t.Unit == "dollars" {
 		t.Unit = "nanodollars"
 	}
-	t.Scope, t.Owner = scopeOf(&gateway.Record{}, b.Owner)
+	t.Scope, t.Owner = new(gateway.Record).ScopeOf(b.Owner)
 	return t
 }

@@ -68,7 +68,7 @@ func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) 
 		Limit: a.Limit, Setting: settingOf(a.Limit), Unit: a.Unit, Max: a.Max, Remaining: a.Max - a.Used - a.Elsewhere, Needed: a.Needed,
 		Enough: a.RetryAfter == 0, Never: a.RetryAfter == ratelimit.Never,
 	}
-	l.Scope, l.Owner = scopeOf(rec, a.Owner)
+	l.Scope, l.Owner = rec.ScopeOf(a.Owner)
 	if !l.Never {
 		l.RetryAfter = a.RetryAfter.Seconds()
 	}
@@ -79,19 +79,6 @@ func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) 
 		l.Share = &AskedShare{int64(a.Share.Max), int64(a.Share.Used), a.Share.Projects}
 	}
 	return l
-}
-
-// scopeOf returns what the owner of a limit is, and its name. An empty owner is the model.
-func scopeOf(rec *gateway.Record, owner string) (scope, name string) {
-	switch kind, id, ok := strings.Cut(owner, " "); {
-	case owner == "":
-		return "model", rec.Quota
-	case ok:
-		return kind, id // a key or a run
-	case rec.User != "" && owner == rec.Project+"/"+rec.User:
-		return "user", owner
-	}
-	return "project", owner
 }
 
 // settingOf returns the field that sets a limit, or "" if none does.

@@ -69,7 +69,7 @@ func newWaiting(w *gateway.Waiting, now time.Time) Waiting {
 	}
 	if w.Known {
 		rec := gateway.Record{Project: strings.TrimSuffix(w.Project, "/"+w.User), User: w.User, Quota: w.Model}
-		one.Scope, one.Owner = scopeOf(&rec, w.Owner)
+		one.Scope, one.Owner = rec.ScopeOf(w.Owner)
 	}
 	return one
 }
