@@ -8,21 +8,27 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// The exit codes.
+// The exit codes. docs/commands.md explains them.
 const (
 	exitFine   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitNo     = 3
 )
 
+// errNo is the error of a command whose answer is no, and which it has already printed: a call would be
+// denied, the gateway is not ready, a limit was exceeded.
+var errNo = errors.New("no")
+
 // Main runs a command line and returns its exit code: 0 if it succeeded, 1 if it failed,
-// 2 if the command line itself is wrong.
+// 2 if the command line itself is wrong, 3 if the answer is no.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -34,6 +40,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitFine
+	}
+	if errors.Is(err, errNo) {
+		return exitNo
 	}
 	fmt.Fprintln(stderr, "ratelimit: "+message.Plain(err))
 	if wrongUsage(err) {
@@ -64,8 +73,9 @@ more than the limit ever passes.`,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print which build this is")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newDemo(), newCheck(), newStatus(), newUsage(), newKey(), newPrices(), newMigrate(), newConvert(), newVersion())
+	root.SetFlagErrorFunc(wrongFlag)
+	root.AddCommand(newServe(), newDemo(), newMock(), newBench(), newCheck(), newStatus(), newUsage(), newKey(), newReload(), newAudit(), newPrices(),
+		newMigrate(), newConvert(), newMan(), newVersion())
 	return root
 }
 
@@ -91,6 +101,21 @@ func wrongUsage(err error) bool {
 	_, wrong := errors.AsType[usageError](err)
 	first, ok := errors.AsType[config.Fault](err) // faults are in the order of their lines
 	return wrong || ok && first.Line == 0
+}
+
+// wrongFlag returns the error of a flag that is not known or has a wrong value, with the flag that was
+// probably meant.
+func wrongFlag(c *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return usageError{err}
+	}
+	var known []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if near := message.Nearest(unknown.GetSpecifiedName(), known); near != "" {
+		err = fmt.Errorf("%w: did you mean --%s?", err, near)
+	}
+	return usageError{err}
 }
 
 // noEmptyFlags refuses a flag that is set to an empty value, such as that of an unset

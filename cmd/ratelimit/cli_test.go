@@ -88,6 +88,7 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{"srve", "ratelimit: ratelimit has no command \"srve\": did you mean serve?\nSee `ratelimit --help`.\n"},
 		{"nonsense", "ratelimit: ratelimit has no command \"nonsense\"\nSee `ratelimit --help`.\n"},
+		{"status --wach", "ratelimit: unknown flag: --wach: did you mean --watch?\nSee `ratelimit status --help`.\n"},
 		{"--nonsense", "ratelimit: unknown flag: --nonsense\nSee `ratelimit --help`.\n"},
 		{"serve extra", "ratelimit: ratelimit serve does not know what to do with \"extra\"\nSee `ratelimit serve --help`.\n"},
 		{"serve --config", "ratelimit: flag needs an argument: --config\nSee `ratelimit serve --help`.\n"},

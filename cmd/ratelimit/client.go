@@ -4,14 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 )
 
@@ -47,6 +51,38 @@ func (a *adminFlags) client() (*admin.Client, error) {
 	return &admin.Client{Base: base, Token: os.Getenv(a.tokenEnv)}, nil
 }
 
+// patience is how long a command waits for an answer.
+const patience = 30 * time.Second
+
+// slowly is a transport that shows on a terminal that an answer takes long.
+type slowly struct {
+	to   *console.Writer
+	base string
+}
+
+// RoundTrip implements [http.RoundTripper]. The beginning of a stream is an answer.
+func (s slowly) RoundTrip(r *http.Request) (*http.Response, error) {
+	end := sync.OnceFunc(s.to.Progress("waiting for the gateway at " + s.base))
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		end()
+		return resp, err
+	}
+	resp.Body = ending{resp.Body, end}
+	return resp, nil
+}
+
+// ending is a body that calls a function at its end.
+type ending struct {
+	io.ReadCloser
+	end func()
+}
+
+func (e ending) Close() error {
+	e.end()
+	return e.ReadCloser.Close()
+}
+
 // run returns the function of a command that asks a gateway. An error says what the user can do
 // about it.
 func (a *adminFlags) run(ask func(c *cobra.Command, client *admin.Client, args []string) error) func(*cobra.Command, []string) error {
@@ -55,6 +91,7 @@ func (a *adminFlags) run(ask func(c *cobra.Command, client *admin.Client, args [
 		if err != nil {
 			return err
 		}
+		client.HTTP = &http.Client{Timeout: patience, Transport: slowly{console.Of(c.ErrOrStderr()), client.Base}}
 		err = ask(c, client, args)
 		if connection, ok := errors.AsType[*net.OpError](err); ok && connection.Op == "dial" {
 			return fmt.Errorf("no gateway answers at %s: start one with `ratelimit serve`", client.Base)

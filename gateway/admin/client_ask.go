@@ -107,10 +107,12 @@ const maxEvent = 16 << 20
 
 // follow reads a stream of server-sent events.
 func (c *Client) follow(ctx context.Context, path string, take func(event string, data []byte) error) error {
-	lasting := *c
-	if lasting.HTTP == nil {
-		lasting.HTTP = &http.Client{} // a stream has no end, so there is no timeout
+	lasting, client := *c, http.Client{}
+	if c.HTTP != nil {
+		client = *c.HTTP
 	}
+	client.Timeout = 0 // a stream has no end
+	lasting.HTTP = &client
 	resp, err := lasting.send(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
