@@ -1,6 +1,6 @@
 # `make` lists the targets. `make test` is all that CI runs.
 
-MODULES := . interop benchmarks
+MODULES := . interop benchmarks deploy
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.

@@ -20,6 +20,8 @@ var foreign = map[string]string{
 	"QuotaFailure":                  "gRPC's error details",
 	"RetryInfo":                     "gRPC's error details",
 	"Digest":                        "a header",
+	"HttpOnly":                      "cookies",
+	"Secure":                        "cookies",
 	"Range":                         "a header",
 	"Prefer":                        "a header",
 	"Ratelimit":                     "a header",

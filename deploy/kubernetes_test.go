@@ -1,0 +1,201 @@
+// Package deploy holds the tests of the files with which the gateway is run. It is a module of its
+// own, because Helm and Kubernetes are libraries that nothing else needs.
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+)
+
+// objects are those of Kubernetes that manifests have, by their kinds.
+type objects struct {
+	deployments []*appsv1.Deployment
+	stateful    []*appsv1.StatefulSet
+	services    []*corev1.Service
+	configs     []*corev1.ConfigMap
+	budgets     []*policyv1.PodDisruptionBudget
+	policies    []*networkingv1.NetworkPolicy
+	others      []string // kinds that Kubernetes itself does not have
+}
+
+// read decodes manifests as the types of Kubernetes' API. Fields that a type does not have are faults.
+func read(t *testing.T, name, text string) (all objects) {
+	t.Helper()
+	for _, document := range strings.Split("\n"+text, "\n---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, document)
+		}
+		switch kind.APIVersion + " " + kind.Kind {
+		case "apps/v1 Deployment":
+			all.deployments = append(all.deployments, strict[appsv1.Deployment](t, name, document))
+		case "apps/v1 StatefulSet":
+			all.stateful = append(all.stateful, strict[appsv1.StatefulSet](t, name, document))
+		case "v1 Service":
+			all.services = append(all.services, strict[corev1.Service](t, name, document))
+		case "v1 ConfigMap":
+			all.configs = append(all.configs, strict[corev1.ConfigMap](t, name, document))
+		case "policy/v1 PodDisruptionBudget":
+			all.budgets = append(all.budgets, strict[policyv1.PodDisruptionBudget](t, name, document))
+		case "networking.k8s.io/v1 NetworkPolicy":
+			all.policies = append(all.policies, strict[networkingv1.NetworkPolicy](t, name, document))
+		default:
+			all.others = append(all.others, kind.Kind)
+		}
+	}
+	return all
+}
+
+func strict[T any](t *testing.T, name, document string) *T {
+	t.Helper()
+	object := new(T)
+	if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, document)
+	}
+	return object
+}
+
+// The plain manifests are valid, and have what a deployment needs.
+func TestManifests(t *testing.T) {
+	var text strings.Builder
+	files, err := filepath.Glob("kubernetes/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		part, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(part)
+		text.WriteString("\n---\n")
+	}
+	check(t, read(t, "kubernetes", text.String()), "redis://ratelimit-redis:6379/0")
+}
+
+// The chart renders to the same, for its defaults and for values that people change.
+func TestChart(t *testing.T) {
+	for _, tt := range []struct {
+		name, values, state string
+		redis               int
+		others              int
+	}{
+		{"defaults", "", "redis://gw-redis:6379/0", 1, 0},
+		{"a Redis of one's own", "redisURL: rediss://redis.example.com:6380/0", "rediss://redis.example.com:6380/0", 0, 0},
+		{"everything on", "serviceMonitor: {enabled: true}\nreplicas: 5\nimage: {tag: v1.2.3}", "redis://gw-redis:6379/0", 1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := read(t, tt.name, render(t, tt.values))
+			check(t, all, tt.state)
+			if len(all.stateful) != tt.redis || len(all.others) != tt.others {
+				t.Errorf("%d stateful sets, others: %v", len(all.stateful), all.others)
+			}
+		})
+	}
+}
+
+// render returns what Helm makes of the chart with values.
+func render(t *testing.T, values string) string {
+	t.Helper()
+	chart, err := loader.Load("helm/ratelimit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: "gw", Namespace: "llm"}, chartutil.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for name, file := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			text.WriteString(file + "\n---\n")
+		}
+	}
+	return text.String()
+}
+
+// check expects two gateways or more with probes and without rights, a disruption budget, a network
+// policy, and a file that the gateway takes.
+func check(t *testing.T, all objects, state string) {
+	t.Helper()
+	if len(all.deployments) != 1 || len(all.budgets) != 1 || len(all.policies) < 1 || len(all.configs) != 1 || len(all.services) < 1 {
+		t.Fatalf("there are %d deployments, %d budgets, %d policies, %d files, %d services",
+			len(all.deployments), len(all.budgets), len(all.policies), len(all.configs), len(all.services))
+	}
+	d := all.deployments[0]
+	if *d.Spec.Replicas < 2 {
+		t.Errorf("there are %d replicas", *d.Spec.Replicas)
+	}
+	labels := d.Spec.Template.Labels
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"deployment": d.Spec.Selector, "budget": all.budgets[0].Spec.Selector, "policy": &all.policies[0].Spec.PodSelector,
+	} {
+		if name == "policy" && strings.HasSuffix(all.policies[0].Name, "redis") {
+			continue
+		}
+		for key, value := range selector.MatchLabels {
+			if labels[key] != value {
+				t.Errorf("the selector of the %s wants %s: %s, and pods have %s", name, key, value, labels[key])
+			}
+		}
+	}
+	checkPod(t, d.Spec.Template.Spec)
+	checkFile(t, all.configs[0].Data["gateway.yaml"], state)
+}
+
+func checkPod(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
+	c := pod.Containers[0]
+	if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.StartupProbe == nil {
+		t.Error("a probe is missing")
+	}
+	s := c.SecurityContext
+	if !*pod.SecurityContext.RunAsNonRoot || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" {
+		t.Error("the container has rights that it does not need")
+	}
+	if drain := int64(30); *pod.TerminationGracePeriodSeconds < drain+10 {
+		t.Errorf("the grace period is %d s: streams have %d s to end", *pod.TerminationGracePeriodSeconds, drain)
+	}
+	if c.Resources.Limits.Memory().IsZero() {
+		t.Error("memory has no limit")
+	}
+}
+
+// checkFile expects a configuration that the gateway takes, with its state.
+func checkFile(t *testing.T, text, state string) {
+	t.Helper()
+	t.Setenv("RATELIMIT_ADMIN_TOKEN", "a-secret-of-some-length")
+	t.Setenv("OPENAI_API_KEY", "a-secret-of-some-length")
+	c, err := config.Parse("gateway.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if c.State != state {
+		t.Errorf("the state is %s, want %s", c.State, state)
+	}
+}
