@@ -16,6 +16,7 @@ command -v node >/dev/null || packages="$packages nodejs"               # for th
 command -v npm >/dev/null || packages="$packages npm"
 command -v tmux >/dev/null || packages="$packages tmux"        # the terminal in which ratelimit top is tested
 command -v groff >/dev/null || packages="$packages groff-base" # formats the man pages
+command -v chromium >/dev/null || packages="$packages chromium fonts-liberation" # for the dashboard
 command -v openssl >/dev/null || packages="$packages openssl" # the documented example of TLS uses these two
 command -v curl >/dev/null || packages="$packages curl"
 
@@ -29,13 +30,14 @@ if [ -n "$packages" ]; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages # unquoted: words
 fi
 
-clients=interop/gateway
-installed=$clients/node_modules/.package-lock.json # npm writes it last
-if [ ! -e $installed ] || [ $clients/package-lock.json -nt $installed ]; then
-	major=$(node -p 'process.versions.node.split(".")[0]')
-	[ "$major" -ge 20 ] || {
-		echo "Node.js 20 or newer is needed, and this is $major: https://nodejs.org/en/download" >&2
-		exit 1
-	}
-	npm ci --prefix $clients --ignore-scripts --no-audit --no-fund --loglevel error
-fi
+for scripts in interop/gateway interop/dashboard; do
+	installed=$scripts/node_modules/.package-lock.json # npm writes it last
+	if [ ! -e $installed ] || [ $scripts/package-lock.json -nt $installed ]; then
+		major=$(node -p 'process.versions.node.split(".")[0]')
+		[ "$major" -ge 20 ] || {
+			echo "Node.js 20 or newer is needed, and this is $major: https://nodejs.org/en/download" >&2
+			exit 1
+		}
+		npm ci --prefix $scripts --ignore-scripts --no-audit --no-fund --loglevel error
+	fi
+done

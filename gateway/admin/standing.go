@@ -84,7 +84,11 @@ func (all *standings) sort() {
 func (s *standing) press(dimensions []Dimension) {
 	for i := range dimensions {
 		d := &dimensions[i]
-		if part := d.Used / d.Limit; d.Limit > 0 && part > s.pressure {
+		limit := d.Limit
+		if d.Model != "" {
+			limit += d.Lent // a share is small while its project wants little, and grows back when it wants more
+		}
+		if part := d.Used / limit; limit > 0 && part > s.pressure {
 			s.pressure, s.closest = part, d.Name
 		}
 	}

@@ -14,7 +14,8 @@ export function show(body, id) {
   const form = h('form', {class: 'panel-body inline-form', onsubmit: (event) => {
     event.preventDefault();
     location.hash = link('explain', request.value.trim());
-  }}, h('div', {class: 'grow'}, field('Request id', request, 'From the header X-Request-Id of an answer, the access log, or a list of decisions.')), h('button', {type: 'submit', class: 'main'}, 'Explain'));
+  }}, h('div', {class: 'grow'}, field('Request id', request)), h('button', {type: 'submit', class: 'main'}, 'Explain'),
+    h('p', {class: 'note whole'}, 'It is in a header of every answer, in the access log, and in the lists of decisions.'));
   const recent = decisions({}, {title: 'Pick a call', outcome: 'denied', limit: 20});
   body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Explain'), h('p', {class: 'subtitle'}, 'Every limit that a call was held to, what was left, and what would have to change.'))),
     h('div', {class: 'stack'}, h('section', {class: 'panel', 'aria-label': 'Request'}, form), result, question(), recent.element));

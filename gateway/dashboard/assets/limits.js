@@ -22,7 +22,7 @@ const groups = {
   project: [
     ...limitGroups,
     ['Weights and shares', {
-      weight: whole, priority: {kind: 'number', step: 1}, min_share: percentage, max_share: percentage, dedicated: {kind: 'check'},
+      weight: {...whole, empty: '1'}, priority: {kind: 'number', step: 1, empty: '0'}, min_share: percentage, max_share: percentage, dedicated: {kind: 'check'},
     }],
     ['Calls', {max_wait: {kind: 'number', step: 'any', min: 0, note: 'seconds'}, models: {kind: 'list', note: 'names or patterns, with commas'}, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
   ],
@@ -47,7 +47,7 @@ export async function setLimits(kind, name) {
   }
   const current = (each) => (nested(kind, each) ? before.limit ?? {} : before)[each];
   const inputs = new Map();
-  const preview = h('div', {class: 'preview', 'aria-live': 'polite'});
+  const preview = h('div', {class: 'preview', 'aria-live': 'polite', tabindex: 0, role: 'region', 'aria-label': 'Preview'});
   const body = groups[kind].map(([title, fields]) => h('fieldset', {}, h('legend', {}, title), h('div', {class: 'fields'},
     Object.entries(fields).map(([each, how]) => {
       const input = makeInput(each, how, current(each));
@@ -56,7 +56,7 @@ export async function setLimits(kind, name) {
     }))));
   const dialog = ask({
     title: `Limits of ${kind} ${name}`,
-    body: [...body, h('section', {'aria-label': 'What will change'}, h('h3', {}, 'What will change'), preview)],
+    body: [...body, h('section', {class: 'sticky', 'aria-label': 'What will change'}, h('h3', {}, 'What will change'), preview)],
     verb: 'Apply',
     wide: true,
     run: async () => {
@@ -115,7 +115,7 @@ function makeInput(name, how, value) {
   if (how.kind === 'check') return h('input', {id, name, type: 'checkbox', checked: value === true});
   if (how.kind === 'choice') return h('select', {id, name}, how.values.map((each) => h('option', {value: each, selected: each === (value ?? '')}, each || 'as configured')));
   const text = value === undefined || value === null || value === 0 ? '' : how.kind === 'list' ? value.join(', ') : String(value);
-  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.note ? '' : 'no limit'});
+  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.empty ?? (how.note ? '' : 'no limit')});
 }
 
 // valueOf returns what an input says, as the API takes it; null is nothing.

@@ -77,7 +77,7 @@ function competitors(model) {
   const load = async () => {
     try {
       const [matrix, quota] = await Promise.all([get('/v1/matrix', {limit: 1000}), get(resource('model', model)).catch(() => null)]);
-      const shares = Map.groupBy(quota?.shares ?? [], (s) => s.project);
+      const shares = new Map((quota?.shares ?? []).map((s) => [s.project, s]));
       const cells = matrix.cells.filter((c) => c.model === model);
       keyed(rows, cells, (c) => JSON.stringify([c, shares.get(c.project)]), (c) => competitor(c, shares.get(c.project)));
       empty.hidden = cells.length > 0;
@@ -87,15 +87,15 @@ function competitors(model) {
   return {element: panel('Who competes', null, table, empty), end: every(3000, load)};
 }
 
-function competitor(c, shares = []) {
-  const tightest = shares.filter((s) => s.share > 0).sort((a, b) => b.used / b.share - a.used / a.share)[0];
+function competitor(c, share) {
+  const tightest = (share?.limits ?? []).filter((s) => s.share > 0).sort((a, b) => b.used / b.share - a.used / a.share)[0];
   const text = tightest ? `${percent(tightest.used / tightest.share)} of ${compact(tightest.share)} ${tightest.limit}` : '–';
   const lent = tightest?.lent > 0 ? `, ${compact(tightest.lent)} lent` : tightest?.borrowed > 0 ? `, ${compact(tightest.borrowed)} borrowed` : '';
   return h('tr', {},
     h('td', {}, h('a', {href: link('project', c.project)}, c.project)),
     h('td', {class: 'number'}, c.calls_per_minute.toFixed(1)),
     h('td', {class: 'number'}, compact(c.tokens_per_minute)),
-    h('td', {class: 'number'}, compact(c.waiting)),
+    h('td', {class: 'number'}, compact(share?.waiting ?? c.waiting)),
     h('td', {class: 'number'}, compact(c.denied)),
     h('td', {class: 'number'}, text + lent));
 }

@@ -84,7 +84,7 @@ function attention(models, projects) {
       if (row.waiting > 0) {
         add(3 + row.waiting / 1e6, 'bad', what, row.name, `: ${plural(row.waiting, 'call')} ${row.waiting === 1 ? 'waits' : 'wait'}${row.longest_wait_seconds > 0 ? `, up to ${duration(row.longest_wait_seconds)}` : ''}${nearness(row)}`);
       } else if (denied) {
-        add(2.5 + row.minute.denied / 1e6, 'bad', what, row.name, `: ${plural(row.minute.denied, 'call')} denied in a minute, most by ${limitWords(denied.limit)}`);
+        add(2.5 + row.minute.denied / 1e6, 'bad', what, row.name, `: ${plural(row.minute.denied, 'call')} denied in a minute${denied.limit ? `, most by ${limitWords(denied.limit)}` : ''}`);
       } else if (['near', 'full'].includes(levelOf(row.pressure))) {
         add(2 + row.pressure / 10, 'warn', what, row.name, nearness(row).replace(/^;/, ' is'));
       }

@@ -64,7 +64,7 @@ export const limitWords = (limit) => dimension(limit).long;
 
 function deniedBy(data) {
   const [most, ...others] = data.denied_by ?? [];
-  return most ? `${dimension(most.limit).short}${others.length > 0 ? ` +${others.length}` : ''}` : '';
+  return most?.limit ? `${dimension(most.limit).short}${others.length > 0 ? ` +${others.length}` : ''}` : '';
 }
 
 function estimate(data) {
@@ -100,12 +100,15 @@ export function providerView(data) {
     if (most === null || Math.abs(off) > Math.abs(most)) most = off;
   }
   if (most === null) return '';
-  return Math.abs(most) < 0.01 ? 'provider agrees' : `provider ${most > 0 ? '+' : '−'}${percent(Math.abs(most))}`;
+  return Math.abs(most) < 0.01 ? 'provider agrees' : `provider counts ${percent(Math.abs(most))} ${most > 0 ? 'more' : 'less'}`;
 }
+
+// whole returns a dimension with what is lent of it: a share is small while its project wants little, and grows back when it wants more.
+const whole = (d) => (d.model ? {...d, limit: d.limit + (d.lent ?? 0)} : d);
 
 // fillGauges shows all dimensions of a row, those first that are closest to their limits.
 export function fillGauges(parent, data) {
-  const list = (data.dimensions ?? []).filter((d) => d.limit > 0);
+  const list = (data.dimensions ?? []).map(whole).filter((d) => d.limit > 0);
   list.sort((a, b) => b.used / b.limit - a.used / a.limit || (a.name < b.name ? -1 : 1));
   if (list.length === 0) {
     keyed(parent, ['none'], (each) => each, () => h('span', {class: 'unlimited'}, 'no limits of its own'));

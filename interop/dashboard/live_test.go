@@ -1,0 +1,135 @@
+package dashboard_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// rowOf is an expression for the row of a name.
+func rowOf(name string) string {
+	return `[...document.querySelectorAll('.row')].find((row) => row.querySelector('.title').textContent === '` + name + `')`
+}
+
+// Calls appear in the overview while it is open, and nothing on the page is moved by that.
+func TestLive(t *testing.T) {
+	r := shared()
+	b := open(t, r, "/#/")
+	b.shows("#connection", "live")
+	b.until(rowOf("idle") + ` !== undefined`)
+	eval[any](b, `(window.shifts = [], new PerformanceObserver((list) => shifts.push(...list.getEntries().map((e) => e.value))).observe({type: 'layout-shift'}), null)`)
+	for range 3 {
+		r.call(t, "idle", "gpt-small")
+	}
+	b.until(rowOf("idle") + `?.querySelector('.gauge-value').textContent === '3 of 7'`)
+	b.until(rowOf("idle") + `.querySelector('rl-gauge').getAttribute('aria-valuenow') === '3'`)
+	if shifts := eval[[]float64](b, `shifts`); sum(shifts) > 0.001 { // a number that gets a digit more moves a little; a line would be 0.02
+		t.Errorf("the layout has shifted: %v", shifts)
+	}
+	b.until(rowOf("small") + `.querySelector('[data-part=denied]').textContent !== '0'`)
+	b.shows(".attention", "denied in a minute")
+}
+
+// A project's name is text, whatever it says.
+func TestNamesAreText(t *testing.T) {
+	b := open(t, shared(), "/#/")
+	for _, page := range []string{"/#/", "/#/matrix", "/#/decisions", "/#/project/" + strings.NewReplacer("<", "%3C", ">", "%3E").Replace(hostile)} {
+		b.visit(page)
+		b.shows("main", hostile)
+		if n := eval[int](b, `document.querySelectorAll('main u').length`); n != 0 {
+			t.Errorf("%s has made an element of a name", page)
+		}
+	}
+}
+
+// When the gateway stops, the page says so. When it is back, the page goes on.
+func TestGoneAndBack(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	r := start(t, usual, "listen: "+address)
+	b := open(t, r, "/#/", "ERR_", "Failed to load resource")
+	b.shows("#connection", "live")
+	r.stop()
+	b.shows("#connection", "no connection")
+	b.shows("#banner", "does not answer")
+	r = start(t, usual, "listen: "+address)
+	b.shows("#connection", "live")
+	b.until(`document.getElementById('banner').hidden`)
+	r.call(t, "idle", "gpt-small")
+	b.until(rowOf("idle") + `?.querySelector('.gauge-value').textContent === '1 of 7'`)
+}
+
+// The theme is the system's until the viewer chooses another, which stays.
+func TestTheme(t *testing.T) {
+	b := open(t, shared(), "/#/audit")
+	ground := func() string { return eval[string](b, `getComputedStyle(document.body).backgroundColor`) }
+	b.scheme("dark")
+	dark := ground()
+	b.scheme("light")
+	light := ground()
+	if dark == light {
+		t.Fatalf("light and dark have the ground %s", dark)
+	}
+	b.press("Theme: system")
+	b.press("Theme: light")
+	if got := ground(); got != dark {
+		t.Errorf("the ground is %s: want %s", got, dark)
+	}
+	b.visit("/#/audit")
+	if got := ground(); got != dark {
+		t.Errorf("after a reload, the ground is %s: want %s", got, dark)
+	}
+}
+
+// Everything can be reached and done by the keyboard.
+func TestKeyboard(t *testing.T) {
+	b := open(t, shared(), "/#/")
+	b.until(rowOf("search") + ` !== undefined`)
+	focused := func() string {
+		return eval[string](b, `document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent`)
+	}
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := focused(); got != "Skip to the content" {
+		t.Errorf("the first is %q", got)
+	}
+	for range 3 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	if got := focused(); got != "Who uses what" {
+		t.Fatalf("the fourth is %q", got)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.shows("h1", "Who uses what")
+	b.visit("/#/")
+	b.until(rowOf("search") + ` !== undefined`)
+	for range 60 {
+		if focused() == "Pause search" {
+			break
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	if got := focused(); got != "Pause search" {
+		t.Fatalf("the focus does not come to the button: %q", got)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.shows("dialog[open] h2", "Pause project search?")
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until(`document.querySelector('dialog') === null`)
+	if got := focused(); got != "Pause search" {
+		t.Errorf("after the dialog, the focus is at %q", got)
+	}
+}
+
+func sum(list []float64) (total float64) {
+	for _, each := range list {
+		total += each
+	}
+	return total
+}

@@ -1,0 +1,31 @@
+// Package dashboard_test tests the dashboard of the gateway in a real browser: Chromium without a window.
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// browser is the context of the one browser of all tests.
+var browser context.Context
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true))
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	defer stop()
+	ctx, end := chromedp.NewContext(allocator)
+	defer end()
+	if err := chromedp.Do(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "no browser starts: `make deps` installs Chromium:", err)
+		return 1
+	}
+	browser = ctx
+	return m.Run()
+}
