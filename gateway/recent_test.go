@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -64,26 +67,45 @@ func TestRecentKeepsACopy(t *testing.T) {
 	}
 }
 
-// The ring returns the same as a list that keeps everything.
+// The rings return the same as a list that keeps the last requests that were admitted, and the last that
+// were not, in the order in which they came.
 func TestRecentIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(t, "size")
 		r := newRecent(size)
 		var all []Record
-		project := rapid.SampledFrom([]string{"", "a", "b"})
-		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			rec := Record{Project: project.Draw(t, "project")}
+		project, model, key := rapid.SampledFrom([]string{"", "a", "a/b", "ab"}), rapid.SampledFrom([]string{"", "m", "n"}), rapid.SampledFrom([]string{"", "k"})
+		outcome := rapid.SampledFrom([]Outcome{Passed, Denied, Refused, Throttled, Failed, Left, Lost})
+		for i := range rapid.IntRange(0, 40).Draw(t, "steps") {
+			rec := Record{ID: fmt.Sprint(i), Time: time.Unix(int64(i), 0), Project: project.Draw(t, "project"), Model: model.Draw(t, "model"), Key: key.Draw(t, "key"), Outcome: outcome.Draw(t, "outcome")}
 			r.add(&rec, nil)
 			all = append(all, rec)
 		}
-		of, after, n := project.Draw(t, "of"), rapid.Uint64Range(0, 31).Draw(t, "after"), rapid.IntRange(0, 9).Draw(t, "n")
-		got := r.after(&Filter{Project: of}, after, n)
+		f := Filter{Project: project.Draw(t, "of"), Model: model.Draw(t, "of model"), Key: key.Draw(t, "of key"), Since: time.Unix(rapid.Int64Range(0, 40).Draw(t, "since"), 0)}
+		if rapid.Bool().Draw(t, "some outcomes") {
+			f.Outcomes = rapid.SliceOfN(outcome, 1, 3).Draw(t, "outcomes")
+		}
+		after, n := rapid.Uint64Range(0, 41).Draw(t, "after"), rapid.IntRange(0, 9).Draw(t, "n")
+		got := r.after(&f, after, n)
 		if after > uint64(len(all)) {
 			after = 0
 		}
+		kept := map[bool][]Record{}
+		for _, rec := range all {
+			admitted := rec.Outcome != Denied && rec.Outcome != Refused && rec.Outcome != Lost
+			kept[admitted] = append(kept[admitted], rec)
+		}
 		var want []Record
-		for _, rec := range all[max(len(all)-size, 0):] {
-			if rec.Seq > after && (of == "" || rec.Project == of) && len(want) < n {
+		for _, rec := range all {
+			of := kept[rec.Outcome != Denied && rec.Outcome != Refused && rec.Outcome != Lost]
+			old := len(of) > size && rec.Seq < of[len(of)-size].Seq
+			fits := f.Project == "" || rec.Project == f.Project || strings.HasPrefix(rec.Project, f.Project+"/")
+			fits = fits && (f.Model == "" || rec.Model == f.Model) && (f.Key == "" || rec.Key == f.Key) && !rec.Time.Before(f.Since)
+			fits = fits && (f.Outcomes == nil || slices.Contains(f.Outcomes, rec.Outcome))
+			if found, _, ok := r.find(rec.ID); ok == old || ok && found.Seq != rec.Seq {
+				t.Fatalf("%s is found: %v, as %d", rec.ID, ok, found.Seq)
+			}
+			if !old && rec.Seq > after && fits && len(want) < n {
 				want = append(want, rec)
 			}
 		}

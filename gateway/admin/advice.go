@@ -49,6 +49,9 @@ func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	if e.Outcome != gateway.Denied {
 		return list
 	}
+	if e.Limit == gateway.LimitPaused {
+		return append(list, fmt.Sprintf("Resume %s %q.", e.Scope, e.Owner))
+	}
 	wait, denied := 0.0, false
 	for i := range limits {
 		if l := &limits[i]; !l.Enough {
