@@ -145,3 +145,10 @@ func (rl *RateLimiter) WaitingCalls(match func(tag any, project, model string) b
 	}
 	return list
 }
+
+// EachWaiting calls do with the project and the model of each call of this limiter that waits, and with
+// how long it has waited. do must not take long.
+func (rl *RateLimiter) EachWaiting(do func(project, model string, waited time.Duration)) {
+	now := rl.engine.Now()
+	rl.engine.EachWait(func(c *admission.Call, since int64) { do(c.Project, c.Model, time.Duration(max(now-since, 0))) })
+}

@@ -1,17 +1,9 @@
 package gateway
 
-import (
-	"time"
-
-	"dappco.re/go/core/go-ratelimit/gateway/figures"
-)
+import "dappco.re/go/core/go-ratelimit/gateway/figures"
 
 // Figures returns what became of the calls of the last hour.
 func (g *Gateway) Figures() *figures.Figures { return g.figures }
-
-// leastWait is how long a request has waited at least that counts as one that has waited: to ask the
-// limits takes some time, too.
-const leastWait = time.Millisecond
 
 // count counts the request in the figures, if a limit has denied it or a provider may have got it.
 func (x *exchange) count() {
@@ -20,7 +12,7 @@ func (x *exchange) count() {
 		return
 	}
 	c := figures.Call{
-		Denied: denied, Limit: x.Limit, Failed: x.Outcome != Passed, Waited: x.Waited >= leastWait,
+		Denied: denied, Limit: x.Limit, Failed: x.Outcome != Passed, Waited: x.call.Charged.Waited,
 		Input: x.call.Charged.Input, Output: x.call.Charged.Output, Dollars: int64(x.call.Charged.Dollars),
 		KeysOwn: x.Key != "" && x.User == "",
 	}

@@ -229,7 +229,7 @@ func (g *Gateway) Keys() *keys.Ring { return g.keys }
 func (g *Gateway) Controls() *control.Board { return g.controls }
 
 // Metrics returns the gateway's metrics, for Prometheus.
-func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics.registry }
+func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics }
 
 // Recent returns the first n of the last requests after a sequence number, oldest first. If
 // project is not empty, it returns only the requests of the project and of those inside of it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/telemetry"
@@ -55,6 +56,7 @@ func newMetrics(active func() int) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		labelled: map[string]bool{},
+		projects: func() []string { return nil }, // until follow
 		requests: newCounters("requests_total", "Requests of clients, by what became of them and by the class of their status.", "provider", "outcome", "status"),
 		retries:  newCounters("retries_total", "How often a call was sent again.", "provider"),
 		took:     newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
@@ -99,7 +101,7 @@ func newSeconds(name, help string, labels ...string) *prometheus.HistogramVec {
 func (m *metrics) follow(rl *ratelimit.RateLimiter, projects func() []string) {
 	m.projects = projects
 	m.labelProjects()
-	m.registry.MustRegister(telemetry.NewModelCollector(rl), telemetry.NewShareCollector(rl, m.limiter), projectLabeller{m})
+	m.registry.MustRegister(telemetry.NewModelCollector(rl), telemetry.NewShareCollector(rl, m.limiter))
 }
 
 // labelProjects gives new projects labels of their own, up to maxLabelled.
@@ -118,12 +120,12 @@ func (m *metrics) labelProjects() {
 	}
 }
 
-// projectLabeller is a collector without metrics, which labels new projects at each scrape:
-// other gateways that share the state add projects, too.
-type projectLabeller struct{ *metrics }
-
-func (projectLabeller) Describe(chan<- *prometheus.Desc)   {}
-func (l projectLabeller) Collect(chan<- prometheus.Metric) { l.labelProjects() }
+// Gather implements [prometheus.Gatherer]. It labels new projects first, because other gateways that
+// share the state add projects, too.
+func (m *metrics) Gather() ([]*dto.MetricFamily, error) {
+	m.labelProjects()
+	return m.registry.Gather()
+}
 
 // reloaded counts a reload of the configuration, or one that failed.
 func (m *metrics) reloaded(err error) {

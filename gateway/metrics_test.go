@@ -23,7 +23,7 @@ import (
 // number of its observations, and their sum.
 func gathered(t *testing.T, m *metrics, prefix string) map[string]float64 {
 	t.Helper()
-	families, err := m.registry.Gather()
+	families, err := m.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

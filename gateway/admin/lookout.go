@@ -78,14 +78,17 @@ func (l *lookout) addRecents() {
 // above returns the project above one, or "".
 func above(id string) string { return id[:max(strings.LastIndexByte(id, '/'), 0)] }
 
-// addWaiting counts the calls that wait.
+// addWaiting counts the calls that wait, as addRecents does those that have ended.
 func (l *lookout) addWaiting() {
-	for name := range l.admin.gateway.Models().Quotas() {
-		if n := l.admin.gateway.Models().Waiting(name); n > 0 {
-			l.models.see(name, l.looks).waiting += n
-			l.totals.Waiting += n
+	l.admin.gateway.Models().EachWaiting(func(project, model string, waited time.Duration) {
+		l.totals.Waiting++
+		if model != "" {
+			l.models.see(model, l.looks).wait(waited)
 		}
-	}
+		for id := project; id != ""; id = above(id) {
+			l.projects.see(id, l.looks).wait(waited)
+		}
+	})
 }
 
 // addNames adds what operators have named: models with a quota, but not those whose quota is only guessed

@@ -42,32 +42,44 @@ func (a *Admin) matrix(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := map[pair]*figures.Sum{}
+	cells := map[pair]*Cell{}
+	at := func(project, model string) *Cell {
+		c := cells[pair{project, model}]
+		if c == nil {
+			c = &Cell{Project: project, Model: model}
+			cells[pair{project, model}] = c
+		}
+		return c
+	}
 	a.gateway.Figures().Each(func(of figures.Name, r *figures.Recent) {
-		at := pair{of.Project, of.Model}
-		if of.Model == "" {
-			return
+		if of.Model != "" {
+			at(of.Project, of.Model).add(&r.Sum)
 		}
-		if sums[at] == nil {
-			sums[at] = new(figures.Sum)
-		}
-		sums[at].Add(&r.Sum)
 	})
-	m := Matrix{Time: time.Now().UTC(), Minutes: figures.Window, Cells: []Cell{}, Total: len(sums)}
-	for at, sum := range sums {
-		m.Cells = append(m.Cells, Cell{
-			Project: at.project, Model: at.model, Denied: sum.Denied, Dollars: price.Amount(sum.Dollars),
-			Calls: perMinute(sum.Passed), Tokens: perMinute(sum.Input + sum.Output),
-		})
+	a.gateway.Models().EachWaiting(func(project, model string, _ time.Duration) {
+		if model != "" {
+			at(project, model).Waiting++
+		}
+	})
+	m := Matrix{Time: time.Now().UTC(), Minutes: figures.Window, Cells: make([]Cell, 0, len(cells)), Total: len(cells)}
+	for _, c := range cells {
+		m.Cells = append(m.Cells, *c)
 	}
 	slices.SortFunc(m.Cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.Calls, a.Calls), cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.Calls, a.Calls), cmp.Compare(b.Waiting, a.Waiting),
+			cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Model, b.Model))
 	})
 	m.Cells = m.Cells[:min(n, len(m.Cells))]
 	return m, nil
 }
 
-func perMinute(n int64) float64 { return float64(n) / figures.Window }
+// add adds calls of the last 15 minutes.
+func (c *Cell) add(s *figures.Sum) {
+	c.Calls += float64(s.Passed) / figures.Window
+	c.Tokens += float64(s.Input+s.Output) / figures.Window
+	c.Dollars += price.Amount(s.Dollars)
+	c.Denied += s.Denied
+}
 
 // Matrix returns which project uses how much of which model: the n cells with the most tokens.
 func (c *Client) Matrix(ctx context.Context, n int) (Matrix, error) {

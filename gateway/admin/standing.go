@@ -80,6 +80,12 @@ func (all *standings) sort() {
 	slices.SortFunc(all.list, byPressure)
 }
 
+// wait counts a call that waits.
+func (s *standing) wait(waited time.Duration) {
+	s.waiting++
+	s.longest = max(s.longest, waited)
+}
+
 // press raises the pressure to that of the dimensions.
 func (s *standing) press(dimensions []Dimension) {
 	for i := range dimensions {

@@ -75,6 +75,7 @@ type Call struct {
 type Charged struct {
 	Input, Output int64 // tokens
 	Dollars       price.Amount
+	Waited        bool // it has waited in line
 }
 
 // Estimated returns how many tokens were last reserved for the call.

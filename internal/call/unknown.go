@@ -1,6 +1,7 @@
 package call
 
 import (
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -36,6 +37,9 @@ func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 	c.Charged.Output += int64(tokens.Output)
 	if cost != price.Unknown {
 		c.Charged.Dollars += cost
+	}
+	if r := (*admission.Reservation)(c.reservation); r != nil && r.Waited() > 0 {
+		c.Charged.Waited = true
 	}
 }
 
