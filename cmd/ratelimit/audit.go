@@ -69,7 +69,7 @@ all of them: the file is named like the state's, with .audit.jsonl behind it.`,
 	f.StringVar(&q.action, "action", "", "only actions that begin so, such as key. or limit.set")
 	f.StringVar(&q.subject, "subject", "", "only changes of this project and those below it, of this model or of this key")
 	f.Var(&q.since, "since", "only changes of this last `TIME`, such as 90m, 12h or 30d (default: all)")
-	f.IntVarP(&q.last, "last", "n", 50, "how many entries are shown; 0 is all")
+	f.IntVarP(&q.last, "most", "n", 50, "how many entries are shown; 0 is all")
 	f.BoolVar(&q.all, "all", false, "show what was intended, too: each change has an entry before it is made")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -180,7 +180,7 @@ func orNone(text string) string {
 func flatten(path string, v any, to map[string]string) {
 	fields, ok := v.(map[string]any)
 	if !ok {
-		if v != nil {
+		if v != nil && path != "" {
 			text, _ := json.Marshal(v) // of what came from JSON
 			to[path] = strings.Trim(string(text), `"`)
 		}

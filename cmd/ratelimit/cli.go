@@ -74,7 +74,7 @@ more than the limit ever passes.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print which build this is")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(newServe(), newDemo(), newMock(), newBench(), newCheck(), newStatus(), newUsage(), newKey(), newReload(), newAudit(), newPrices(),
+	root.AddCommand(newServe(), newDemo(), newMock(), newBench(), newCheck(), newStatus(), newUsage(), newProject(), newModel(), newKey(), newReload(), newAudit(), newPrices(),
 		newMigrate(), newConvert(), newMan(), newVersion())
 	return root
 }
@@ -140,6 +140,20 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 		text += ": did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return usageError{errors.New(text)}
+}
+
+// someArguments checks that a command has the arguments that its usage line names; of the last, there may
+// be any number.
+func someArguments(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError{fmt.Errorf("%s needs %s", c.CommandPath(), strings.Fields(c.Use)[1])}
+	}
+	for _, arg := range args {
+		if arg == "" {
+			return usageError{fmt.Errorf("%s: an argument is empty", c.CommandPath())}
+		}
+	}
+	return nil
 }
 
 // arguments checks that a command has exactly the arguments that its usage line names;

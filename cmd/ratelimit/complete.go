@@ -56,6 +56,21 @@ func (a *adminFlags) complete(of names) cobra.CompletionFunc {
 	}
 }
 
+// completeFields completes the first argument with names of the gateway, and the others with fields.
+func (a *adminFlags) completeFields(of names, fields fieldTypes) cobra.CompletionFunc {
+	first := a.completeFlag(of)
+	return func(c *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return first(c, args, word)
+		}
+		var found []cobra.Completion
+		for _, name := range fields.names() {
+			found = append(found, name+"=")
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
 // completeFlag completes the value of a flag.
 func (a *adminFlags) completeFlag(of names) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -14,8 +14,9 @@ func newKey() *cobra.Command {
 	a := &adminFlags{}
 	c := &cobra.Command{
 		Use:   "key",
-		Short: "Make, list, rotate and revoke the virtual keys of projects",
-		Long: `Make, list, rotate and revoke the virtual keys of projects, at a running gateway.
+		Short: "Make, list, change, pause, rotate and revoke the virtual keys of projects",
+		Long: `Make, list, change, pause, rotate and revoke the virtual keys of projects, at a running
+gateway.
 
 A client sends a virtual key as it would send the provider's key. The key is shown once,
 when it is made: alone on stdout, so that it can be piped; everything else goes to stderr.`,
@@ -26,7 +27,7 @@ when it is made: alone on stdout, so that it can be piped; everything else goes 
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	a.flags(c)
-	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyRotate(a), newKeyRevoke(a))
+	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyChange(a), newKeyPause(a, true), newKeyPause(a, false), newKeyRotate(a), newKeyRevoke(a))
 	return c
 }
 
@@ -110,21 +111,4 @@ func expiry(t time.Time) string {
 		return "which does not expire"
 	}
 	return "which expires " + t.Format(time.RFC3339)
-}
-
-func newKeyRevoke(a *adminFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a key, so that it is not valid any more",
-		Example: "  ratelimit key revoke ID",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			if err := client.RevokeKey(c.Context(), args[0]); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.ErrOrStderr(), "key %s is not valid any more\n", args[0])
-			return nil
-		}),
-		ValidArgsFunction: a.complete(keyNames),
-	}
 }

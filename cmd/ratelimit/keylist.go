@@ -148,6 +148,9 @@ func keyLines(all []listedKey, now time.Time, width int) []string {
 // keyNotes returns what is special about a key.
 func keyNotes(k listedKey, now time.Time) (notes string, style func(string) string) {
 	var all []string
+	if k.Paused {
+		all, style = append(all, "paused"), console.Bad
+	}
 	if !k.Expires.IsZero() && !now.Before(k.Expires) {
 		all, style = append(all, "expired"), console.Faint
 	}

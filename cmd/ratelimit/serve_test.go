@@ -226,7 +226,7 @@ func (s *serving) revokeAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range list {
-		if got := run(t, "key", "revoke", k.ID); got.code != exitFine || !strings.Contains(got.stderr, k.ID) {
+		if got := run(t, "key", "revoke", k.ID); got.code != exitFine || !strings.Contains(got.stdout, k.ID) {
 			t.Errorf("%+v", got)
 		}
 	}

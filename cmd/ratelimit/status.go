@@ -30,6 +30,7 @@ func newStatus() *cobra.Command {
 		}),
 	}
 	a.flags(c)
+	c.ValidArgsFunction = a.complete(projectNames)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every second, until Ctrl-C")
 	return c

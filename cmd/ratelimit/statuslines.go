@@ -93,7 +93,7 @@ func projectLines(projects []admin.Project, width int) []string {
 	}
 	t := console.NewTable(console.Text("project").ShortenedAtStart(16), console.Text("closest limit"), console.Number("used"), console.Number("weight").Leaves(1), console.Text("also").Below())
 	for _, p := range slices.SortedFunc(slices.Values(projects), byPressure) {
-		t.AddStyled(styleOf(pressureOf(p), false), projectRow(p)...)
+		t.AddStyled(styleOf(pressureOf(p), p.Paused), projectRow(p)...)
 	}
 	return t.Lines(width)
 }

@@ -46,7 +46,7 @@ func modelPressure(m admin.Model) (most float64) {
 func modelLines(models []admin.Model, width int) []string {
 	busy, idle := []admin.Model{}, 0
 	for _, m := range models {
-		if m.Usage != nil && *m.Usage == (admin.Usage{}) && m.Paused == 0 && m.Waiting == 0 {
+		if m.Usage != nil && *m.Usage == (admin.Usage{}) && m.Paused == 0 && m.Waiting == 0 && !m.Stopped {
 			idle++
 		} else {
 			busy = append(busy, m)
@@ -57,7 +57,7 @@ func modelLines(models []admin.Model, width int) []string {
 	})
 	t := console.NewTable(modelColumns(busy)...)
 	for _, m := range busy {
-		t.AddStyled(styleOf(modelPressure(m), m.Waiting > 0 || m.Paused > 0), modelRow(m)...)
+		t.AddStyled(styleOf(modelPressure(m), m.Waiting > 0 || m.Stopped || m.Paused > 0), modelRow(m)...)
 	}
 	var lines []string
 	if t.Len() > 0 {
@@ -103,14 +103,22 @@ func modelRow(m admin.Model) []string {
 	for _, l := range limitsOf(m.Usage, &m.Quota) {
 		row = append(row, used(l.used, l.most))
 	}
-	var notes []string
-	if m.Paused > 0 {
-		notes = append(notes, fmt.Sprintf("paused by the provider for %.0f s", m.Paused))
-	}
+	notes := pausesOf(m)
 	if m.Origin == gateway.Guessed || m.Origin == gateway.Learned {
 		notes = append(notes, string(m.Origin))
 	}
 	return append(row, strings.Join(notes, ", "))
+}
+
+// pausesOf returns who has paused a model.
+func pausesOf(m admin.Model) (notes []string) {
+	if m.Stopped {
+		notes = append(notes, "paused by an operator")
+	}
+	if m.Paused > 0 {
+		notes = append(notes, fmt.Sprintf("paused by the provider for %.0f s", m.Paused))
+	}
+	return notes
 }
 
 // shareUnits are the limits that projects share, as the tables name them.

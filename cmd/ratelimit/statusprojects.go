@@ -52,6 +52,9 @@ func projectRow(p admin.Project) []string {
 	if p.Windows == nil {
 		closest = "? (the store does not answer)"
 	}
+	if p.Paused {
+		also = append(also, "paused by an operator")
+	}
 	return []string{p.ID, closest, share, weight, strings.Join(also, ", ")}
 }
 

@@ -75,6 +75,7 @@ its state: a SQLite file, or a URL of Redis. Days and hours are those of UTC.`,
 	f.StringVar(&words.Project, "project", "", "only the project with this `PATH`, and those below it")
 	f.StringVar(&words.Depth, "depth", "", "cut the paths of projects to this `NUMBER` of levels")
 	f.StringVar(&state, "state", "", "read the state at this `PATH` or URL of Redis, and do not ask a gateway")
+	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
 	f.BoolVar(&asCSV, "csv", false, "print CSV")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c

@@ -31,6 +31,11 @@ func (c *Client) Project(ctx context.Context, id string) (Project, error) {
 	return get[Project](ctx, c, http.MethodGet, "/v1/projects/"+url.PathEscape(id), nil)
 }
 
+// PreviewKey returns what PatchKey would change.
+func (c *Client) PreviewKey(ctx context.Context, id string, p Patch) (Preview, error) {
+	return get[Preview](ctx, c, http.MethodPatch, "/v1/keys/"+url.PathEscape(id)+"?dry_run=true", p)
+}
+
 // Audit returns a page of the audit log, oldest entry first: of the entries after the one with a
 // number, 0 for the first that is kept.
 func (c *Client) Audit(ctx context.Context, after uint64) (AuditList, error) {

@@ -11,17 +11,14 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// The errors of a question.
-var (
-	ErrNoTerminal = errors.New("there is no terminal to ask in: --yes makes the change without a question")
-	ErrDeclined   = errors.New("nothing was changed")
-)
+// ErrDeclined is the error of a question that was not answered with yes.
+var ErrDeclined = errors.New("nothing was changed")
 
-// Confirm asks a question, and returns nil if the answer is yes.
+// Confirm asks a question in a terminal, and returns nil if the answer is yes. Where there is no
+// terminal, such as in a script, nobody can answer: the command line itself is the answer.
 func (w *Writer) Confirm(from io.Reader, question string) error {
-	file, ok := from.(*os.File)
-	if !ok || !term.IsTerminal(file.Fd()) {
-		return ErrNoTerminal
+	if file, ok := from.(*os.File); !ok || !term.IsTerminal(file.Fd()) {
+		return nil
 	}
 	return w.confirm(from, question)
 }

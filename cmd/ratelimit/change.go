@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+)
+
+// changeFlags are the flags of commands that change something.
+type changeFlags struct {
+	yes, dryRun, asJSON bool
+	remove              []string
+}
+
+func (f *changeFlags) flags(c *cobra.Command) {
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask in a terminal")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+}
+
+// settingFlags are the flags of commands that set fields.
+func (f *changeFlags) settingFlags(c *cobra.Command) {
+	f.flags(c)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
+	c.Flags().StringSliceVar(&f.remove, "remove", nil, "remove this `FIELD`, as FIELD=none does")
+}
+
+// confirm asks in a terminal whether to go on.
+func (f *changeFlags) confirm(c *cobra.Command, question string) error {
+	if f.yes {
+		return nil
+	}
+	return console.Of(c.ErrOrStderr()).Confirm(c.InOrStdin(), question)
+}
+
+// done prints what has become of a change.
+func (f *changeFlags) done(c *cobra.Command, now any, sentence string) error {
+	out := console.Of(c.OutOrStdout())
+	if f.asJSON {
+		return out.JSON(now)
+	}
+	return out.Lines(console.Sentences(out.Columns(), sentence))
+}
+
+// thing is what a command changes: a project, a model or a key.
+type thing struct {
+	title   string // such as project acme
+	preview func(admin.Patch) (admin.Preview, error)
+	patch   func(admin.Patch) (any, error)
+}
+
+// set shows what a patch would change, asks, and makes the change.
+func (f *changeFlags) set(c *cobra.Command, of thing, p admin.Patch) error {
+	preview, err := of.preview(p)
+	if err != nil {
+		return err
+	}
+	if f.dryRun && f.asJSON {
+		return console.Of(c.OutOrStdout()).JSON(preview)
+	}
+	if len(preview.Changed) == 0 {
+		return f.done(c, preview.After, fmt.Sprintf("%s is so already: nothing changes", of.title))
+	}
+	to := console.Of(c.ErrOrStderr())
+	if f.dryRun {
+		to = console.Of(c.OutOrStdout())
+	}
+	if err := to.Lines(previewLines(of.title, preview, to.Columns())); err != nil || f.dryRun {
+		return err
+	}
+	if err := f.confirm(c, "Change this?"); err != nil {
+		return err
+	}
+	now, err := of.patch(p)
+	if err != nil {
+		return err
+	}
+	return f.done(c, now, of.title+" is changed")
+}
+
+// previewLines returns what a change would change.
+func previewLines(title string, p admin.Preview, width int) []string {
+	t := console.NewTable(console.Text(title), console.Text("now").Shortened(12), console.Text("").Leaves(1), console.Text("then").Shortened(12))
+	for _, change := range p.Changed {
+		t.Add(change.Field, inWords(change.Before), "→", inWords(change.After))
+	}
+	lines := t.Lines(width)
+	if len(p.Lifted) > 0 {
+		lines = append(lines, bad(width, "This lifts limits: "+strings.Join(p.Lifted, ", ")+".")...)
+	}
+	return lines
+}
+
+// inWords returns a value of JSON for people.
+func inWords(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "none"
+	case string:
+		return v
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+)
+
+// keyFields are the fields of a key that can be changed.
+var keyFields = fieldsOf(reflect.TypeFor[admin.KeySettings](), "limit")
+
+func newKeyChange(a *adminFlags) *cobra.Command {
+	var f changeFlags
+	c := &cobra.Command{
+		Use:   "change ID FIELD=VALUE...",
+		Short: "Change the limits and the models of a key",
+		Long: `Change the limits and the models of a key. The fields have the names of the configuration,
+what is not named stays, and none removes.`,
+		Example: `  ratelimit key change ID requests_per_minute=10 dollars_per_day=none
+  ratelimit key change ID models='gpt-6*'`,
+		Args: someArguments,
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			patch, err := keyFields.patch(args[1:], f.remove)
+			if err != nil {
+				return usageError{err}
+			}
+			return f.set(c, keyNamed(c, client, args[0]), keyPatch(patch))
+		}),
+		ValidArgsFunction: a.completeFields(keyNames, keyFields),
+	}
+	f.settingFlags(c)
+	return c
+}
+
+// keyPatch returns a patch in which the fields of the limit are in limit.
+func keyPatch(p admin.Patch) admin.Patch {
+	limit, all := map[string]any{}, admin.Patch{}
+	for name, value := range p {
+		if name == "models" {
+			all[name] = value
+			continue
+		}
+		limit[name] = value
+		all["limit"] = limit
+	}
+	return all
+}
+
+func keyNamed(c *cobra.Command, client *admin.Client, id string) thing {
+	return thing{
+		title:   "key " + id,
+		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewKey(c.Context(), id, p) },
+		patch:   func(p admin.Patch) (any, error) { return client.PatchKey(c.Context(), id, p) },
+	}
+}
+
+// newKeyPause returns the command that pauses a key, or the one that resumes it.
+func newKeyPause(a *adminFlags, pause bool) *cobra.Command {
+	var f changeFlags
+	c := &cobra.Command{
+		Use:     "pause ID",
+		Short:   "Stop all calls with a key, until it is resumed",
+		Example: "  ratelimit key pause ID",
+	}
+	if !pause {
+		c.Use, c.Short, c.Example = "resume ID", "Let calls with a key pass again", "  ratelimit key resume ID"
+	}
+	c.Args, c.ValidArgsFunction = arguments, a.complete(keyNames)
+	c.RunE = a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+		return f.pause(c, keyNamed(c, client, args[0]), pause)
+	})
+	f.flags(c)
+	return c
+}
+
+func newKeyRevoke(a *adminFlags) *cobra.Command {
+	var f changeFlags
+	c := &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke a key, so that it is not valid any more",
+		Example: "  ratelimit key revoke ID",
+		Args:    arguments,
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			if err := f.confirm(c, "Revoke key "+args[0]+" for good?"); err != nil {
+				return err
+			}
+			if err := client.RevokeKey(c.Context(), args[0]); err != nil {
+				return err
+			}
+			return f.done(c, map[string]string{"revoked": args[0]}, "key "+args[0]+" is not valid any more")
+		}),
+		ValidArgsFunction: a.complete(keyNames),
+	}
+	f.flags(c)
+	return c
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+)
+
+func newModel() *cobra.Command {
+	a := &adminFlags{}
+	c := &cobra.Command{
+		Use:   "model",
+		Short: "List models, set their quotas, pause and resume them",
+		Long: `List models, set their quotas, pause and resume them, at a running gateway. In a terminal, a
+command shows what it would change and asks once. What it changes is in ` + "`ratelimit audit`" + `.`,
+		Example: `  ratelimit model list
+  ratelimit model set gpt-6-luna max_rpm=500 max_tpm=none
+  ratelimit model pause gpt-6-luna`,
+		Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	a.flags(c)
+	c.AddCommand(newModelList(a), newModelSet(a), newModelPause(a, true), newModelPause(a, false), newModelReset(a))
+	return c
+}
+
+// modelFields are the fields of a model that can be set.
+var modelFields = fieldsOf(reflect.TypeFor[admin.QuotaSettings]())
+
+func newModelSet(a *adminFlags) *cobra.Command {
+	var f changeFlags
+	c := &cobra.Command{
+		Use:   "set MODEL FIELD=VALUE...",
+		Short: "Set the quota and other fields of a model",
+		Long: `Set the quota and other fields of a model. The fields have the names of the configuration,
+what is not named stays, and none removes. If the configuration names the model, its quota
+holds until the configuration is read again.`,
+		Example: `  ratelimit model set gpt-6-luna max_rpm=500 max_tpm=200_000
+  ratelimit model set gpt-6-luna --remove max_rpd --dry-run`,
+		Args: someArguments,
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			patch, err := modelFields.patch(args[1:], f.remove)
+			if err != nil {
+				return usageError{err}
+			}
+			return suggestModel(c.Context(), client, args[0], f.set(c, modelNamed(c, client, args[0]), patch))
+		}),
+		ValidArgsFunction: a.completeFields(modelNames, modelFields),
+	}
+	f.settingFlags(c)
+	return c
+}
+
+func modelNamed(c *cobra.Command, client *admin.Client, name string) thing {
+	return thing{
+		title:   "model " + name,
+		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewQuota(c.Context(), name, p) },
+		patch:   func(p admin.Patch) (any, error) { return client.PatchQuota(c.Context(), name, p) },
+	}
+}
+
+// newModelPause returns the command that pauses a model, or the one that resumes it.
+func newModelPause(a *adminFlags, pause bool) *cobra.Command {
+	var f changeFlags
+	c := &cobra.Command{
+		Use:     "pause MODEL",
+		Short:   "Stop all calls of a model, until it is resumed",
+		Example: "  ratelimit model pause gpt-6-luna",
+	}
+	if !pause {
+		c.Use, c.Short, c.Example = "resume MODEL", "Let calls of a model pass again", "  ratelimit model resume gpt-6-luna"
+	}
+	c.Args, c.ValidArgsFunction = arguments, a.complete(modelNames)
+	c.RunE = a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+		return suggestModel(c.Context(), client, args[0], f.pause(c, modelNamed(c, client, args[0]), pause))
+	})
+	f.flags(c)
+	return c
+}
+
+func newModelReset(a *adminFlags) *cobra.Command {
+	var f changeFlags
+	c := &cobra.Command{
+		Use:     "reset MODEL",
+		Short:   "Set what is used of a model to zero",
+		Example: "  ratelimit model reset gpt-6-luna",
+		Args:    arguments,
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			return suggestModel(c.Context(), client, args[0], f.reset(c, client, admin.Reset{Model: args[0]}, "model "+args[0]))
+		}),
+		ValidArgsFunction: a.complete(modelNames),
+	}
+	f.flags(c)
+	return c
+}
+
+func newModelList(a *adminFlags) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List models and their quotas, those closest to their limits first",
+		Example: "  ratelimit model list\n  ratelimit model list --json",
+		Args:    arguments,
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
+			all, err := client.Quotas(c.Context())
+			if err != nil {
+				return err
+			}
+			out := console.Of(c.OutOrStdout())
+			if asJSON {
+				return out.JSON(all)
+			}
+			return out.Lines(quotaLines(all, out.Columns()))
+		}),
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// quotaLines returns models and their quotas as a table.
+func quotaLines(models []admin.Model, width int) []string {
+	columns := []console.Column{console.Text("model").Shortened(20), console.Number("waiting"), console.Number("used")}
+	for i, unit := range modelUnits {
+		columns = append(columns, console.Number(unit).Leaves(len(modelUnits)-i+1))
+	}
+	t := console.NewTable(append(columns, console.Text("origin").Leaves(1), console.Text("").Below())...)
+	byPressure := func(a, b admin.Model) int {
+		return cmp.Or(cmp.Compare(modelPressure(b), modelPressure(a)), cmp.Compare(a.Name, b.Name))
+	}
+	for _, m := range slices.SortedFunc(slices.Values(models), byPressure) {
+		row := []string{m.Name, waiting(m.Waiting), percent(modelPressure(m))}
+		for _, l := range limitsOf(&admin.Usage{}, &m.Quota) {
+			row = append(row, count(int64(l.most)))
+		}
+		t.AddStyled(styleOf(modelPressure(m), m.Waiting > 0 || m.Stopped || m.Paused > 0), append(row, string(m.Origin), strings.Join(pausesOf(m), ", "))...)
+	}
+	return t.Lines(width)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+)
+
+// checkProject returns an error if the gateway does not know a project, with the name that was probably
+// meant. Any name may be that of a project, so a misspelled one would be taken for a new project.
+func checkProject(ctx context.Context, client *admin.Client, id string) error {
+	rows, err := client.OverviewProjects(ctx, id, "name", 0, maxNames)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows.Projects {
+		if row.Name == id {
+			return nil
+		}
+	}
+	return fmt.Errorf("the gateway knows no project %s%s", message.Quote(id), didYouMean(id, projectNames(ctx, client, "")))
+}
+
+// maxNames is how many names are looked at for one that was probably meant.
+const maxNames = 1000
+
+// suggestModel adds to the error of a model that has no quota the name that was probably meant.
+func suggestModel(ctx context.Context, client *admin.Client, name string, err error) error {
+	if problem, ok := errors.AsType[*admin.Problem](err); !ok || problem.Status != http.StatusNotFound {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, didYouMean(name, modelNames(ctx, client, "")))
+}
+
+// didYouMean returns the end of a message, with the nearest of some names; or nothing.
+func didYouMean(name string, all []string) string {
+	if near := message.Nearest(name, all); near != "" {
+		return ": did you mean " + near + "?"
+	}
+	return ""
+}
