@@ -56,6 +56,13 @@ type Call struct {
 
 	Priority int // among the waiting calls of the project: higher comes first
 
+	// ShadowModel says that the quota of the model counts the call, and does not deny it: neither by its
+	// limits nor by the shares of projects, nor because the provider takes no calls for a while. ShadowOf
+	// says the same of limits of projects: see [project.Call]. [Decision].Shadow says which limit would
+	// have denied the call.
+	ShadowModel bool
+	ShadowOf    string
+
 	// Shadow tells observers that the call goes on even if it is denied. Use it with
 	// TryAcquireCall: a call that goes on in any case need not wait.
 	Shadow bool

@@ -82,6 +82,10 @@ type Decision struct {
 	// Project is the decision of the limits of the call's project. It is zero if no such
 	// limit was asked.
 	Project project.Decision
+
+	// Shadow is the limit that would have denied a call which has passed: see [Call].ShadowModel and
+	// ShadowOf.
+	Shadow project.ShadowDenial
 }
 
 // DeniedShare is a project's share of a limit of a model that denies a call: of the minute that
@@ -124,6 +128,9 @@ func (rl *RateLimiter) fillDecision(p *preparedCall, r *admission.Result, d *Dec
 	}
 	if r.Allowed() {
 		d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
+		if d.Shadow = project.ShadowDenialOf(&r.Outcome); d.Shadow.Limit != "" {
+			d.Reason = d.Shadow.String()
+		}
 		return
 	}
 	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {

@@ -244,14 +244,19 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n 
 	limited := p.hasQuota && p.model.scope.Limited()
 	projectLimited := len(own) > 0 && own[0].Rules() != nil
 	switch {
-	case !limited && !projectLimited && (c.Model == "" || !rl.isPaused(c.Model)):
+	case !limited && !projectLimited && (c.Model == "" || c.ShadowModel || !rl.isPaused(c.Model)):
 		p.unlimited = true
 		return 0
 	case c.Model != "" && !p.hasQuota:
 		p.model = rl.findOrMake(c.Model)
 	}
-	if p.model == nil {
+	switch {
+	case p.model == nil:
 		return copy(scopes[:], own)
+	case c.ShadowModel:
+		n = copy(scopes[:], own)
+		scopes[n] = p.model.scope.Shadow()
+		return n + 1
 	}
 	scopes[0] = p.model.scope
 	return 1 + len(own)
@@ -264,7 +269,7 @@ func (rl *RateLimiter) appendProject(list []*admission.Scope, c *Call) ([]*admis
 	if projects == nil {
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
-	list, err := projects.AppendScopes(list, project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject})
+	list, err := projects.AppendScopes(list, project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf})
 	if err == nil && c.Dollars == price.Unknown {
 		err = project.CheckPriced(list)
 	}

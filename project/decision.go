@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,11 +34,41 @@ type Decision struct {
 	// to [Limit].MaxConcurrent. If that is 0, they are not counted.
 	Concurrent int64
 
+	// Shadow is the limit that would have denied a call which has passed, if [Call].ShadowOf is set.
+	Shadow ShadowDenial
+
 	asked bool
 	plan  *plan // that denies, or the last that was asked
 	count int
 	few   [fewStandings]Standing
 	many  *[]Standing // all, if there are more than few; a pointer, so that decisions can be compared
+}
+
+// ShadowDenial is a limit in shadow that would have denied a call. It is zero if none would have.
+type ShadowDenial struct {
+	Owner     string // as in [Decision], or the name of the model
+	Model     bool   // Owner is a model
+	Limit     string // the name of the limit
+	Used, Max int64  // what is used with this call, and the limit; both are 0 for a pause of the model
+}
+
+// ShadowDenialOf returns which limit in shadow would have denied a call. It is for package ratelimit alone.
+func ShadowDenialOf(o *admission.Outcome) ShadowDenial {
+	over := o.Overlooked
+	if over == nil {
+		return ShadowDenial{}
+	}
+	_, own := over.Scope.Rules().Setup.(*plan)
+	return ShadowDenial{over.Scope.Name, !own, over.Limit, over.Used, over.Max}
+}
+
+// String returns a sentence: project "acme" would have been denied by "minute": 11 of 10 used.
+func (s *ShadowDenial) String() string {
+	owner := OwnerText(s.Owner)
+	if s.Model {
+		owner = fmt.Sprintf("model %q", s.Owner)
+	}
+	return fmt.Sprintf("the limit %q of %s would have denied the call: %d of %d are used", s.Limit, owner, s.Used, s.Max)
 }
 
 // fewStandings is how many windows nearly all calls are charged to at most.

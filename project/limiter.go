@@ -102,6 +102,11 @@ type Call struct {
 	// Tag is told by WaitingCalls of a ratelimit.RateLimiter while the call waits.
 	Tag any
 
+	// ShadowOf is Project or one above it, or empty. The limits of that project, of all inside of it, of
+	// the key and of the run count the call, and do not deny it: [Decision].Shadow says which of them would
+	// have. Those above it hold.
+	ShadowOf string
+
 	// Fault makes the call fail with [ErrInvalid] and this error, and observers see it
 	// as refused. Middleware sets it if a request does not say what it asks for, or
 	// which project it is of.
@@ -154,7 +159,7 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 // isSimple reports whether a call that does not wait asks for requests of a single project alone,
 // in memory.
 func (l *Limiter) isSimple(c *Call) bool {
-	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Asked == nil && c.Key == "" && c.Run == "" &&
+	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Asked == nil && c.Key == "" && c.Run == "" && c.ShadowOf == "" &&
 		strings.IndexByte(c.Project, '/') < 0
 }
 
@@ -249,6 +254,7 @@ func (l *Limiter) answer(c *Call, asks *admission.Call, r *admission.Result, err
 func decisionOf(r *admission.Result) (d Decision) {
 	d.hear(&r.Outcome)
 	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()
+	d.Shadow = ShadowDenialOf(&r.Outcome)
 	return d
 }
 
@@ -263,7 +269,7 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call, scop
 		}
 		return nil
 	}
-	scopes, asks.Invalid = l.AppendScopes(scopes, Owners{c.Project, c.Key, c.Run, c.RunProject})
+	scopes, asks.Invalid = l.AppendScopes(scopes, Owners{c.Project, c.Key, c.Run, c.RunProject, c.ShadowOf})
 	if asks.Invalid == nil && c.Dollars == price.Unknown {
 		asks.Invalid = CheckPriced(scopes)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -16,12 +17,41 @@ const MostScopes = MaxNames + 2
 
 // Owners says to whom a call is charged beside its model: see [Call]. It is for package ratelimit
 // alone.
-type Owners struct{ Project, Key, Run, RunProject string }
+type Owners struct {
+	Project, Key, Run, RunProject string
+
+	Shadow string // see [Call].ShadowOf
+}
 
 // AppendScopes appends the scopes that a call is charged to beside its model: those of its project
 // and of all above it, and those of its key and of its run if they have limits. It is for package
 // ratelimit alone.
 func (l *Limiter) AppendScopes(scopes []*admission.Scope, of Owners) ([]*admission.Scope, error) {
+	if of.Shadow == "" {
+		return l.appendScopes(scopes, of)
+	}
+	if of.Project != of.Shadow && !strings.HasPrefix(of.Project, of.Shadow+"/") {
+		return nil, fmt.Errorf("%w: ShadowOf is %.60q: it must be the project %.60q, or one above it", ErrInvalid, of.Shadow, of.Project)
+	}
+	first := len(scopes)
+	scopes, err := l.appendScopes(scopes, of)
+	if err == nil {
+		of.shadow(scopes[first:])
+	}
+	return scopes, err
+}
+
+// shadow replaces the scopes of the project that is in shadow, of those inside of it, of the key and of
+// the run by their shadows.
+func (of *Owners) shadow(scopes []*admission.Scope) {
+	for i, s := range scopes {
+		if above := strings.HasPrefix(of.Shadow, s.Name+"/"); !above {
+			scopes[i] = s.Shadow()
+		}
+	}
+}
+
+func (l *Limiter) appendScopes(scopes []*admission.Scope, of Owners) ([]*admission.Scope, error) {
 	scope := l.scopes.known(of.Project)
 	if scope == nil || l.closed.Load() {
 		if err := l.checkID(of.Project); err != nil {
@@ -107,7 +137,7 @@ func SetPrice(ask *admission.Ask, dollars price.Amount) error {
 // alone.
 func CheckPriced(scopes []*admission.Scope) error {
 	for _, s := range scopes {
-		if s.Limits(admission.Dollars) {
+		if s.Limits(admission.Dollars) && !s.IsShadow() {
 			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
 		}
 	}

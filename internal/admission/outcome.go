@@ -11,7 +11,11 @@ import (
 type Outcome struct {
 	Denied bool
 
+	// Overlooked is a limit in shadow that would have denied the call, if it has passed.
+	Overlooked *Overlooked
+
 	asked    bool // the limits were asked
+	shadowed bool // some of them count the call, and do not deny it
 	scopes   int
 	few      [6]Standing
 	many     []Standing // of all scopes, if there are more than few
@@ -56,11 +60,11 @@ func (o *Outcome) All() []Standing {
 // Pass makes the outcome that of a call which no limit governs.
 func (o *Outcome) Pass() { o.asked = true }
 
-// Of returns what a scope says, or nil if it was not asked.
+// Of returns what a scope, or its shadow, says, or nil if it was not asked.
 func (o *Outcome) Of(s *Scope) *Standing {
 	all := o.all()
 	for i := range all {
-		if o.asked && all[i].Scope == s {
+		if o.asked && all[i].Scope.Real() == s {
 			return &all[i]
 		}
 	}
@@ -214,7 +218,7 @@ func (o *Outcome) remainingMinute() int64 {
 	all := o.all()
 	for k := range all {
 		s := &all[k]
-		if s.Scope.line != nil || s.Scope.counts {
+		if s.Scope.isShared() || s.Scope.counts {
 			continue
 		}
 		for i := range s.Len() {

@@ -71,7 +71,7 @@ func (e *Engine) lookAt(t *thresholds, r raise) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
 	var o Outcome
-	if e.LookAt(ctx, r.rules.scope, &o) == nil {
+	if e.LookAt(ctx, r.rules.scope.Real(), &o) == nil {
 		e.notice(t, r.project, &o, true)
 	}
 }

@@ -162,7 +162,7 @@ func (r *Reservation) ask(a *Ask) {
 func (r *Reservation) inShared() (a Ask) {
 	r.ask(&a)
 	for _, p := range r.plans {
-		if !r.split && p.rules != nil && p.scope.line != nil {
+		if !r.split && p.rules != nil && p.scope.isShared() {
 			a.Amounts[Input], a.Amounts[Output] = p.rules.Amount(Input, &a), p.rules.Amount(Output, &a)
 		}
 	}
@@ -237,7 +237,7 @@ func orExpected(used int, expected int64) int64 {
 // weights returns the weights of the tokens in the shared scope.
 func (r *Reservation) weights() llm.TokenWeights {
 	for _, p := range r.plans {
-		if p.scope.line != nil && p.rules != nil {
+		if p.scope.isShared() && p.rules != nil {
 			return p.rules.Count
 		}
 	}
@@ -308,11 +308,12 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 		r.line.Charge(r.flow, r.costMore(used))
 	}
 	for _, p := range r.plans {
-		if p.scope.gate != nil && e.memory == nil {
+		scope := p.scope.Real()
+		if scope.gate != nil && e.memory == nil {
 			asked := r.inShared().Amounts
-			p.scope.gate.Settled(asked, known(used, &asked))
+			scope.gate.Settled(asked, known(used, &asked))
 		}
-		e.Wake(p.scope)
+		e.Wake(scope)
 	}
 }
 

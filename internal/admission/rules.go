@@ -70,12 +70,13 @@ type Rules struct {
 
 	Reserve float64 // the part of a shared scope's limits that is kept for flows that come anew
 
-	scope   *Scope
-	budgets *budgets // nil: none of the limits is a budget
-	sharing *sharing // nil: nothing is divided among flows
-	plans   [parts]plan
-	most    [units]int64 // the least count of the unit's limits; 0: it has none
-	limited bool         // some limit denies
+	scope    *Scope
+	shadowOf *Rules   // the rules whose limits these count by, and do not deny; nil: they deny
+	budgets  *budgets // nil: none of the limits is a budget
+	sharing  *sharing // nil: nothing is divided among flows
+	plans    [parts]plan
+	most     [units]int64 // the least count of the unit's limits; 0: it has none
+	limited  bool         // some limit denies
 }
 
 // Part is the part of a scope's limits that a call is charged to.
@@ -102,6 +103,14 @@ func (p Part) of(l *Limit) limit.Limit {
 		return boundless(l.Limit)
 	}
 	return l.Limit
+}
+
+// of returns a limit of the rules as it holds for a call of a part.
+func (r *Rules) of(l *Limit, part Part) limit.Limit {
+	if r.shadowOf != nil {
+		return boundless(l.Limit)
+	}
+	return part.of(l)
 }
 
 // plan is what a store is asked for a call in one scope.
@@ -146,9 +155,9 @@ func (r *Rules) plan(part Part) error {
 		burst := int64(0)
 		for i := range r.Limits {
 			if l := &r.Limits[i]; l.Unit == u && part.has(u) {
-				limits = append(limits, part.of(l))
+				limits = append(limits, r.of(l, part))
 				p.limits = append(p.limits, i)
-				if l.Pace {
+				if l.Pace && r.shadowOf == nil {
 					burst = l.Limit.Burst()
 				}
 			}

@@ -17,7 +17,9 @@ type Scope struct {
 	Name string // of the model or the project, for observers
 
 	engine  *Engine
-	parent  *Scope // the scope above this one, to which its calls are charged too; nil: none
+	real    *Scope                // of which this one is the shadow; nil: it is none
+	twin    atomic.Pointer[Scope] // its shadow; nil: it was not needed yet
+	parent  *Scope                // the scope above this one, to which its calls are charged too; nil: none
 	gate    Gate
 	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
 	rules   atomic.Pointer[Rules]
@@ -114,6 +116,9 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	}
 	s.rules.Store(r)
 	s.group.Set(r.terms())
+	if twin := s.twin.Load(); twin != nil {
+		twin.follow()
+	}
 	e.endImpossible(s)
 	e.Wake(s)
 	return nil

@@ -124,6 +124,7 @@ func (o *Outcome) claimOf(c *Call, to *claim) bool {
 	}
 	to.sharing = to.rules.sharing
 	if to.member = &to.nobody; own != nil {
+		own = own.Real()
 		to.member, to.terms = &own.member, own.terms()
 	}
 	for k, i := range to.limits {
@@ -363,7 +364,7 @@ func (r *Reservation) correctShare(asked *Ask, used *Amounts) {
 	for _, p := range r.plans {
 		switch {
 		case p.scope.line == nil && member == nil:
-			member = &p.scope.member
+			member = &p.scope.Real().member
 		case p.scope.line != nil:
 			rules = p.rules
 		}

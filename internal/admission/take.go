@@ -15,6 +15,9 @@ const fewCharges = 12
 // returns no reservation and no error.
 func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	res, err := e.takeOpen(ctx, c, scopes, o)
+	if res != nil && o.shadowed {
+		e.overlook(c, o)
+	}
 	if t := e.thresholds.Load(); t != nil && err == nil {
 		e.notice(t, c.Project, o, res != nil)
 	}
@@ -167,7 +170,7 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 
 // begin makes an outcome ready for what the limits of a call's scopes say.
 func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
-	o.Denied, o.scopes = false, len(scopes)
+	o.Denied, o.shadowed, o.scopes = false, false, len(scopes)
 	if o.scopes > len(o.few) {
 		o.many = make([]Standing, o.scopes)
 	} else if o.many != nil { // to write a pointer costs more than to compare it
@@ -176,6 +179,7 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	all := o.all()
 	for i, s := range scopes {
 		all[i] = Standing{Scope: s, plan: s.planFor(e, part)}
+		o.shadowed = o.shadowed || s.real != nil
 	}
 	o.makeRoom()
 }

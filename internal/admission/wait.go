@@ -347,10 +347,10 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	return line.Ahead{}, false
 }
 
-// haveOwn reports whether one of the call's own scopes has a limit of such a name.
+// haveOwn reports whether one of the call's own scopes has a limit of such a name, and denies by it.
 func (all Scopes) haveOwn(e *Engine, part Part, name string) bool {
 	for _, s := range all {
-		if s.line == nil && s.planFor(e, part).has(name) {
+		if s.line == nil && s.real == nil && s.planFor(e, part).has(name) {
 			return true
 		}
 	}
