@@ -37,7 +37,7 @@ func TestLive(t *testing.T) {
 func TestNamesAreText(t *testing.T) {
 	b := open(t, shared(), "/#/")
 	for _, page := range []string{"/#/", "/#/matrix", "/#/decisions", "/#/project/" + strings.NewReplacer("<", "%3C", ">", "%3E").Replace(hostile)} {
-		b.visit(page)
+		b.turn(page)
 		b.shows("main", hostile)
 		if n := eval[int](b, `document.querySelectorAll('main u').length`); n != 0 {
 			t.Errorf("%s has made an element of a name", page)

@@ -101,6 +101,14 @@ func (b *tab) visit(page string) {
 	b.until(`document.querySelector('h1') !== null`)
 }
 
+// turn turns to another page of the dashboard, without loading anything anew.
+func (b *tab) turn(page string) {
+	b.t.Helper()
+	hash := strings.TrimPrefix(page, "/")
+	eval[any](b, fmt.Sprintf(`(location.hash = %q, null)`, hash))
+	b.until(fmt.Sprintf(`document.querySelector('.page')?.dataset.route === %q`, hash))
+}
+
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, steps...); err != nil {

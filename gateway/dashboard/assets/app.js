@@ -41,7 +41,7 @@ async function show() {
   const page = await pages[name]();
   if (number !== shown) return;
   leave?.();
-  const body = h('div', {class: `page ${name}`});
+  const body = h('div', {class: `page ${name}`, 'data-route': location.hash});
   leave = page.show(body, argument, {enter, show});
   content.replaceChildren(body);
   const title = body.querySelector('h1')?.textContent ?? '';

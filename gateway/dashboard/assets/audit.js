@@ -10,7 +10,7 @@ export function show(body) {
   const rows = h('tbody', {});
   const empty = h('p', {class: 'empty', hidden: true});
   const search = h('input', {type: 'search', placeholder: 'Search', 'aria-label': 'Search the audit log', oninput: () => draw()});
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Changes'}, h('table', {},
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Changes'}, h('table', {},
     h('thead', {}, h('tr', {}, ['Time', 'Who', 'Action', 'Subject', 'Result', 'What has changed'].map((words) => h('th', {scope: 'col'}, words)))), rows));
   let entries = [];
   const draw = () => {

@@ -30,7 +30,7 @@ export function keyPanel(wanted, title, project = '') {
   const rows = h('tbody', {});
   const empty = h('p', {class: 'empty', hidden: true});
   const search = h('input', {type: 'search', placeholder: 'Search', 'aria-label': 'Search keys', oninput: () => draw()});
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title}, h('table', {}, h('thead', {}, h('tr', {},
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': title}, h('table', {}, h('thead', {}, h('tr', {},
     ['Key', 'Project', 'Created', 'Expires', 'Last used'].map((words) => h('th', {scope: 'col'}, words)), h('th', {scope: 'col'}, h('span', {class: 'unseen'}, 'Actions')))), rows));
   let all = [];
   const draw = () => {

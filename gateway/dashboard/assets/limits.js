@@ -47,7 +47,7 @@ export async function setLimits(kind, name) {
   }
   const current = (each) => (nested(kind, each) ? before.limit ?? {} : before)[each];
   const inputs = new Map();
-  const preview = h('div', {class: 'preview', 'aria-live': 'polite', tabindex: 0, role: 'region', 'aria-label': 'Preview'});
+  const preview = h('div', {class: 'preview', 'aria-live': 'polite', tabindex: 0, role: 'group', 'aria-label': 'Preview'});
   const body = groups[kind].map(([title, fields]) => h('fieldset', {}, h('legend', {}, title), h('div', {class: 'fields'},
     Object.entries(fields).map(([each, how]) => {
       const input = makeInput(each, how, current(each));

@@ -2,7 +2,7 @@
 
 const retryAfter = [500, 1000, 2000, 4000, 8000]; // milliseconds, after each failure in a row
 const silence = 12_000; // milliseconds without an event after which a connection counts as lost
-const hiddenFor = 60_000; // milliseconds after which a page that nobody sees stops listening
+const hiddenFor = 10_000; // milliseconds after which a page that nobody sees stops listening: browsers have six connections for all tabs
 
 class Live extends EventTarget {
   overview = null; // the last snapshot without its rows; null: none has come yet
@@ -88,4 +88,10 @@ document.addEventListener('visibilitychange', () => {
   clearTimeout(hiding);
   if (document.hidden) hiding = setTimeout(() => live.stop(), hiddenFor);
   else if (live.overview) live.start();
+});
+
+// A page that was left is kept for the way back, with its connection, unless it gives that up.
+addEventListener('pagehide', () => live.stop());
+addEventListener('pageshow', (event) => {
+  if (event.persisted) live.start();
 });

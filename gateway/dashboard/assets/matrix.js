@@ -22,7 +22,7 @@ export function show(body) {
   let cells = [];
   const note = h('p', {class: 'subtitle'}, 'The last 15 minutes.');
   const search = h('input', {type: 'search', placeholder: 'Search', 'aria-label': 'Search projects and models', oninput: () => draw()});
-  const place = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Projects and models'});
+  const place = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Projects and models'});
   const draw = () => place.replaceChildren(matrix(cells, metric, search.value.trim().toLowerCase()));
   const tools = [search, segments('What is shown', Object.entries(metrics).map(([value, [words]]) => [value, words]), metric, (value) => { metric = value; draw(); })];
   body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Who uses what'), note)), panel('Projects and models', tools, place));

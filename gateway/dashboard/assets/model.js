@@ -72,7 +72,7 @@ function providerText(row) {
 function competitors(model) {
   const rows = h('tbody', {});
   const empty = h('p', {class: 'empty'}, 'No project has used it in 15 minutes.');
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Who competes'}, h('table', {}, h('thead', {}, h('tr', {},
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Who competes'}, h('table', {}, h('thead', {}, h('tr', {},
     ['Project', 'Calls/min', 'Tokens/min', 'Waiting', 'Denied', 'Share used'].map((words, i) => h('th', {scope: 'col', class: i > 0 ? 'number' : ''}, words)))), rows));
   const load = async () => {
     try {

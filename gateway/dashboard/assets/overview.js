@@ -116,11 +116,13 @@ function table(kind, title) {
 
   let order = []; // names, as they are shown
   let ordered = 0; // when they were put in order
+  let local = null; // whether the live stream had all rows then
   const all = () => kind === 'model' || rows().size >= (live.overview?.project_count ?? 0);
 
   function reorder() {
     ordered = Date.now();
-    if (!all()) {
+    local = all();
+    if (!local) {
       remote.reset();
       draw();
       return;
@@ -146,8 +148,8 @@ function table(kind, title) {
   // update shows what has changed. Rows move at most every few seconds, and not under a pointer or the focus.
   function update() {
     const held = list.matches(':hover') || list.contains(document.activeElement);
-    const newcomers = all() && order.length === 0 || [...rows().keys()].length !== order.length && search.value === '';
-    if (ordered === 0 || newcomers && all() || (!held && Date.now() - ordered >= orderEvery && all())) reorder();
+    const others = local !== all() || (local && search.value === '' && rows().size !== order.length);
+    if (others || (local && !held && Date.now() - ordered >= orderEvery)) reorder();
     else draw();
   }
 

@@ -96,7 +96,7 @@ export function decisions(filter, {title = 'Recent decisions', outcome = '', lim
     outcomes.map((value) => h('option', {value, selected: value === outcome}, value)));
   const body = h('tbody', {});
   const empty = h('p', {class: 'empty', hidden: true}, 'There are none.');
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title}, h('table', {}, h('thead', {}, h('tr', {},
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': title}, h('table', {}, h('thead', {}, h('tr', {},
     ['Time', 'Outcome', 'Project', 'Model', 'Tokens', 'Waited', 'Took', 'Request'].map((words) => h('th', {scope: 'col', class: ['Tokens', 'Waited', 'Took'].includes(words) ? 'number' : ''}, words)))), body));
   const load = async () => {
     try {
@@ -129,7 +129,7 @@ function decisionRow(d) {
 export function line(filter) {
   const body = h('tbody', {});
   const empty = h('p', {class: 'empty'}, 'No call waits.');
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'The line'}, h('table', {}, h('thead', {}, h('tr', {},
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'The line'}, h('table', {}, h('thead', {}, h('tr', {},
     ['', 'Project', 'Model', 'Waits for', 'Since', 'Passes', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))))), body));
   const load = async () => {
     try {
@@ -155,7 +155,7 @@ function waitingRow(w) {
 
 // askedLimits is the table of the limits that a call was held to.
 export function askedLimits(limits) {
-  return h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Limits'}, h('table', {}, h('thead', {}, h('tr', {},
+  return h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Limits'}, h('table', {}, h('thead', {}, h('tr', {},
     ['Limit', 'Owner', 'Enough', 'Needed', 'Left before', 'Of', 'Share', 'Comes back'].map((words) => h('th', {scope: 'col', class: ['Needed', 'Left before', 'Of'].includes(words) ? 'number' : ''}, words)))),
   h('tbody', {}, limits.map((l) => {
     const show = (n) => (l.unit === 'nanodollars' ? dollars(n / 1e9) : count(n));

@@ -59,7 +59,7 @@ function dimensionOf(w) {
 function models(name) {
   const rows = h('tbody', {});
   const empty = h('p', {class: 'empty'}, 'It has used none in 15 minutes.');
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Models that it uses'}, h('table', {}, h('thead', {}, h('tr', {},
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Models that it uses'}, h('table', {}, h('thead', {}, h('tr', {},
     ['Model', 'Project', 'Calls/min', 'Tokens/min', 'Dollars', 'Denied'].map((words, i) => h('th', {scope: 'col', class: i > 1 ? 'number' : ''}, words)))), rows));
   const load = async () => {
     try {

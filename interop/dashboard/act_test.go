@@ -1,0 +1,164 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// paused returns whether the API says that something is paused.
+func paused(t *testing.T, r *rig, path string) bool {
+	t.Helper()
+	return r.get(t, path)["paused"] == true
+}
+
+func TestPauseAndResume(t *testing.T) {
+	r := shared()
+	b := open(t, r, "/#/")
+	for _, c := range []struct{ page, kind, name, path string }{
+		{"/#/", "model", "gpt-large", "/v1/quotas/gpt-large"},
+		{"/#/", "project", "acme/chat", "/v1/projects/acme/chat"},
+	} {
+		b.visit(c.page)
+		b.press("Pause " + c.name)
+		b.shows("dialog[open] h2", fmt.Sprintf("Pause %s %s?", c.kind, c.name))
+		if paused(t, r, c.path) {
+			t.Fatal("it is paused before it was confirmed")
+		}
+		b.press("Pause")
+		b.shows(".toast", c.name+" is paused")
+		b.shows(".row .badge", "paused")
+		if !paused(t, r, c.path) {
+			t.Fatalf("%s is not paused", c.name)
+		}
+		b.press("Resume " + c.name)
+		b.press("Resume")
+		b.shows(".toast", c.name+" is resumed")
+		if paused(t, r, c.path) {
+			t.Fatalf("%s is not resumed", c.name)
+		}
+	}
+	b.visit("/#/keys")
+	b.press("Pause indexer 3")
+	b.press("Pause")
+	b.shows("tbody .badge", "paused")
+	b.press("Resume indexer 3")
+	b.press("Resume")
+	b.until(`document.querySelector('tbody .badge') === null`)
+}
+
+// The form shows what will change before it does, and says what it lifts.
+func TestSetLimits(t *testing.T) {
+	r := shared()
+	r.api(t, "PATCH", "/v1/projects/budgeted", map[string]any{"requests_per_minute": 60, "tokens_per_month": 1000})
+	b := open(t, r, "/#/project/budgeted", "400 (Bad Request)")
+	b.press("Set limits")
+	b.fill("requests_per_minute", "120")
+	b.fill("weight", "5")
+	b.fill("tokens_per_month", "")
+	b.shows(".preview", "Requests a minute: 60 → 120")
+	b.shows(".preview", "This lifts tokens a month")
+	limit := func() map[string]any { return r.get(t, "/v1/projects/budgeted")["limit"].(map[string]any) }
+	if limit()["requests_per_minute"] != 60. {
+		t.Fatalf("the limit is set before it was confirmed: %v", limit())
+	}
+	b.fill("tokens_per_month", "-5")
+	b.shows(".preview .fault", "tokens_per_month")
+	b.fill("tokens_per_month", "1000")
+	b.shows(".preview", "Requests a minute: 60 → 120")
+	b.until(`document.querySelector('.preview .fault') === null`)
+	b.press("Apply")
+	b.shows(".toast", "The limits of budgeted are set")
+	if l := limit(); l["requests_per_minute"] != 120. || l["weight"] != 5. || l["tokens_per_month"] != 1000. {
+		t.Errorf("the limit is %v", l)
+	}
+	b.visit("/#/model/gpt-small")
+	b.press("Set limits")
+	b.fill("max_rpd", "5000")
+	b.shows(".preview", "Requests a day")
+	b.press("Apply")
+	b.shows(".toast", "The limits of gpt-small are set")
+	if q := r.get(t, "/v1/quotas/gpt-small")["quota"].(map[string]any); q["max_rpd"] != 5000. || q["max_rpm"] != 60. {
+		t.Errorf("the quota is %v", q)
+	}
+}
+
+func TestReset(t *testing.T) {
+	r := shared()
+	r.call(t, "forgetful", "gpt-large")
+	b := open(t, r, "/#/project/forgetful")
+	b.press("Reset")
+	b.shows("dialog[open] h2", "Reset project forgetful?")
+	b.press("Reset")
+	b.shows(".toast", "forgetful has used nothing now")
+	b.visit("/#/audit")
+	b.shows("tbody tr:first-child", "project.reset")
+	b.shows("tbody tr:first-child", "forgetful")
+	b.shows("tbody tr:first-child", "done")
+}
+
+// A key's secret is shown once, works, and is nowhere on the page afterwards.
+func TestKeys(t *testing.T) {
+	r := shared()
+	b := open(t, r, "/#/keys")
+	b.press("Create a key")
+	b.fill("project", "acme/chat")
+	b.fill("name", "a new one")
+	b.fill("ttl", "24h")
+	b.press("Create")
+	b.shows("dialog[open] .secret code", "rl-")
+	secret := eval[string](b, `document.querySelector('dialog[open] .secret code').textContent`)
+	b.press("I have it")
+	b.shows("tbody", "a new one")
+	if strings.Contains(eval[string](b, `document.documentElement.outerHTML`), secret) {
+		t.Error("the page still has the secret")
+	}
+	b.press("Rotate a new one")
+	b.fill("grace", "")
+	b.press("Rotate")
+	b.shows("dialog[open] .secret code", "rl-")
+	if other := eval[string](b, `document.querySelector('dialog[open] .secret code').textContent`); other == secret {
+		t.Error("the rotated key has the same secret")
+	}
+	b.press("I have it")
+	b.press("a new one")
+	b.shows("h1", "a new one")
+	b.press("Revoke")
+	b.press("Revoke")
+	b.shows(".toast", "revoked")
+	b.shows("main", "there is no such key")
+	if n := len(r.get(t, "/v1/keys?limit=1000")["keys"].([]any)); n != 12 {
+		t.Errorf("there are %d keys", n)
+	}
+}
+
+// A fault of a change is shown in its dialog, which stays open.
+func TestFaultOfAChange(t *testing.T) {
+	b := open(t, shared(), "/#/keys", "400 (Bad Request)")
+	b.press("Create a key")
+	b.fill("project", "no spaces please")
+	b.press("Create")
+	b.until(`document.querySelector('dialog[open] .fault').textContent.length > 10`)
+	b.press("Cancel")
+	b.until(`document.querySelector('dialog') === null`)
+}
+
+func TestExplain(t *testing.T) {
+	r := shared()
+	r.call(t, "small", "gpt-large")
+	r.call(t, "small", "gpt-large")
+	r.call(t, "small", "gpt-large")
+	b := open(t, r, "/#/explain", "404 (Not Found)")
+	b.shows("tbody", "small")
+	eval[any](b, `document.querySelector('tbody a.code').click()`)
+	b.shows(".sentence", "small")
+	b.shows(".advice", "requests")
+	b.shows("table", "requests a minute")
+	b.fill("model", "gpt-large")
+	b.fill("project", "small")
+	b.press("Would it pass?")
+	b.shows("main", "denied")
+	b.fill("id", "none-such")
+	b.press("Explain")
+	b.shows(".fault", "none-such")
+}

@@ -1,0 +1,69 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// pages are all pages, each with a text that it shows once it is there.
+func pages(t *testing.T) map[string]string {
+	keys := shared().get(t, "/v1/keys")["keys"].([]any)
+	list := shared().get(t, "/v1/decisions?outcome=denied")["decisions"].([]any)
+	return map[string]string{
+		"/#/":                  "gpt-small",
+		"/#/matrix":            "gpt-small",
+		"/#/decisions":         "passed",
+		"/#/keys":              "indexer",
+		"/#/audit":             "key.create",
+		"/#/model/gpt-large":   "search",
+		"/#/project/acme/chat": "Above and below",
+		"/#/project/nobody":    "Above and below",
+		"/#/key/" + keys[0].(map[string]any)["id"].(string):     "search",
+		"/#/explain/" + list[0].(map[string]any)["id"].(string): "What would have to change",
+	}
+}
+
+// axe finds nothing wrong with any page or dialog, in light and dark.
+func TestAccessible(t *testing.T) {
+	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatalf("%v: `make deps` installs axe-core", err)
+	}
+	b := open(t, shared(), "/#/")
+	eval[any](b, string(axe)+`; null`)
+	check := func(what string) {
+		for _, theme := range []string{"light", "dark"} {
+			b.scheme(theme)
+			found := eval[[]any](b, `axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' ' + (n.any[0]?.message ?? ''))})))`)
+			if text, _ := json.MarshalIndent(found, "", " "); len(found) > 0 {
+				t.Errorf("%s, %s: %s", what, theme, text)
+			}
+		}
+	}
+	for page, text := range pages(t) {
+		b.turn(page)
+		b.shows("main", text)
+		check(page)
+	}
+	b.turn("/#/project/search")
+	b.press("Set limits")
+	b.shows("dialog[open] .preview", "Nothing yet")
+	check("the form of limits")
+}
+
+// No page is wider than a small phone.
+func TestNarrow(t *testing.T) {
+	b := open(t, shared(), "/#/")
+	b.size(360, 740)
+	b.visit("/#/")
+	for page, text := range pages(t) {
+		b.turn(page)
+		b.shows("main", text)
+		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
+			what := eval[[]string](b, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.scroll > *')).slice(0, 5).map((e) => e.outerHTML.slice(0, 120))`)
+			t.Errorf("%s is %d pixels wide: %s", page, wide, strings.Join(what, "\n"))
+		}
+	}
+}

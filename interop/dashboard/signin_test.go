@@ -1,0 +1,57 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const token = "the-token-of-the-test"
+
+func TestSignIn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, usual, "listen: 127.0.0.1:0, token: {file: "+path+"}")
+	b := open(t, r, "/#/keys", "401 (Unauthorized)")
+	b.shows("h1", "Sign in")
+	b.fill("token", "wrong")
+	b.press("Sign in")
+	b.shows(".fault", "not the token")
+	b.fill("token", token)
+	b.press("Sign in")
+	b.shows("h1", "Keys")
+	b.shows("#connection", "live")
+	if text := eval[string](b, `document.cookie + JSON.stringify(localStorage)`); strings.Contains(text, "session") || strings.Contains(text, token) {
+		t.Errorf("scripts can read the session: %s", text)
+	}
+	b.visit("/#/audit")
+	b.shows("h1", "Audit log")
+	b.press("Sign out")
+	b.shows("h1", "Sign in")
+	if text := eval[string](b, `document.body.innerText`); strings.Contains(text, "gpt-large") {
+		t.Error("what was seen is still there")
+	}
+}
+
+// A page of another site cannot sign in or out, or change anything.
+func TestCrossSite(t *testing.T) {
+	r := shared()
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/session", `{"token": "x"}`}, {"PATCH", "/v1/projects/idle", `{"paused": true}`}, {"POST", "/v1/reset", `{"project": "idle"}`}, {"POST", "/v1/keys", `{"project": "idle"}`},
+	} {
+		req, err := http.NewRequest(c.method, r.url+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Origin", "https://evil.example")
+		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		if status := send[any](t, req, nil); status != 403 {
+			t.Errorf("%s %s: %d", c.method, c.path, status)
+		}
+	}
+}
