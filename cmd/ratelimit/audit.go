@@ -151,22 +151,23 @@ func changesOf(before, after any) (changes []string) {
 	old, new := map[string]string{}, map[string]string{}
 	flatten("", before, old)
 	flatten("", after, new)
-	names := []string{}
-	for name := range old {
-		names = append(names, name)
-	}
-	for name := range new {
-		if _, ok := old[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range sortedNames(old, new) {
 		if old[name] != new[name] {
 			changes = append(changes, fmt.Sprintf("%s: %s → %s", name, orNone(old[name]), orNone(new[name])))
 		}
 	}
 	return changes
+}
+
+// sortedNames returns the names in some maps, each once.
+func sortedNames(maps ...map[string]string) (names []string) {
+	for _, m := range maps {
+		for name := range m {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func orNone(text string) string {

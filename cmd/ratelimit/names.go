@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/message"
@@ -28,12 +29,18 @@ func checkProject(ctx context.Context, client *admin.Client, id string) error {
 // maxNames is how many names are looked at for one that was probably meant.
 const maxNames = 1000
 
-// suggestModel adds to the error of a model that has no quota the name that was probably meant.
+// suggestModel adds to the error of a request about a model the name that was probably meant, if no model
+// has that name.
 func suggestModel(ctx context.Context, client *admin.Client, name string, err error) error {
-	if problem, ok := errors.AsType[*admin.Problem](err); !ok || problem.Status != http.StatusNotFound {
+	problem, ok := errors.AsType[*admin.Problem](err)
+	if !ok || problem.Status != http.StatusNotFound && problem.Status != http.StatusBadRequest {
 		return err
 	}
-	return fmt.Errorf("%w%s", err, didYouMean(name, modelNames(ctx, client, "")))
+	known := modelNames(ctx, client, "")
+	if slices.Contains(known, name) {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, didYouMean(name, known))
 }
 
 // didYouMean returns the end of a message, with the nearest of some names; or nothing.

@@ -79,8 +79,9 @@ func withValues(pairs ...string) string {
 	return q.Encode()
 }
 
-// Events calls take with every event of /v1/events, and its data, which is JSON. It returns when
-// ctx ends, when take returns an error, or when the connection does.
+// Events calls take with every event of /v1/events, and its data, which is JSON; and first with the event
+// "open" and no data, as soon as events are followed. It returns when ctx ends, when take returns an
+// error, or when the connection does.
 func (c *Client) Events(ctx context.Context, q url.Values, take func(event string, data []byte) error) error {
 	return c.follow(ctx, "/v1/events?"+q.Encode(), take)
 }
@@ -134,6 +135,13 @@ func (c *Client) follow(ctx context.Context, path string, take func(event string
 		switch string(name) {
 		case "event":
 			event = string(value)
+		case "":
+			if string(value) != following {
+				continue
+			}
+			if err := take("open", nil); err != nil {
+				return err
+			}
 		case "data":
 			if err := take(event, value); err != nil {
 				return err

@@ -15,6 +15,9 @@ import (
 // eventMissed is the kind of the event in place of those that a follower has missed.
 const eventMissed = "missed"
 
+// following is the comment from which on no event is missed.
+const following = "following"
+
 // Threshold is a budget that has reached a threshold.
 type Threshold struct {
 	Time     time.Time `json:"time"`
@@ -83,6 +86,9 @@ func (a *Admin) events(r *http.Request) (any, error) {
 	return stream(func(ctx context.Context, to *feed) error {
 		follower := a.gateway.Follow(want)
 		defer follower.Close()
+		if err := to.comment(following); err != nil {
+			return err
+		}
 		return a.follow(ctx, follower, to)
 	}), nil
 }

@@ -93,6 +93,13 @@ func (f *feed) sendText(event string, text []byte) error {
 	return f.write(fmt.Sprintf("event: %s\ndata: %s\n\n", event, text))
 }
 
+// comment writes a line that is no event.
+func (f *feed) comment(text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.write(": " + text + "\n\n")
+}
+
 // ping writes a comment if nothing was written for a while.
 func (f *feed) ping() error {
 	if !f.mu.TryLock() { // an event is being written

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+func newDecide() *cobra.Command {
+	a := &adminFlags{}
+	var q admin.Question
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "decide MODEL TOKENS",
+		Short: "Say whether a call would pass now, and if not, when",
+		Long: `Say whether a call of a model with so many tokens, prompt and output together, would pass now;
+if not, which limit denies it, and when it would pass. Nothing is charged. The exit code is 0
+if it would pass, and 3 if not.`,
+		Example: `  ratelimit decide gpt-6-luna 1200
+  ratelimit decide gpt-6-luna 1_200 --project acme/search && ./run-the-batch
+  ratelimit decide gpt-6-luna 900 --output 300 --key ID --json`,
+		Args: arguments,
+		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
+			if err := readQuestion(&q, args); err != nil {
+				return usageError{err}
+			}
+			answer, err := client.Decide(c.Context(), q)
+			if err != nil {
+				return suggestModel(c.Context(), client, q.Model, err)
+			}
+			out := console.Of(c.OutOrStdout())
+			if asJSON {
+				err = out.JSON(answer)
+			} else {
+				err = out.Lines(answerLines(answer, time.Now(), out.Columns()))
+			}
+			if err == nil && !answer.Allowed {
+				return errNo
+			}
+			return err
+		}),
+		ValidArgsFunction: a.complete(modelNames),
+	}
+	a.flags(c)
+	f := c.Flags()
+	f.StringVar(&q.Project, "project", "", "the `PATH` of the call's project (default: the key's, or that of calls without one)")
+	f.StringVar(&q.Key, "key", "", "the `ID` of the virtual key that the call has")
+	f.StringVar(&q.User, "user", "", "the user of the call")
+	f.StringVar(&q.Run, "run", "", "the run that the call belongs to")
+	f.StringVar(&q.Provider, "provider", "", "the provider, if several have the model")
+	f.IntVar(&q.Output, "output", 0, "how many of the `TOKENS` are output; the others are the prompt")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
+	c.RegisterFlagCompletionFunc("key", a.completeFlag(keyNames))
+	return c
+}
+
+// readQuestion reads the model and the tokens.
+func readQuestion(q *admin.Question, args []string) error {
+	tokens, err := strconv.Atoi(strings.ReplaceAll(args[1], "_", ""))
+	if err != nil || tokens < 0 {
+		return fmt.Errorf("TOKENS is %s: it must be a number from 0 on, such as 1_200", message.Quote(args[1]))
+	}
+	if q.Output < 0 || q.Output > tokens {
+		return errors.New("--output must be from 0 to TOKENS")
+	}
+	q.Model = args[0]
+	if q.Output > 0 {
+		q.Input = tokens - q.Output
+	} else {
+		q.Tokens = tokens
+	}
+	return nil
+}
+
+// answerLines returns an answer for people.
+func answerLines(a admin.Answer, now time.Time, width int) []string {
+	verdict := console.Good("yes")
+	if !a.Allowed {
+		verdict = console.Bad("no")
+	}
+	lines := console.Sentences(width, a.Reason)
+	lines = append([]string{verdict}, lines...)
+	switch wait := time.Duration(a.RetryAfter * 1e9); {
+	case a.Never:
+		lines = append(lines, console.Sentences(width, "However long it waits, it does not pass.")...)
+	case !a.Allowed && wait > 0:
+		lines = append(lines, console.Sentences(width, fmt.Sprintf("It would pass in %v, at %s, if nothing else is used; it would wait for %v at most.",
+			message.Wait(wait), now.Add(wait).Format(time.TimeOnly), time.Duration(a.MaxWait*1e9)))...)
+	}
+	return append(lines, limitLines(a.Limits, now, width)...)
+}
+
+// limitLines returns the limits that were asked as a table: first those that deny.
+func limitLines(limits []admin.AskedLimit, now time.Time, width int) []string {
+	if len(limits) == 0 {
+		return nil
+	}
+	t := console.NewTable(console.Text("limit of").ShortenedAtStart(14), console.Text("limit"), console.Number("left"), console.Number("needed"), console.Number("max"),
+		console.Text("enough"), console.Text("in"), console.Text("").Below())
+	for _, denies := range []bool{true, false} {
+		for _, l := range limits {
+			if l.Enough == denies {
+				continue
+			}
+			enough, style, in := "yes", styleOf(0, false), ""
+			if !l.Enough {
+				enough, style = "no", console.Bad
+				if in = message.Wait(time.Duration(l.RetryAfter * 1e9)).Round(time.Millisecond).String(); l.Never {
+					in = "never"
+				}
+			}
+			t.AddStyled(style, l.Owner, l.Limit, amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAskedShare(l))
+		}
+	}
+	return append([]string{""}, t.Lines(width)...)
+}
+
+func aboutAskedShare(l admin.AskedLimit) string {
+	if l.Share == nil {
+		return ""
+	}
+	return fmt.Sprintf("its share is %s, of which %s are used; %d projects share", amountOf(l.Unit, l.Share.Max), amountOf(l.Unit, l.Share.Used), l.Share.Projects)
+}
+
+// amountOf returns an amount of a unit that the admin API names.
+func amountOf(unit string, n int64) string {
+	if unit == "nanodollars" {
+		return price.Amount(n).Floor().String()
+	}
+	return numeral.Grouped(n)
+}

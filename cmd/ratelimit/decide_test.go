@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+)
+
+// decide says yes, later or never, and its exit code says it too; explain says why a call was denied.
+func TestDecideAndExplain(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	t.Setenv("COLUMNS", "80")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "projects: {acme: {requests_per_minute: 1, max_wait: 0s}}"))
+	for range 2 { // nothing is charged
+		if got := run(t, "decide", "m", "1_200", "--project", "acme"); got.code != exitFine || !strings.HasPrefix(got.stdout, "yes\n") || !strings.Contains(got.stdout, "tpm     5,000   1,200  5,000  yes") {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := run(t, "decide", "m", "5001"); got.code != exitNo || !strings.HasPrefix(got.stdout, "no\n") || !strings.Contains(got.stdout, "never") || got.stderr != "" {
+		t.Errorf("%+v", got)
+	}
+	tail := followWith(t, "--outcome", "denied")
+	s.ask(t, "acme", "any")
+	if status := s.ask(t, "acme", "any"); status != http.StatusTooManyRequests {
+		t.Fatalf("status %d", status)
+	}
+	if got := run(t, "decide", "m", "100", "--project", "acme"); got.code != exitNo || !strings.Contains(got.stdout, "It would pass in ") || !strings.Contains(got.stdout, "acme      minute      0       1      1  no") {
+		t.Errorf("%+v", got)
+	}
+	var answer admin.Answer
+	if got := run(t, "decide", "m", "100", "--project", "acme", "--output", "40", "--json"); got.code != exitNo || json.Unmarshal([]byte(got.stdout), &answer) != nil || answer.Owner != "acme" {
+		t.Errorf("%+v", got)
+	}
+	id := tail.stdout.Await(t, `denied     acme  m  by minute of acme  429  (\S+)\n`)
+	if strings.Contains(tail.stdout.String(), "passed") {
+		t.Error(tail.stdout)
+	}
+	got := run(t, "explain", id)
+	for _, want := range []string{"denied     acme  m", "acme      minute      0       1      1  no", "requests_per_minute", "  - "} {
+		if got.code != exitFine || !strings.Contains(got.stdout, want) {
+			t.Errorf("there is no %q in %+v", want, got)
+		}
+	}
+	var e admin.Explanation
+	if got := run(t, "explain", id, "--json"); json.Unmarshal([]byte(got.stdout), &e) != nil || e.ID != id {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "explain", "nonsense"); got.code != exitFailed {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "decide", "gpt-4oo", "5"); got.code != exitFailed || !strings.Contains(got.stderr, "did you mean gpt-4o?") {
+		t.Errorf("%+v", got)
+	}
+	for _, args := range []string{"decide m", "decide m many", "decide m -5", "decide m 5 --output 6", "explain"} {
+		if got := run(t, strings.Fields(args)...); got.code != exitUsage {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
+
+// following is a tail that a test has started.
+type following struct {
+	stdout, stderr *testkit.Log
+	end            context.CancelFunc
+	code           chan int
+}
+
+// followWith starts a tail, and waits until it follows.
+func followWith(t *testing.T, args ...string) *following {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	f := &following{new(testkit.Log), new(testkit.Log), end, make(chan int, 1)}
+	go func() {
+		f.code <- Main(ctx, append([]string{"tail"}, args...), nil, f.stdout, f.stderr)
+		close(f.code)
+	}()
+	t.Cleanup(func() {
+		end()
+		<-f.code
+	})
+	f.stderr.Await(t, "following the gateway")
+	return f
+}
+
+// tail shows changes, ends after as many events as it is told, and follows a gateway that comes back.
+func TestTail(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	config := withMock(t, "projects: {acme: {weight: 2}}")
+	s := serveWith(t, "--state", "memory", "--config", config)
+	all, changes, one := followWith(t), followWith(t, "--kind", "change", "--json"), followWith(t, "-n", "1", "--project", "acme")
+	run(t, "project", "set", "acme", "weight=5")
+	all.stdout.Await(t, `change +weight: 2 → 5, action project.change, result done, subject acme`)
+	var event struct {
+		Event string      `json:"event"`
+		Data  admin.Entry `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(changes.stdout.Await(t, `.*project\.change.*\n`)), &event); err != nil || event.Event != "change" || event.Data.Subject != "acme" {
+		t.Errorf("%v: %+v", err, event)
+	}
+	if code := <-one.code; code != exitFine {
+		t.Errorf("code %d: %s", code, one.stderr)
+	}
+	s.end()
+	<-s.code
+	all.stderr.Await(t, "trying again")
+	again := strings.TrimPrefix(s.admin, "http://")
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--admin", again, "--state", "memory", "--config", config}, nil, io.Discard, io.Discard)
+	}()
+	defer func() {
+		end()
+		<-ended
+	}()
+	all.stderr.AwaitTimes(t, "following the gateway", 2)
+	if got := run(t, "tail", "--outcome", "lucky"); got.code != exitFailed || !strings.Contains(got.stderr, "outcome") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What clients have chosen commands no terminal, in any line that is printed.
+func TestHostileNames(t *testing.T) {
+	hostile := "\x1b]0;owned\x07\x1b[2J\u009b31m\u202e"
+	d, err := json.Marshal(map[string]any{"time": "2026-11-16T03:00:00Z", "outcome": "denied", "project": hostile, "model": hostile, "limit": hostile, "owner": hostile, "id": hostile, "error": hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decision admin.Decision
+	json.Unmarshal(d, &decision)
+	row := admin.Row{Name: hostile, Closest: hostile, Dimensions: []admin.Dimension{{Name: hostile}}, Pause: &admin.RowPause{Reason: hostile}}
+	limit := admin.AskedLimit{Owner: hostile, Limit: hostile, Unit: hostile}
+	for name, lines := range map[string][]string{
+		"decision":    {eventLine("decision", d, 80)},
+		"event":       {eventLine(hostile, d, 0)},
+		"row":         rowLines("project", []admin.Row{row}, 1, 80),
+		"explanation": explanationLines(admin.Explanation{Decision: decision, Sentence: hostile, Advice: []string{hostile}, Limits: []admin.AskedLimit{limit}}, 80),
+		"audit":       auditLines([]admin.Entry{{Action: hostile, Subject: hostile, Who: hostile, Result: hostile, Error: hostile, After: map[string]any{hostile: hostile}}}, 80),
+		"status":      statusLines(admin.State{Version: hostile, Reason: hostile, Models: []admin.Model{{Name: hostile}}, Projects: []admin.Project{{ID: hostile}}}, 80),
+		"preview":     previewLines(hostile, admin.Preview{Changed: []admin.FieldChange{{Field: hostile, Before: hostile, After: hostile}}, Lifted: []string{hostile}}, 80),
+	} {
+		text := shown(lines)
+		if strings.ContainsAny(text, "\x1b\x07\u009b\u202e") || !strings.Contains(text, `\x1b`) {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
