@@ -195,6 +195,11 @@ func (a *Admin) isolate(w http.ResponseWriter) {
 	if fault == http.ErrAbortHandler {
 		panic(fault)
 	}
-	a.log.Error("admin: a request has panicked", "panic", fmt.Sprintf("%T", fault), "stack", string(debug.Stack()))
+	a.logPanic(fault)
 	problemf(http.StatusInternalServerError, "the gateway has made a mistake: its log says which").send(w)
+}
+
+// logPanic logs the kind of a panic, and not its text, which may have secrets.
+func (a *Admin) logPanic(fault any) {
+	a.log.Error("admin: the API has panicked", "panic", fmt.Sprintf("%T", fault), "stack", string(debug.Stack()))
 }

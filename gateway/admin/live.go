@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"sync"
@@ -15,7 +16,7 @@ type live struct {
 	admin *Admin
 
 	mu      sync.Mutex
-	groups  map[int]*group // by the number of projects; nil: there is no viewer
+	groups  map[int]*group // by the number of projects
 	stir    chan struct{}  // gets a value when a viewer comes or leaves
 	running bool
 }
@@ -43,6 +44,9 @@ const (
 	maxUnsent = 2 // events that wait for a viewer that reads slowly
 )
 
+// errNobodyLooks ends the streams of viewers for whom nobody looks any more.
+var errNobodyLooks = errors.New("the gateway has made a mistake")
+
 func newLive(a *Admin) *live {
 	return &live{admin: a, groups: map[int]*group{}, stir: make(chan struct{}, 1)}
 }
@@ -63,7 +67,10 @@ func (a *Admin) overviewLive(r *http.Request) (any, error) {
 			select {
 			case <-ctx.Done():
 				return nil
-			case e := <-v.events:
+			case e, ok := <-v.events:
+				if !ok {
+					return errNobodyLooks
+				}
 				if err := f.sendText(e.name, e.text); err != nil {
 					return err
 				}
@@ -95,9 +102,10 @@ func (l *live) join(n int) *viewer {
 func (l *live) leave(n int, v *viewer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.groups[n].viewers, v)
-	if len(l.groups[n].viewers) == 0 {
-		delete(l.groups, n)
+	if g := l.groups[n]; g != nil {
+		if delete(g.viewers, v); len(g.viewers) == 0 {
+			delete(l.groups, n)
+		}
 	}
 	l.wake()
 }
@@ -112,6 +120,7 @@ func (l *live) wake() {
 
 // run looks once a second as long as there are viewers.
 func (l *live) run() {
+	defer l.isolate()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	l.admin.lookout.look(l.admin.streaming, false)
@@ -122,6 +131,24 @@ func (l *live) run() {
 		case <-l.stir: // who has come gets the last look
 		}
 	}
+}
+
+// isolate recovers from a panic, so that it ends the streams of viewers and not the gateway.
+func (l *live) isolate() {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	l.admin.logPanic(fault)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.groups {
+		for v := range g.viewers {
+			close(v.events)
+		}
+	}
+	clear(l.groups)
+	l.running = false
 }
 
 // show sends all viewers what is new since the last look. It returns false if there is none: then the

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/figures"
@@ -91,12 +92,12 @@ func (l *lookout) addWaiting() {
 	})
 }
 
-// addNames adds what operators have named: models with a quota, but not those whose quota is only guessed
+// addNames adds what operators have named: models with limits, but not those whose limits are only guessed
 // while nobody calls them; and projects with a limit or a key. Templates are no projects.
 func (l *lookout) addNames() {
 	g := l.admin.gateway
-	for name := range g.Models().Quotas() {
-		if l.models.saw(name, l.looks) || g.Origin(name) != gateway.Guessed || g.Models().Paused(name) > 0 {
+	for name, q := range g.Models().Quotas() {
+		if limits(q) && g.Origin(name) != gateway.Guessed || g.Models().Paused(name) > 0 {
 			l.models.see(name, l.looks)
 		}
 	}
@@ -108,6 +109,11 @@ func (l *lookout) addNames() {
 	for id := range g.Keys().Projects() {
 		l.projects.see(id, l.looks)
 	}
+}
+
+// limits reports whether a quota limits anything.
+func limits(q ratelimit.ModelQuota) bool {
+	return max(q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent) > 0
 }
 
 // due returns the projects that this look asks for what is used of their limits.
