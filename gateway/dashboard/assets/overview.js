@@ -82,7 +82,7 @@ function attention(models, projects) {
       if (row.paused) add(1.5, 'warn', what, row.name, ' is paused by an operator');
       const denied = (row.minute?.denied ?? 0) > 0 && row.denied_by?.[0];
       if (row.waiting > 0) {
-        add(3 + row.waiting / 1e6, 'bad', what, row.name, `: ${plural(row.waiting, 'call')} ${row.waiting === 1 ? 'waits' : 'wait'}${row.longest_wait_seconds > 0 ? `, up to ${duration(row.longest_wait_seconds)}` : ''}${nearness(row)}`);
+        add(3 + row.waiting / 1e6, 'bad', what, row.name, `: ${plural(row.waiting, 'call')} ${row.waiting === 1 ? 'waits' : 'wait'}${row.longest_wait_seconds > 0 ? `, up to ${duration(row.longest_wait_seconds)}` : ''}${why(row)}`);
       } else if (denied) {
         add(2.5 + row.minute.denied / 1e6, 'bad', what, row.name, `: ${plural(row.minute.denied, 'call')} denied in a minute${denied.limit ? `, most by ${limitWords(denied.limit)}` : ''}`);
       } else if (['near', 'full'].includes(levelOf(row.pressure))) {
@@ -93,6 +93,12 @@ function attention(models, projects) {
   found.sort((a, b) => b.weight - a.weight);
   if (found.length > 3) found.splice(2, found.length - 2, {key: 'more', kind: found[2].kind, text: `and ${found.length - 2} more below`});
   return found.length > 0 ? found : [{key: 'none', kind: 'good', text: 'Nothing: no call waits, and nothing is near its limit.'}];
+}
+
+// why returns what calls of a row wait for: a limit of its own, or a model that is near one.
+function why(row) {
+  const model = (row.dimensions ?? []).map((d) => live.models.get(d.model)).find((m) => m?.pressure >= 0.9);
+  return nearness(row) || (model ? ` for ${model.name}${nearness(model).replace(';', ', which is')}` : '');
 }
 
 const nearness = (row) => (row.closest && row.pressure >= 0.75 ? `; at ${percent(row.pressure)} of ${dimension(row.closest).long}` : '');

@@ -66,33 +66,35 @@ function titleOf(d, words, provider) {
 
 // Spark shows the calls of 15 minutes as columns: passed, and on top of them denied.
 class Spark extends HTMLElement {
-  #columns = Array.from({length: 15}, (_, i) => [
-    svg('rect', {class: 'passed', x: i * 7, width: 5, y: 27, height: 1}),
-    svg('rect', {class: 'denied', x: i * 7, width: 5, y: 27, height: 0}),
-  ]);
+  #passed = svg('path', {class: 'passed'});
+  #denied = svg('path', {class: 'denied'});
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
     this.setAttribute('role', 'img');
-    this.append(svg('svg', {viewBox: '0 0 105 28', preserveAspectRatio: 'none', 'aria-hidden': 'true'}, this.#columns));
+    this.append(svg('svg', {viewBox: '0 0 105 28', preserveAspectRatio: 'none', 'aria-hidden': 'true'}, this.#passed, this.#denied));
   }
 
   show(passed, denied) {
     const top = Math.max(1, ...passed.map((n, i) => n + (denied[i] ?? 0)));
-    this.#columns.forEach(([one, two], i) => {
-      const high = (27 * (passed[i] ?? 0)) / top;
+    let [one, two] = ['', ''];
+    for (let i = 0; i < 15; i++) {
+      const high = Math.max(1, (27 * (passed[i] ?? 0)) / top);
       const above = (27 * (denied[i] ?? 0)) / top;
-      setAttribute(one, 'height', Math.max(1, high).toFixed(1));
-      setAttribute(one, 'y', (28 - Math.max(1, high)).toFixed(1));
-      setAttribute(two, 'height', above.toFixed(1));
-      setAttribute(two, 'y', (28 - Math.max(1, high) - above).toFixed(1));
-    });
+      one += column(i, 28, high);
+      if (above > 0) two += column(i, 28 - high, above);
+    }
+    setAttribute(this.#passed, 'd', one);
+    setAttribute(this.#denied, 'd', two);
     const sum = (list) => list.reduce((a, b) => a + b, 0);
     const text = `Last 15 minutes: ${compact(sum(passed))} calls passed, ${compact(sum(denied))} denied; at most ${compact(top)} in a minute`;
     setAttribute(this, 'aria-label', text);
     setAttribute(this, 'title', text);
   }
 }
+
+// column is the path of one column that stands at a height.
+const column = (i, base, high) => `M${i * 7} ${base.toFixed(1)}v-${high.toFixed(1)}h5v${high.toFixed(1)}z`;
 
 // Moment shows a time that moves: how long until it comes, or since it was.
 class Moment extends HTMLElement {
