@@ -116,13 +116,22 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// until waits until an expression is true in the page.
+// until waits until an expression is true in the page, or in the one that a form or a link leads to meanwhile.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[any](expression, chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+	var err error
+	for again := true; again; again = err != nil && left(err) && b.ctx.Err() == nil {
+		_, err = chromedp.Run(b.ctx, chromedp.Poll[any](expression, chromedp.WithPollingInterval(50*time.Millisecond)))
+	}
+	if err != nil {
 		text, _ := chromedp.Run(context.WithoutCancel(b.ctx), chromedp.Evaluate[string](`document.body.innerText.slice(0, 1500)`))
 		b.t.Fatalf("%s: %v\nThe page says:\n%s", expression, err, text)
 	}
+}
+
+// left reports whether an error of the browser says that the page was left for another.
+func left(err error) bool {
+	return strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "Cannot find context")
 }
 
 // eval returns the value of an expression in the page, which may be a promise.
