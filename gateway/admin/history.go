@@ -60,7 +60,7 @@ func (h *History) query(q url.Values, since string, now time.Time) (books.Query,
 	if err != nil {
 		return query, invalid(err)
 	}
-	h.Since, h.Until = time.Unix(query.Since, 0).UTC(), now.Truncate(time.Second)
+	h.Since, h.Until = time.Unix(query.Since, 0).UTC(), now.Truncate(time.Second).Add(time.Second) // this second counts
 	if query.Until != 0 {
 		h.Until = time.Unix(query.Until, 0).UTC()
 	}

@@ -32,7 +32,7 @@ const (
 	askedEach   = 250             // how many projects each look asks beside those that are shown
 	maxAge      = 5 * time.Second // how old an answer of a store on disk or elsewhere may be, if nobody watches
 	maxAsking   = 32              // questions at a time to such a store
-	lookTimeout = 2 * time.Second // what it has not answered by then is shown as it was
+	lookTimeout = 2 * time.Second // of one look: what has not answered by then is asked again by the next
 )
 
 func newLookout(a *Admin) *lookout {

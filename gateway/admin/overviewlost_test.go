@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// On Redis, the overview has what all gateways have used. While Redis does not answer, it says so, and has
+// the figures of this gateway.
+func TestOverviewOnRedis(t *testing.T) {
+	server := redistest.New(t)
+	proxy := redistest.NewProxy(t, server.Addr)
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL(), 1))
+	other := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
+	r.call(t, "small", "gpt-4o")
+	other.call(t, "small", "gpt-4o")
+	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
+	small, model := row(t, o.Projects, "small"), row(t, o.Models, "gpt-4o")
+	if small.Pressure != 1 || small.Minute.Passed != 1 || model.dimension(t, "rpm").Used != 2 || o.StoreLost != "" {
+		t.Errorf("%+v", o)
+	}
+	proxy.Cut()
+	o = as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
+	if small := row(t, o.Projects, "small"); o.StoreLost == "" || small.Minute.Passed != 1 || row(t, o.Models, "gpt-4o").Pressure != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A store elsewhere is asked about many projects, some at a time, and not again within a few seconds.
+func TestManyProjectsOnRedis(t *testing.T) {
+	server := redistest.New(t)
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
+	limits := map[string]project.Limit{}
+	for i := range 500 {
+		limits[fmt.Sprintf("p%03d", i)] = project.Limit{RequestsPerMinute: 10}
+	}
+	if err := r.gateway.Projects().SetLimits(limits); err != nil {
+		t.Fatal(err)
+	}
+	r.gateway.Projects().Spend(t.Context(), project.Call{Project: "p321"})
+	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview?projects=10", ""))
+	if o.Projects[0].Name != "p321" || o.Projects[0].Pressure != 0.1 || len(o.Projects[9].Dimensions) != 1 {
+		t.Errorf("%+v", o.Projects)
+	}
+	r.lookout.looks, r.lookout.at = 1, r.lookout.at.Add(maxAge/2)
+	if due := r.lookout.due(false); len(due) != 0 {
+		t.Errorf("%d are asked again", len(due))
+	}
+	if r.lookout.at = r.lookout.at.Add(maxAge); len(r.lookout.due(false)) != 502 {
+		t.Error("not all are asked again after a while")
+	}
+}
