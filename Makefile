@@ -7,7 +7,7 @@ FUZZTIME ?= 30s
 RACE    := -race -gcflags='modernc.org/...=-race=0 -d=checkptr=0'
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test lint unit demo bench fuzz soak prices docs pictures apidiff
+.PHONY: help deps test lint unit demo bench fuzz soak prices docs pictures apidiff release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,3 +54,7 @@ pictures: ## draw the pictures of the documentation anew
 
 apidiff: ## compare the Go API with that of the last tag, or of BASE
 	@scripts/apidiff.sh $(BASE)
+
+release: ## build binaries, packages, images, SBOMs and checksums of all platforms into dist/
+	@rm -rf dist
+	@go run ./scripts/release

@@ -59,9 +59,9 @@ func newSession(t *testing.T) *session {
 	s := &session{folder: t.TempDir(), terminals: map[string]*exec.Cmd{}}
 	s.adapt = strings.NewReplacer(
 		"go build -o ratelimit ./cmd/ratelimit", `(cd "$SOURCE" && go build -o "$FOLDER/ratelimit" ./cmd/ratelimit)`,
-		"go run ./examples/provider", `(cd "$SOURCE" && go build -o "$FOLDER/provider" ./examples/provider) && exec ./provider `+provider,
+		"./ratelimit mock", "exec ./ratelimit mock --listen "+provider,
 		"./ratelimit serve", "exec ./ratelimit serve --listen "+gateway+" --admin "+admin,
-		"127.0.0.1:9090", provider, "127.0.0.1:8080", gateway)
+		"127.0.0.1:8090", provider, "127.0.0.1:8080", gateway)
 	s.environment = append(os.Environ(), "SOURCE="+source, "FOLDER="+s.folder, "RATELIMIT_ADMIN=http://"+admin)
 	t.Cleanup(func() {
 		for _, c := range s.terminals {

@@ -19,7 +19,7 @@ var foreign = map[string]string{
 	"Unavailable":                   "gRPC's codes",
 	"QuotaFailure":                  "gRPC's error details",
 	"RetryInfo":                     "gRPC's error details",
-	"Digest":                        "a header",
+	"Healthcheck":                   "Docker",
 	"HttpOnly":                      "cookies",
 	"Secure":                        "cookies",
 	"Range":                         "a header",
