@@ -151,3 +151,6 @@ func (all *followers) publishRecord(rec *Record) {
 	kept := *rec
 	all.publish(&Event{Kind: EventDecision, Record: &kept})
 }
+
+// Followers returns how many follow.
+func (g *Gateway) Followers() int { return int(g.followers.count.Load()) }
