@@ -45,7 +45,7 @@ export function dimension(name) {
   const kind = plain.match(/_(share|pace)$/)?.[1];
   if (kind) {
     const of = dimension(plain.slice(0, -kind.length - 1));
-    return {short: `${of.short.replace('/min', '')} ${kind}`, long: `${kind} of ${of.long}`, dollars: of.dollars};
+    return {short: `${of.short.replace('/min', '')} ${kind}`, long: `${kind === 'share' ? 'its share' : kind} of ${of.long}`, dollars: of.dollars};
   }
   if (plain.startsWith('concurrent')) return {short: 'at once', long: 'calls at a time', dollars: false};
   if (plain === 'dollars' || plain === 'dollars-total') return {short: '$ total', long: 'dollars in total', dollars: true};

@@ -13,7 +13,7 @@ const limitGroups = [
   ['Tokens', {tokens_per_minute: whole, tokens_per_hour: whole, tokens_per_day: whole, tokens_per_month: whole}],
   ['Dollars', {dollars_per_hour: money, dollars_per_day: money, dollars_per_week: money, dollars_per_month: money, dollars: money}],
 ];
-const percentage = {kind: 'text', note: 'such as 20%'};
+const percentage = {kind: 'text', empty: 'such as 20%'};
 const groups = {
   model: [
     ['Quota', {max_rpm: whole, max_tpm: whole, max_rpd: whole, max_tpd: whole, max_input_tpm: whole, max_output_tpm: whole, max_concurrent: whole}],
@@ -24,13 +24,13 @@ const groups = {
     ['Weights and shares', {
       weight: {...whole, empty: '1'}, priority: {kind: 'number', step: 1, empty: '0'}, min_share: percentage, max_share: percentage, dedicated: {kind: 'check'},
     }],
-    ['Calls', {max_wait: {kind: 'number', step: 'any', min: 0, note: 'seconds'}, models: {kind: 'list', note: 'names or patterns, with commas'}, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
+    ['Calls', {max_wait: {kind: 'number', step: 'any', min: 0, empty: 'as configured'}, models: {kind: 'list', empty: 'as configured'}, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
   ],
-  key: [...limitGroups, ['Calls', {models: {kind: 'list', note: 'names or patterns, with commas'}}]],
+  key: [...limitGroups, ['Calls', {models: {kind: 'list', empty: 'all'}}]],
 };
 const words = {
-  weight: 'Weight', priority: 'Priority', min_share: 'Minimum share', max_share: 'Maximum share', dedicated: 'Minimum share is dedicated',
-  max_wait: 'May wait', models: 'Models', mode: 'Mode', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
+  weight: 'Weight', priority: 'Priority', min_share: 'Minimum share', max_share: 'Maximum share', dedicated: 'Dedicated minimum',
+  max_wait: 'May wait (seconds)', models: 'Models (with commas)', mode: 'Mode', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
 };
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const nested = (kind, name) => kind === 'key' && name !== 'models'; // a key's limits are in a field of their own
@@ -52,7 +52,7 @@ export async function setLimits(kind, name) {
     Object.entries(fields).map(([each, how]) => {
       const input = makeInput(each, how, current(each));
       inputs.set(each, {input, how});
-      return how.kind === 'check' ? h('div', {class: 'field check'}, input, h('label', {for: input.id}, words[each])) : field(words[each] ?? capital(dimension(each).long), input, how.note);
+      return how.kind === 'check' ? h('div', {class: 'field check'}, input, h('label', {for: input.id}, words[each])) : field(words[each] ?? capital(dimension(each).long), input);
     }))));
   const dialog = ask({
     title: `Limits of ${kind} ${name}`,
@@ -115,7 +115,7 @@ function makeInput(name, how, value) {
   if (how.kind === 'check') return h('input', {id, name, type: 'checkbox', checked: value === true});
   if (how.kind === 'choice') return h('select', {id, name}, how.values.map((each) => h('option', {value: each, selected: each === (value ?? '')}, each || 'as configured')));
   const text = value === undefined || value === null || value === 0 ? '' : how.kind === 'list' ? value.join(', ') : String(value);
-  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.empty ?? (how.note ? '' : 'no limit')});
+  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.empty ?? 'no limit'});
 }
 
 // valueOf returns what an input says, as the API takes it; null is nothing.

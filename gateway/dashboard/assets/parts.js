@@ -11,20 +11,19 @@ export function levelOf(pressure) {
   return pressure >= 0.75 ? 'high' : 'fine';
 }
 
-// Gauge shows what is used of a limit: a bar, both numbers, and marks for a share and for what the provider counts.
+// Gauge shows what is used of a limit: a bar, both numbers, and a mark for what the provider counts.
 class Gauge extends HTMLElement {
   #label = h('span', {class: 'gauge-label'});
   #extra = h('span', {class: 'gauge-extra'});
   #value = h('span', {class: 'gauge-value'});
   #bar = h('span', {class: 'gauge-bar'});
-  #share = h('span', {class: 'gauge-share'});
   #provider = h('span', {class: 'gauge-provider'});
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
     this.setAttribute('role', 'meter');
     this.setAttribute('aria-valuemin', '0');
-    this.#bar.append(h('span', {class: 'gauge-fill'}), this.#share, this.#provider);
+    this.#bar.append(h('span', {class: 'gauge-fill'}), this.#provider);
     this.append(this.#label, this.#extra, this.#value, this.#bar);
   }
 
@@ -34,7 +33,7 @@ class Gauge extends HTMLElement {
     const used = d.limit > 0 ? d.used / d.limit : 0;
     const text = `${amount(d.used, words.dollars)} of ${amount(d.limit, words.dollars)}`;
     setText(this.#label, words.short);
-    setText(this.#extra, extraOf(d, words.dollars));
+    setText(this.#extra, extraOf(d, words.dollars, this.closest('.large') !== null));
     setText(this.#value, text);
     setAttribute(this, 'data-level', levelOf(used));
     setAttribute(this, 'aria-label', `${words.long} of ${owner}`);
@@ -43,23 +42,24 @@ class Gauge extends HTMLElement {
     setAttribute(this, 'aria-valuetext', `${text}, ${percent(used)}`);
     setAttribute(this, 'title', titleOf(d, words, provider));
     this.style.setProperty('--used', Math.min(1, Math.max(0, used)).toFixed(4));
-    this.#mark(this.#share, d.share > 0 && d.share < d.limit ? d.share / d.limit : null);
-    this.#mark(this.#provider, provider ? 1 - provider.remaining / provider.limit : null);
-  }
-
-  #mark(mark, at) {
-    mark.hidden = at === null;
-    if (at !== null) mark.style.setProperty('--at', Math.min(1, Math.max(0, at)).toFixed(4));
+    this.#provider.hidden = !provider;
+    if (provider) this.#provider.style.setProperty('--at', Math.min(1, Math.max(0, 1 - provider.remaining / provider.limit)).toFixed(4));
   }
 }
 
-const extraOf = (d, money) => (d.borrowed > 0 ? `+${amount(d.borrowed, money)} borrowed` : d.lent > 0 ? `${amount(d.lent, money)} lent` : '');
+// extraOf says what is lent or borrowed of a dimension: in words, or where there is little room by an arrow.
+function extraOf(d, money, room) {
+  if (d.borrowed > 0) return room ? `${amount(d.borrowed, money)} borrowed` : `↙ ${amount(d.borrowed, money)}`;
+  if (d.lent > 0) return room ? `${amount(d.lent, money)} lent` : `↗ ${amount(d.lent, money)}`;
+  return '';
+}
 
 function titleOf(d, words, provider) {
   const show = (n) => (words.dollars ? amount(n, true) : count(n));
   const lines = [`${words.long}${d.model ? ` at ${d.model}` : ''}: ${show(d.used)} of ${show(d.limit)} used, ${show(d.remaining)} left`];
   if (d.resets_at) lines.push(`resets at ${moment(d.resets_at)}`);
-  if (d.share > 0) lines.push(`share ${show(d.share)}${d.lent > 0 ? `, ${show(d.lent)} of it lent` : ''}${d.borrowed > 0 ? `, ${show(d.borrowed)} borrowed` : ''}`);
+  if (d.lent > 0) lines.push(`↗ ${show(d.lent)} lent to others`);
+  if (d.borrowed > 0) lines.push(`↙ ${show(d.borrowed)} borrowed from others`);
   if (provider) lines.push(`the provider counts ${show(provider.limit - provider.remaining)} of ${show(provider.limit)}; the gateway counted ${show(provider.used_here)} then`);
   return lines.join('\n');
 }

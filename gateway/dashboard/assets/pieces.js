@@ -131,13 +131,13 @@ export function line(filter) {
   const empty = h('p', {class: 'empty'}, 'No call waits.');
   const more = h('span', {class: 'note'});
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'The line'}, h('table', {}, h('thead', {}, h('tr', {},
-    ['', 'Project', 'Model', 'Waits for', 'Since', 'Passes', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))))), body));
+    ['', 'Project', ...(filter.model ? [] : ['Model']), 'Waits for', 'Since', 'Passes', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))))), body));
   const load = async () => {
     try {
       const {waiting} = await get('/v1/waiting', filter);
       const list = waiting.slice(0, 12);
       more.textContent = waiting.length > list.length ? `${count(waiting.length - list.length)} more wait behind these.` : '';
-      keyed(body, list, (w) => `${w.id} ${w.position} ${w.limit} ${w.passes_at}`, waitingRow);
+      keyed(body, list, (w) => `${w.id} ${w.position} ${w.limit} ${w.passes_at}`, (w) => waitingRow(w, filter.model));
       empty.hidden = list.length > 0;
       table.hidden = list.length === 0;
     } catch { /* the bar says that the gateway does not answer */ }
@@ -145,11 +145,11 @@ export function line(filter) {
   return {element: panel('The line', more, table, empty), end: every(1500, load)};
 }
 
-function waitingRow(w) {
+function waitingRow(w, model) {
   return h('tr', {},
     h('td', {class: 'number'}, count(w.position)),
     h('td', {}, w.project && h('a', {href: link('project', w.project)}, w.project)),
-    h('td', {}, h('a', {href: link('model', w.model)}, w.model)),
+    !model && h('td', {}, h('a', {href: link('model', w.model)}, w.model)),
     h('td', {}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'its turn'),
     h('td', {class: 'nowrap'}, ago(w.since)),
     h('td', {class: 'nowrap'}, w.passes_at ? until(w.passes_at) : 'not known'),
