@@ -7,7 +7,7 @@ FUZZTIME ?= 30s
 RACE    := -race -gcflags='modernc.org/...=-race=0 -d=checkptr=0'
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test lint unit demo bench fuzz soak prices docs pictures apidiff release
+.PHONY: help deps test lint unit demo bench fuzz soak prices docs pictures screenshots apidiff release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ prices: ## download the prices that providers publish, and write price/table.jso
 
 docs: pictures ## write the generated parts of the documentation anew
 	@go run ./scripts/docs
+
+screenshots: ## take the pictures of the dashboard anew; SCREENSHOTS=15m has traffic for so long before
+	@cd interop && go run ./dashboard/screenshots -for $(or $(SCREENSHOTS),2m)
 
 pictures: ## draw the pictures of the documentation anew
 	@cd benchmarks && go run ./pictures

@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/dashboard"
 	"dappco.re/go/core/go-ratelimit/gateway/server"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -22,7 +23,11 @@ func announce(w io.Writer, r server.Running) {
 	base := address(r.Clients, cfg.TLS)
 	fmt.Fprintf(w, "ratelimit %s serves %s\n", thisBuild().Version, base)
 	if r.Admin != nil {
-		fmt.Fprintf(w, "  admin  %s\n", address(r.Admin, cfg.Admin.TLS))
+		what := "admin API"
+		if dashboard.Included {
+			what = "dashboard and admin API"
+		}
+		fmt.Fprintf(w, "  admin  %s  %s\n", address(r.Admin, cfg.Admin.TLS), what)
 	}
 	fmt.Fprintf(w, "  state  %s\n  keys   %s\n", cfg.RedactedState(), aboutKeys(cfg))
 	fmt.Fprintln(w, "  point an SDK at it by its base URL, or by the variable that it reads:")

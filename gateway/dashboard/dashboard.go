@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// Included says whether this build has the dashboard.
+const Included = true
+
 //go:embed assets
 var embedded embed.FS
 
