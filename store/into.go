@@ -24,13 +24,14 @@ func (m *Memory) TakeIntoAt(ctx context.Context, now int64, charges []Amount, ve
 	if err != nil {
 		return verdicts, false, err
 	}
+	var unused limit.Account
 	first := len(verdicts)
 	allowed = true
 	buckets := false
 	for i := range charges {
 		c, at := &charges[i], len(verdicts)
 		p := c.Of.prepared
-		a := m.entryOf(p).purse.Account()
+		a := m.entryOf(p).purse.Asked(now, &unused)
 		if p.plan == nil {
 			p.plan = a.PlanOf(c.Of.Limits)
 		}
@@ -57,7 +58,7 @@ func (m *Memory) charge(charges []Amount, now int64, h *Hold) {
 		p := charges[i].Of.prepared
 		e := m.entryOf(p)
 		var r limit.Receipt
-		e.purse.Account().Charge(p.plan, now, charges[i].N, &r)
+		e.purse.Charge(p.plan, now, charges[i].N, &r)
 		h.keep(i, &r)
 		m.keep(p, e, now)
 	}
@@ -93,9 +94,10 @@ func (m *Memory) Record(ctx context.Context, charges []Amount) error {
 // deny corrects the verdicts after a limit has denied: those that allow say how much
 // remains while nothing is taken.
 func (m *Memory) deny(charges []Amount, now int64, verdicts []limit.Verdict) {
+	var unused limit.Account
 	for i := range charges {
 		p := charges[i].Of.prepared
-		m.entryOf(p).purse.Account().Deny(p.plan, now, charges[i].N, verdicts)
+		m.entryOf(p).purse.Asked(now, &unused).Deny(p.plan, now, charges[i].N, verdicts)
 		verdicts = verdicts[len(p.plan.Limits()):]
 	}
 }
@@ -117,7 +119,7 @@ func (m *Memory) PeekInto(ctx context.Context, charges []Amount, verdicts []limi
 	for i := range charges {
 		p, a, at := charges[i].Of.prepared, &unused, len(verdicts)
 		if e := m.lookUp(p); e != nil {
-			a = e.purse.Account()
+			a = e.purse.Peeked()
 		}
 		if p.plan == nil {
 			p.plan = a.PlanOf(charges[i].Of.Limits)
@@ -181,7 +183,7 @@ func (m *Memory) SettleHold(h *Hold, all []Settlement) {
 			var r limit.Receipt
 			h.receipt(i, s.Taken, &r)
 			e, now := m.entryOf(p), m.shards[p.shard].seen
-			e.purse.Account().Correct(p.plan, &r, now, s.Actual)
+			e.purse.Correct(p.plan, &r, now, s.Actual)
 			m.keep(p, e, now)
 		}
 	}

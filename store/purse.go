@@ -2,40 +2,19 @@ package store
 
 import "dappco.re/go/core/go-ratelimit/limit"
 
-// purse is a [limit.Account] in little memory. Most keys are charged once and never seen
-// again. So a purse stores no more of the first charge than its numbers, if all limits
-// are sliding logs, and makes the account when it is needed. The zero purse has used
-// nothing.
+// purse is a [limit.Account] in little memory: it makes the account when it is charged for
+// the second time. The zero purse has used nothing.
 type purse struct {
 	account *limit.Account // nil until it is needed
-	first   firstCharge    // as long as there is no account
-}
-
-// firstCharge is the first charge of a key whose limits are all sliding logs. The zero
-// firstCharge is no charge.
-type firstCharge struct {
-	at, n  int64
-	fullAt int64 // the time from which on the charge does not count any more
-	plan   *limit.Plan
+	first   limit.First    // as long as there is no account
 }
 
 // Account returns the account. It makes one if the purse has none yet.
 func (p *purse) Account() *limit.Account {
 	if p.account == nil {
-		p.open()
+		*p = purse{account: p.first.Account()}
 	}
 	return p.account
-}
-
-// open makes the account.
-func (p *purse) open() { *p = purse{account: p.first.account()} }
-
-func (f *firstCharge) account() *limit.Account {
-	a := new(limit.Account)
-	if f.plan != nil {
-		a.Charge(f.plan, f.at, f.n, nil)
-	}
-	return a
 }
 
 // FullAt is [limit.Account.FullAt].
@@ -43,42 +22,76 @@ func (p *purse) FullAt() int64 {
 	if p.account != nil {
 		return p.account.FullAt()
 	}
-	return p.first.fullAt
+	return p.first.FullAt()
+}
+
+// Asked returns the account for a decision at now. That of a purse of which nothing is in use is
+// unused, a zero account, so that none need be made.
+func (p *purse) Asked(now int64, unused *limit.Account) *limit.Account {
+	if p.account == nil {
+		return p.askedFirst(now, unused)
+	}
+	return p.account
+}
+
+func (p *purse) askedFirst(now int64, unused *limit.Account) *limit.Account {
+	if now < p.first.FullAt() {
+		return p.Account()
+	}
+	p.first = limit.First{}
+	return unused
+}
+
+// Peeked is Asked for a look, which makes the purse no larger.
+func (p *purse) Peeked() *limit.Account {
+	if p.account != nil {
+		return p.account
+	}
+	return p.first.Account()
+}
+
+// Charge is [limit.Account.Charge] of the account that Asked has returned.
+func (p *purse) Charge(plan *limit.Plan, now, n int64, r *limit.Receipt) {
+	if p.account == nil {
+		p.chargeFirst(plan, now, n, r)
+	} else {
+		p.account.Charge(plan, now, n, r)
+	}
+}
+
+func (p *purse) chargeFirst(plan *limit.Plan, now, n int64, r *limit.Receipt) {
+	if n > 0 && plan.Buckets() {
+		p.Account().Charge(plan, now, n, r)
+		return
+	}
+	if n > 0 {
+		p.first = plan.First(now, n)
+	}
+	if r != nil {
+		r.N, r.At, r.Mark = n, now, p.first.Mark()
+	}
+}
+
+// Correct is [limit.Account.Correct].
+func (p *purse) Correct(plan *limit.Plan, r *limit.Receipt, now, actual int64) {
+	if p.account == nil && p.first.Correct(r, now, actual) {
+		return
+	}
+	p.Account().Correct(plan, r, now, actual)
 }
 
 // Spend is the whole decision on a request that is charged to one key and never
 // settled. It reports whether all limits allow n.
 func (p *purse) Spend(plan *limit.Plan, now, n int64, verdicts []limit.Verdict) (allowed bool) {
-	var unused limit.Account
-	a, longest := &unused, int64(0)
-	if now >= p.FullAt() {
-		longest = longestLog(plan)
-	}
-	if longest > 0 { // nothing is in use, and first can hold the charge
+	if p.account != nil && !plan.Buckets() && now >= p.account.FullAt() {
 		*p = purse{}
-	} else {
-		a = p.Account()
 	}
-	switch allowed = a.Ask(plan, now, n, verdicts); {
-	case !allowed:
+	var unused limit.Account
+	a := p.Asked(now, &unused)
+	if allowed = a.Ask(plan, now, n, verdicts); allowed {
+		p.Charge(plan, now, n, nil)
+	} else {
 		a.Deny(plan, now, n, verdicts)
-	case longest == 0:
-		a.Charge(plan, now, n, nil)
-	case n > 0:
-		p.first = firstCharge{now, n, max(now+longest, 0), plan}
 	}
 	return allowed
-}
-
-// longestLog returns the longest period of a plan's limits if all of them are sliding
-// logs, and otherwise 0.
-func longestLog(plan *limit.Plan) (longest int64) {
-	limits := plan.Limits()
-	for i := range limits {
-		if limits[i].Algorithm() != limit.SlidingLog {
-			return 0
-		}
-		longest = max(longest, int64(limits[i].Period()))
-	}
-	return longest
 }

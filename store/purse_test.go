@@ -91,7 +91,81 @@ func TestPurseIsAnAccount(t *testing.T) {
 	})
 }
 
-// What was charged once, by logs alone, has no account, nor has it one again once
+// A purse settles takes as an account does: whatever was decided since, as long as the limits stay and
+// the clock does not go back.
+func TestPurseSettles(t *testing.T) {
+	type taken struct{ purse, plain limit.Receipt }
+	rapid.Check(t, func(t *rapid.T) {
+		var p purse
+		var unused, account limit.Account
+		var open []taken
+		now := purseStart
+		limits := drawLimits(t)
+		plan := limit.PlanOf(limits)
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			now += rapid.OneOf(rapid.Int64Range(0, int64(time.Minute)), rapid.Int64Range(0, int64(30*time.Hour))).Draw(t, "time")
+			n := rapid.Int64Range(0, 10).Draw(t, "n")
+			if len(open) > 0 && rapid.Bool().Draw(t, "settle") {
+				k := rapid.IntRange(0, len(open)-1).Draw(t, "of")
+				if n != open[k].plain.N {
+					p.Correct(plan, &open[k].purse, now, n)
+					account.Correct(plan, &open[k].plain, now, n)
+				}
+				open = slices.Delete(open, k, k+1)
+				continue
+			}
+			got, want := make([]limit.Verdict, len(limits)), make([]limit.Verdict, len(limits))
+			allowed := p.Asked(now, &unused).Ask(plan, now, n, got)
+			if account.Ask(plan, now, n, want); !slices.Equal(got, want) {
+				t.Fatalf("%d of %v at %d:\ngot  %+v\nwant %+v", n, limits, now, got, want)
+			}
+			if allowed {
+				var each taken
+				p.Charge(plan, now, n, &each.purse)
+				account.Charge(plan, now, n, &each.plain)
+				open = append(open, each)
+			}
+		}
+	})
+}
+
+// A take that is settled for less, or cancelled, makes no account.
+func TestPurseOfOneReservation(t *testing.T) {
+	for name, l := range map[string]limit.Limit{
+		"any day":      limit.PerDay(5).Using(limit.SlidingLog),
+		"calendar day": limit.PerDay(5).ResetAt(time.Hour, nil),
+		"counter":      limit.PerDay(5).Using(limit.SlidingCounter),
+	} {
+		var p purse
+		var r limit.Receipt
+		plan, now, verdicts := limit.PlanOf([]limit.Limit{l}), purseStart, make([]limit.Verdict, 1)
+		p.Charge(plan, now, 4, &r)
+		p.Correct(plan, &r, now+5, 1)
+		if p.Peeked().Peek(plan, now+6, 1, verdicts); p.account != nil || verdicts[0].Used != 1 || verdicts[0].Remaining != 4 {
+			t.Errorf("%s: a settled take has left %+v: %+v", name, p, verdicts)
+		}
+		p = purse{}
+		p.Charge(plan, now, 4, &r)
+		if p.Correct(plan, &r, now+5, 0); p != (purse{}) {
+			t.Errorf("%s: a cancelled take has left %+v", name, p)
+		}
+		p.Charge(plan, now, 4, &r)
+		if p.Correct(plan, &r, now+5, 9); p.Account().Peek(plan, now+6, 1, verdicts) || verdicts[0].Used != 9 {
+			t.Errorf("%s: a take that was settled for more has left %+v", name, verdicts)
+		}
+
+		p = purse{}
+		p.Charge(plan, now, 4, &r)
+		later := now + int64(72*time.Hour)
+		p.Asked(later, new(limit.Account))
+		p.Charge(plan, later, 3, new(limit.Receipt))
+		if p.Correct(plan, &r, later, 1); p.Account().Peek(plan, later, 3, verdicts) || verdicts[0].Used != 3 {
+			t.Errorf("%s: a take from before the charge was forgotten is refunded: %+v", name, verdicts)
+		}
+	}
+}
+
+// What was charged once, by anything but buckets, has no account, nor has it one again once
 // that is full.
 func TestPurseOfOneCharge(t *testing.T) {
 	plan := limit.PlanOf([]limit.Limit{limit.PerMinute(3).Using(limit.SlidingLog), limit.PerDay(5).Using(limit.SlidingLog)})
@@ -114,7 +188,7 @@ func TestPurseOfOneCharge(t *testing.T) {
 	if other.Spend(plan, now, 0, d); other != (purse{}) {
 		t.Errorf("nothing leaves %+v", other)
 	}
-	if size := unsafe.Sizeof(p); size > 40 {
+	if size := unsafe.Sizeof(p); size > 48 {
 		t.Errorf("a purse takes %d bytes", size)
 	}
 }

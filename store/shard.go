@@ -5,8 +5,6 @@ import (
 	"math/bits"
 	"strings"
 	"sync"
-
-	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // shards is how many shards a Memory has. A set of them is a word with a bit for each.
@@ -119,7 +117,7 @@ func (m *Memory) entryOf(p *prepared) *entry {
 	if p.entry == nil {
 		p.entry = &entry{key: p.key, next: gone}
 	}
-	*p.entry.purse.Account() = limit.Account{}
+	p.entry.purse = purse{}
 	return p.entry
 }
 
