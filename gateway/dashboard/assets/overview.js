@@ -145,7 +145,7 @@ function table(kind, title) {
     const count = all() ? order.length : remote.count();
     list.show(all() ? {count, at: (i) => rows().get(order[i]) ?? null} : {count, at: (i) => remote.at(i)});
     panel.setAttribute('aria-rowcount', count + 1);
-    const known = kind === 'model' ? rows().size : live.overview?.project_count ?? 0;
+    const known = live.overview?.[`${kind}_count`] ?? rows().size;
     setText(note, search.value.trim() === '' ? compact(known) : `${compact(count)} of ${compact(known)}`);
     empty.hidden = count > 0 || !live.overview;
     setText(empty, search.value ? 'Nothing has such a name.' : kind === 'model' ? 'No model has a quota or was called.' : 'No project was seen yet.');
