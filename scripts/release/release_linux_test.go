@@ -128,6 +128,9 @@ func checkArchive(t *testing.T, data []byte) {
 			t.Errorf("there is no %s", name)
 		}
 	}
+	if folder, err := os.Getwd(); err != nil || bytes.Contains(files["ratelimit"], []byte(folder)) {
+		t.Errorf("the program contains %s, where it was built: %v", folder, err)
+	}
 	runAlone(t, files["ratelimit"])
 }
 
