@@ -33,10 +33,11 @@ func (a *accessLog) write(rec *Record) {
 	a.log.LogAttrs(context.Background(), level, "request", attrsOf(rec, room[:0])...)
 }
 
-// sampled reports whether to log a request. The first that passed is in the sample.
+// sampled reports whether to log a request. The first that passed is in the sample, and so are all that a
+// limit in shadow would have denied.
 func (a *accessLog) sampled(rec *Record) bool {
 	sample := a.sample.Load()
-	if sample == 1 || rec.Outcome != Passed {
+	if sample == 1 || rec.Outcome != Passed || rec.ShadowLimit != "" {
 		return true
 	}
 	return (a.passed.Add(1)-1)%sample == 0
@@ -59,7 +60,7 @@ func levelOf(rec *Record) slog.Level {
 }
 
 // maxAttrs is the largest number of attributes of a line.
-const maxAttrs = 30
+const maxAttrs = 32
 
 // attrsOf appends the attributes of a line: the fields of a Record that are not empty, with
 // durations in seconds.
@@ -83,6 +84,8 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 		slog.String("quota", rec.Quota),
 		slog.Bool("stream", rec.Stream),
 		slog.String("limit", rec.Limit),
+		slog.String("shadow_limit", rec.ShadowLimit),
+		slog.String("shadow_owner", rec.ShadowOwner),
 		slog.String("scope", rec.Scope),
 		slog.String("owner", rec.Owner),
 		slog.Float64("took", rec.Took.Seconds()),

@@ -64,6 +64,10 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 	x.Waited += waited
 	x.answers.at = began.Add(waited)
 	allowed, paused := err == nil && x.decision.Allowed, x.checkPaused()
+	if !allowed && paused == nil && x.passesUncounted(err) {
+		return nil
+	}
+	x.overlook()
 	switch {
 	case allowed && paused == nil:
 		return nil

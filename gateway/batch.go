@@ -126,7 +126,7 @@ func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	x.call.Limits = &x.g.limits
 	b.Deny(&x.call)
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
-		return b.Acquire(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, MaxWait: x.maxWait(), Asked: x.answers.limits.Engine(), Tag: x})
+		return b.Acquire(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf, MaxWait: x.maxWait(), Asked: x.answers.limits.Engine(), Tag: x})
 	}, b.Cancel)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
 // choose asks the limits of one deployment after another, until one admits the call. A
@@ -41,6 +42,7 @@ func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Co
 	x.chosen, x.Deployment = d, d.name
 	x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
 	x.call.Quota, x.call.Owner = x.Quota, x.owner()
+	x.call.ShadowModel = x.g.modelMode(x.setup, x.Quota) == config.ModeShadow
 	x.call.QuotaGuessed = x.setup.declared[x.Quota].isDefault && x.g.Origin(x.Quota) == Guessed
 	decision, err := ask(ctx)
 	if err == nil && len(x.upstream.deployments) > 1 {

@@ -23,6 +23,7 @@ type metrics struct {
 	requests, retries *prometheus.CounterVec
 	took, upstream    *prometheus.HistogramVec
 	reloads, webhooks *prometheus.CounterVec
+	shadows           *prometheus.CounterVec
 
 	projects func() []string // the names that may be labels, of which the first maxLabelled are
 	mu       sync.Mutex      // guards labelled
@@ -58,6 +59,7 @@ func newMetrics(active func() int) *metrics {
 		labelled: map[string]bool{},
 		projects: func() []string { return nil }, // until follow
 		requests: newCounters("requests_total", "Requests of clients, by what became of them and by the class of their status.", "provider", "outcome", "status"),
+		shadows:  newCounters("shadow_total", "Requests that have passed, and that a limit in shadow would have denied.", "provider", "limit"),
 		retries:  newCounters("retries_total", "How often a call was sent again.", "provider"),
 		took:     newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
 		upstream: newSeconds("upstream_seconds", "How long providers have taken until their response began.", "provider"),
@@ -71,7 +73,7 @@ func newMetrics(active func() int) *metrics {
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "active", Help: "Requests that are being served.",
 	}, func() float64 { return float64(active()) })
-	m.registry.MustRegister(m.requests, m.retries, m.took, m.upstream, m.reloads, m.webhooks, running,
+	m.registry.MustRegister(m.requests, m.retries, m.shadows, m.took, m.upstream, m.reloads, m.webhooks, running,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	limiter, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{Registerer: m.registry})
 	if err != nil {
@@ -141,6 +143,9 @@ func (m *metrics) observe(rec *Record) {
 	provider := cmp.Or(rec.Provider, noProvider)
 	m.requests.WithLabelValues(provider, string(rec.Outcome), statusClass(rec.Status)).Inc()
 	m.retries.WithLabelValues(provider).Add(float64(rec.Retries))
+	if rec.ShadowLimit != "" {
+		m.shadows.WithLabelValues(provider, rec.ShadowLimit).Inc()
+	}
 	m.took.WithLabelValues(provider).Observe(rec.Took.Seconds())
 	if upstream := m.upstream.WithLabelValues(provider); rec.Upstream > 0 {
 		upstream.Observe(rec.Upstream.Seconds())

@@ -60,7 +60,7 @@ func (x *exchange) pass() *refusal {
 // that costs something is reserved for: paid is to be settled.
 func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 	x.setOwners()
-	c := project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Dollars: x.passedPrice(), MaxWait: x.maxWait()}
+	c := project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf, Dollars: x.passedPrice(), MaxWait: x.maxWait()}
 	if c.Dollars > 0 {
 		paid = &call.Batch{Limits: &x.g.limits, Owner: x.owner()}
 		paid.ExpectPriced(c.Dollars)
@@ -71,7 +71,7 @@ func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 			return paid.Acquire(ctx, c)
 		}
 		d, err := x.g.limits.Projects.Spend(ctx, c)
-		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
+		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d, Shadow: d.Shadow}, err
 	}, func() {
 		if paid != nil {
 			paid.Cancel()

@@ -12,36 +12,38 @@ import (
 // decisions of the admin API come from it. It contains no key, and nothing of a prompt or an
 // answer.
 type Record struct {
-	Seq        uint64        `json:"seq"`
-	ID         string        `json:"id"`     // the gateway's id of the request, which the answer has in a header
-	Time       time.Time     `json:"time"`   // when the request came
-	Client     string        `json:"client"` // the address of the client, or of a proxy in front of the gateway
-	Project    string        `json:"project,omitempty"`
-	User       string        `json:"user,omitempty"` // as the project's path has it: escaped, or a hash
-	Run        string        `json:"run,omitempty"`
-	Key        string        `json:"key,omitempty"` // the virtual key's id
-	Provider   string        `json:"provider,omitempty"`
-	Deployment string        `json:"deployment,omitempty"`
-	Method     string        `json:"method"`
-	Path       string        `json:"path"`            // without the query
-	Model      string        `json:"model,omitempty"` // as the request names it
-	Quota      string        `json:"quota,omitempty"` // the name of the quota that was charged
-	Stream     bool          `json:"stream,omitempty"`
-	Outcome    Outcome       `json:"outcome"`
-	Limit      string        `json:"limit,omitempty"` // the limit that denied the request
-	Scope      string        `json:"scope,omitempty"` // what that limit belongs to: "model", "project", "user", "key" or "run"
-	Owner      string        `json:"owner,omitempty"` // its name: of the quota, the path of the project or of the user, the id of the key or of the run
-	Status     int           `json:"status"`          // 499 if the client has left
-	Waited     time.Duration `json:"-"`
-	Upstream   time.Duration `json:"-"` // from sending the request to the beginning of the response
-	Took       time.Duration `json:"-"`
-	Retries    int           `json:"retries,omitempty"`
-	Input      int           `json:"input_tokens,omitempty"`
-	Output     int           `json:"output_tokens,omitempty"`
-	Cached     int           `json:"cached_tokens,omitempty"`
-	Exact      bool          `json:"exact,omitempty"`      // the provider has reported the tokens
-	RequestID  string        `json:"request_id,omitempty"` // the provider's id of the request
-	Error      string        `json:"error,omitempty"`
+	Seq         uint64        `json:"seq"`
+	ID          string        `json:"id"`     // the gateway's id of the request, which the answer has in a header
+	Time        time.Time     `json:"time"`   // when the request came
+	Client      string        `json:"client"` // the address of the client, or of a proxy in front of the gateway
+	Project     string        `json:"project,omitempty"`
+	User        string        `json:"user,omitempty"` // as the project's path has it: escaped, or a hash
+	Run         string        `json:"run,omitempty"`
+	Key         string        `json:"key,omitempty"` // the virtual key's id
+	Provider    string        `json:"provider,omitempty"`
+	Deployment  string        `json:"deployment,omitempty"`
+	Method      string        `json:"method"`
+	Path        string        `json:"path"`            // without the query
+	Model       string        `json:"model,omitempty"` // as the request names it
+	Quota       string        `json:"quota,omitempty"` // the name of the quota that was charged
+	Stream      bool          `json:"stream,omitempty"`
+	Outcome     Outcome       `json:"outcome"`
+	Limit       string        `json:"limit,omitempty"`        // the limit that denied the request
+	ShadowLimit string        `json:"shadow_limit,omitempty"` // the limit in shadow that would have denied the request
+	ShadowOwner string        `json:"shadow_owner,omitempty"` // whose limit that is
+	Scope       string        `json:"scope,omitempty"`        // what that limit belongs to: "model", "project", "user", "key" or "run"
+	Owner       string        `json:"owner,omitempty"`        // its name: of the quota, the path of the project or of the user, the id of the key or of the run
+	Status      int           `json:"status"`                 // 499 if the client has left
+	Waited      time.Duration `json:"-"`
+	Upstream    time.Duration `json:"-"` // from sending the request to the beginning of the response
+	Took        time.Duration `json:"-"`
+	Retries     int           `json:"retries,omitempty"`
+	Input       int           `json:"input_tokens,omitempty"`
+	Output      int           `json:"output_tokens,omitempty"`
+	Cached      int           `json:"cached_tokens,omitempty"`
+	Exact       bool          `json:"exact,omitempty"`      // the provider has reported the tokens
+	RequestID   string        `json:"request_id,omitempty"` // the provider's id of the request
+	Error       string        `json:"error,omitempty"`
 }
 
 // isOf reports whether the request is of a project, or of one inside of it.

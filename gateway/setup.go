@@ -24,6 +24,7 @@ type setup struct {
 	tree      *config.Tree
 	declared  map[string]quota // all quotas of the configuration, by their names
 	prices    call.Prices
+	modes     bool // something is in shadow
 }
 
 // upstream is a provider of a setup.
@@ -55,6 +56,7 @@ func (g *Gateway) newSetup(cfg *config.Config) *setup {
 		s.upstreams[name] = g.newUpstream(name, p)
 	}
 	s.declared = s.quotas()
+	s.modes = s.hasModes()
 	return s
 }
 

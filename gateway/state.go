@@ -33,7 +33,8 @@ func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 // quota is a quota of the configuration.
 type quota struct {
 	ratelimit.ModelQuota
-	isDefault bool // a published quota that the file does not name
+	isDefault bool   // a published quota that the file does not name
+	mode      string // see [config.Model]
 }
 
 // quotas returns all quotas of the configuration.
@@ -42,7 +43,7 @@ func (s *setup) quotas() map[string]quota {
 	for _, u := range s.upstreams {
 		for _, m := range u.Models {
 			for _, d := range u.deployments {
-				all[u.quotaName(m.Name, d.name)] = quota{m.Quota, m.IsDefault}
+				all[u.quotaName(m.Name, d.name)] = quota{m.Quota, m.IsDefault, m.Mode}
 			}
 		}
 	}
@@ -138,7 +139,7 @@ func (s *setup) limits() map[string]project.Limit {
 func (g *Gateway) setQuota(name string, q, old quota) error {
 	current, ok := g.limits.Models.Quota(name)
 	first := old == quota{}
-	old.Margin = q.Margin
+	old.Margin, old.mode = q.Margin, q.mode
 	to := q.ModelQuota
 	switch {
 	case ok && q.isDefault && (first || old.isDefault) && !isPublished(current, q):

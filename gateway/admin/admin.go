@@ -97,6 +97,8 @@ func (a *Admin) routes() []route {
 		{"PUT /v1/projects/{project...}", http.StatusOK, a.setLimit},
 		{"PATCH /v1/projects/{project...}", http.StatusOK, a.changeProject},
 		{"DELETE /v1/projects/{project...}", http.StatusOK, a.unsetLimit},
+		{"GET /v1/gateway", http.StatusOK, a.gatewaySettings},
+		{"PATCH /v1/gateway", http.StatusOK, a.changeGateway},
 		{"GET /v1/keys", http.StatusOK, a.keys},
 		{"POST /v1/keys", http.StatusCreated, a.createKey},
 		{"PATCH /v1/keys/{id}", http.StatusOK, a.changeKey},

@@ -46,7 +46,7 @@ func TestState(t *testing.T) {
 	}
 	testkit.Equal(t, "the projects", []string{"search", "small"}, ids)
 	s.Uptime, s.Started, s.Models, s.Projects, s.Listen, s.Admin = 0, time.Time{}, nil, nil, "", ""
-	testkit.Equal(t, "the state", State{Version: "test", Ready: true, Store: "memory", Keys: "off", OnStoreLoss: "deny"}, s)
+	testkit.Equal(t, "the state", State{Version: "test", Ready: true, Store: "memory", Keys: "off", Mode: "enforce", OnStoreLoss: "deny"}, s)
 	r.gateway.Drain()
 	if s := as[State](t, r.get(t, "/v1/state")); s.Ready || !strings.Contains(s.Reason, "stop") {
 		t.Errorf("it drains: %+v", s)
@@ -191,11 +191,11 @@ func TestProjects(t *testing.T) {
 	r := newRig(t, usual)
 	p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/search", ""))
 	p.Windows = nil
-	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true, MaxWait: usualWait}, p)
+	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true, Mode: "enforce", MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Windows: []Window{}, MaxWait: usualWait}, p)
+	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
-	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, MaxWait: usualWait, Windows: []Window{
+	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, Mode: "enforce", MaxWait: usualWait, Windows: []Window{
 		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
 	}}
 	testkit.Equal(t, "a project with a new limit", want, p)
@@ -210,7 +210,7 @@ func TestProjects(t *testing.T) {
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
 	testkit.Equal(t, "the project after a reset", want, p)
 	p = as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Windows: []Window{}, MaxWait: usualWait}, p)
+	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
 }
 
 // Shares are set and told as strings, and are refused if they are more than everything. The state

@@ -10,7 +10,7 @@ import (
 )
 
 // Patch is a JSON merge patch, by the names that fields have in JSON: nil removes a field, and a field
-// that is not there stays. See [ProjectSettings], [QuotaSettings] and [KeySettings].
+// that is not there stays. See [ProjectSettings], [QuotaSettings], [KeySettings] and [GatewaySettings].
 type Patch map[string]any
 
 // PatchProject changes what a project has.
@@ -47,6 +47,16 @@ func (c *Client) SetQuota(ctx context.Context, model string, q Quota, replace bo
 // PatchKey changes what a key has.
 func (c *Client) PatchKey(ctx context.Context, id string, p Patch) (keys.Key, error) {
 	return get[keys.Key](ctx, c, http.MethodPatch, "/v1/keys/"+url.PathEscape(id), p)
+}
+
+// Gateway returns what holds for the gateway as a whole.
+func (c *Client) Gateway(ctx context.Context) (Gateway, error) {
+	return get[Gateway](ctx, c, http.MethodGet, "/v1/gateway", nil)
+}
+
+// PatchGateway changes what holds for all gateways on the store.
+func (c *Client) PatchGateway(ctx context.Context, p Patch) (Gateway, error) {
+	return get[Gateway](ctx, c, http.MethodPatch, "/v1/gateway", p)
 }
 
 func projectPath(id string) string { return "/v1/projects/" + url.PathEscape(id) }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -158,8 +159,8 @@ func (l *lookout) overview(n int) Overview {
 	defer l.mu.Unlock()
 	models, projects := l.models.list, l.projects.list
 	o := Overview{
-		Time: l.at, Version: l.admin.version, Started: l.admin.started.UTC(), Mode: modeEnforce, Totals: l.totals,
-		Models: rowsOf(models[:min(len(models), maxModels)], l.pausedModel), Projects: rowsOf(projects[:min(len(projects), n)], l.pausedProject),
+		Time: l.at, Version: l.admin.version, Started: l.admin.started.UTC(), Mode: l.admin.gateway.Mode(), Totals: l.totals,
+		Models: rowsOf(models[:min(len(models), maxModels)], l.switchModel), Projects: rowsOf(projects[:min(len(projects), n)], l.switchProject),
 		ModelCount: len(models), ProjectCount: len(projects),
 	}
 	if err := l.admin.gateway.StoreLost(); err != nil {
@@ -168,15 +169,25 @@ func (l *lookout) overview(n int) Overview {
 	return o
 }
 
-func (l *lookout) pausedModel(name string) bool {
-	return l.admin.gateway.Controls().State().Model(name).Paused
+// switchModel fills in what an operator has switched of a model.
+func (l *lookout) switchModel(row *Row) {
+	row.Paused = l.admin.gateway.Controls().State().Model(row.Name).Paused
+	row.Mode = shownMode(l.admin.gateway.ModelMode(row.Name))
 }
 
-func (l *lookout) pausedProject(id string) bool {
-	return l.admin.gateway.Controls().State().PausedAt(id) != ""
+// switchProject fills in what an operator has switched of a project.
+func (l *lookout) switchProject(row *Row) {
+	row.Paused = l.admin.gateway.Controls().State().PausedAt(row.Name) != ""
+	row.Mode = shownMode(l.admin.gateway.ProjectMode(row.Name))
 }
 
-const modeEnforce = "enforce"
+// shownMode returns the mode that a row has: none for the usual one.
+func shownMode(mode string) string {
+	if mode == config.ModeEnforce {
+		return ""
+	}
+	return mode
+}
 
 // Overview returns where models and projects stand, with so many projects: 10, 25, 50, 100 or 200.
 func (c *Client) Overview(ctx context.Context, projects int) (Overview, error) {

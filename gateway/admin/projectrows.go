@@ -58,7 +58,7 @@ func (l *lookout) projectRows(text string, order func(a, b *standing) int, from,
 	}
 	slices.SortStableFunc(list, order)
 	from = min(from, len(list))
-	return ProjectRows{len(list), rowsOf(list[from:min(from+n, len(list))], l.pausedProject)}
+	return ProjectRows{len(list), rowsOf(list[from:min(from+n, len(list))], l.switchProject)}
 }
 
 // OverviewProjects returns n rows of projects from a place on. search is a part of their names, in any

@@ -24,6 +24,7 @@ type Project struct {
 
 	Paused   bool     `json:"paused"`              // an operator has paused the project, or one above it
 	PausedBy string   `json:"paused_by,omitempty"` // which of these is paused: the highest
+	Mode     string   `json:"mode"`                // "enforce", or "shadow": its limits deny nothing
 	MaxWait  Seconds  `json:"max_wait"`            // how long its calls may wait
 	Models   []string `json:"models,omitempty"`    // names or patterns of the models that it may call, beside what those above it may; empty: all
 	Lifted   []string `json:"lifted,omitempty"`    // in the answer to a change: the limits that it has removed
@@ -35,6 +36,7 @@ type ProjectSettings struct {
 	Paused  bool     `json:"paused,omitempty"`
 	MaxWait *Seconds `json:"max_wait,omitempty"` // nil: as the configuration says
 	Models  []string `json:"models,omitempty"`   // empty: as the configuration says
+	Mode    string   `json:"mode,omitempty"`     // empty: as the configuration says
 }
 
 // Window is one window of a project's limit, and what is left of it.
@@ -97,7 +99,7 @@ func (a *Admin) projectsOf(ctx context.Context, ids []string) []Project {
 		_, own := limits[id]
 		p := Project{ID: id, Limit: limiter.Limit(id), Own: own, Windows: a.windowsOf(ctx, id), PausedBy: switched.PausedAt(id)}
 		wait, models := a.gateway.Terms(id)
-		p.Paused, p.MaxWait, p.Models = p.PausedBy != "", Seconds(wait), models
+		p.Paused, p.MaxWait, p.Models, p.Mode = p.PausedBy != "", Seconds(wait), models, a.gateway.ProjectMode(id)
 		list = append(list, p)
 	}
 	return list
@@ -225,12 +227,12 @@ func editProject[T any](a *Admin, r *http.Request, id string, e edit[T]) (any, e
 // projectSettings returns what a PATCH can change of a project, as it is now.
 func (a *Admin) projectSettings(id string) ProjectSettings {
 	switched := a.gateway.Controls().State().Project(id)
-	return ProjectSettings{a.gateway.Projects().Limit(id), switched.Paused, (*Seconds)(switched.MaxWait), switched.Models}
+	return ProjectSettings{a.gateway.Projects().Limit(id), switched.Paused, (*Seconds)(switched.MaxWait), switched.Models, switched.Mode}
 }
 
 // controls returns the part of the settings that is switched at run time.
 func (s *ProjectSettings) controls() control.Project {
-	return control.Project{Paused: s.Paused, MaxWait: (*time.Duration)(s.MaxWait), Models: s.Models}
+	return control.Project{Paused: s.Paused, MaxWait: (*time.Duration)(s.MaxWait), Models: s.Models, Mode: s.Mode}
 }
 
 // unsetLimit gives a project the default limit again.

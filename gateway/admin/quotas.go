@@ -23,6 +23,7 @@ type Model struct {
 	Waiting int            `json:"waiting"`        // calls that wait in this gateway
 	Paused  float64        `json:"paused_seconds"` // how much longer the provider takes no calls
 	Stopped bool           `json:"paused"`         // an operator has paused the model
+	Mode    string         `json:"mode"`           // "enforce", or "shadow": its quota denies nothing
 
 	Shares []ratelimit.ProjectShare `json:"shares,omitempty"`      // of the projects that use the model, 1,000 at most
 	More   bool                     `json:"more_shares,omitempty"` // there are more projects
@@ -82,7 +83,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 	if !ok {
 		return Model{}, false
 	}
-	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds(), Stopped: a.gateway.Controls().State().Model(name).Paused}
+	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds(), Stopped: a.gateway.Controls().State().Model(name).Paused, Mode: a.gateway.ModelMode(name)}
 	if m.Shares = rl.Shares(name); len(m.Shares) > maxPage {
 		m.Shares, m.More = m.Shares[:maxPage], true
 	}
@@ -106,10 +107,11 @@ func noQuota(model string) *Problem {
 	return problemf(http.StatusNotFound, "model %.80q has no quota: GET /v1/quotas says which have", model)
 }
 
-// QuotaSettings is what a PATCH can change of a model: its quota, and whether it is paused.
+// QuotaSettings is what a PATCH can change of a model: its quota, and what is switched at run time.
 type QuotaSettings struct {
 	Quota
-	Paused bool `json:"paused,omitempty"`
+	Paused bool   `json:"paused,omitempty"`
+	Mode   string `json:"mode,omitempty"` // empty: as the configuration says
 }
 
 // setQuota replaces a quota. If the configuration names the model, the quota holds until the next
@@ -138,17 +140,21 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 	return editQuota(a, r, name, edit[QuotaSettings]{
 		action: "quota.change", subject: name,
 		now: func() QuotaSettings {
-			return QuotaSettings{a.quotaNow(name), a.gateway.Controls().State().Model(name).Paused}
+			switched := a.gateway.Controls().State().Model(name)
+			return QuotaSettings{a.quotaNow(name), switched.Paused, switched.Mode}
 		},
 		next: func(before QuotaSettings) (after QuotaSettings, err error) {
 			if after, err = merge(before, patch, "model"); err == nil {
 				after.Quota, err = a.checkedQuota(name, after.Quota)
 			}
+			if err == nil {
+				err = invalid(control.CheckMode(after.Mode))
+			}
 			return after, err
 		},
 		apply: func(ctx context.Context, before, after QuotaSettings) error {
-			if before.Paused != after.Paused {
-				if err := a.gateway.Controls().SetModel(ctx, name, control.Model{Paused: after.Paused}); err != nil {
+			if before.Paused != after.Paused || before.Mode != after.Mode {
+				if err := a.gateway.Controls().SetModel(ctx, name, control.Model{Paused: after.Paused, Mode: after.Mode}); err != nil {
 					return err
 				}
 			}

@@ -107,12 +107,12 @@ func byPressure(a, b *standing) int {
 		cmp.Compare(b.recent.Passed+b.recent.Denied, a.recent.Passed+a.recent.Denied), cmp.Compare(a.name, b.name))
 }
 
-// rowsOf returns the rows of standings. paused reports whether an operator has paused the one of a name.
-func rowsOf(list []*standing, paused func(name string) bool) []Row {
+// rowsOf returns the rows of standings. switched fills in what an operator has switched.
+func rowsOf(list []*standing, switched func(*Row)) []Row {
 	rows := make([]Row, len(list))
 	for i, s := range list {
 		rows[i] = s.row()
-		rows[i].Paused = paused(s.name)
+		switched(&rows[i])
 	}
 	return rows
 }

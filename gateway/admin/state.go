@@ -25,6 +25,7 @@ type State struct {
 	OnStoreLoss string    `json:"on_store_loss"`
 	StoreLost   string    `json:"store_lost,omitempty"` // why Redis does not answer, while it is lost
 	Keys        string    `json:"keys"`                 // "off" or "required"
+	Mode        string    `json:"mode"`                 // "enforce", or "shadow": no limit denies anything
 	Models      []Model   `json:"models"`
 	Projects    []Project `json:"projects"`      // 1,000 at most
 	More        bool      `json:"more_projects"` // there are more projects
@@ -43,6 +44,7 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		Store:       storeOf(cfg),
 		OnStoreLoss: cfg.OnStoreLoss,
 		Keys:        cfg.Keys,
+		Mode:        a.gateway.Mode(),
 		Models:      a.modelsOf(slices.Sorted(maps.Keys(a.gateway.Models().Quotas()))),
 	}
 	for _, m := range s.Models {

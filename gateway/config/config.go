@@ -20,6 +20,7 @@ type Config struct {
 	State       string               `json:"state"`         // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
 	OnStoreLoss string               `json:"on_store_loss"` // "deny", "allow" or "share", while Redis does not answer
 	Keys        string               `json:"keys"`          // [KeysOff] or [KeysRequired]
+	Mode        string               `json:"mode"`          // [ModeEnforce] or [ModeShadow], of all limits
 	Providers   map[string]*Upstream `json:"providers"`
 	Defaults    *Project             `json:"defaults"` // the rules for projects inside of no other that Projects does not name
 	Projects    map[string]*Project  `json:"projects"` // by their paths, and templates such as acme/*
@@ -42,6 +43,12 @@ const Memory = "memory"
 const (
 	KeysOff      = "off"      // the client's own key of the provider passes through, and X-Project-ID names its project
 	KeysRequired = "required" // the client's virtual key tells its project, and the gateway sends the provider's key instead
+)
+
+// Config.Mode, Project.Mode and Model.Mode say what limits do to calls.
+const (
+	ModeEnforce = "enforce" // they deny calls, or let them wait
+	ModeShadow  = "shadow"  // they count calls, deny none, and say which they would have denied
 )
 
 // TLS has the paths of a certificate and of its private key, in PEM.
@@ -93,6 +100,7 @@ type Model struct {
 	Quota     ratelimit.ModelQuota
 	IsDefault bool     // the file does not name the model, and the provider has published the quota
 	Aliases   []string // other names that clients may use for the model; a pattern has none
+	Mode      string   // [ModeEnforce] or [ModeShadow]; empty: enforce
 }
 
 // Project is what a project may do.
@@ -102,6 +110,10 @@ type Project struct {
 	Models  []string      // names or patterns of the models that the project may call; empty: all that those above it may
 
 	UnknownUsage string // [UsageReserved] or [UsageSeen]
+
+	// Mode is [ModeEnforce] or [ModeShadow], for the limits of the project, of all inside of it, and of
+	// their keys and runs; empty: enforce.
+	Mode string
 }
 
 // Project.UnknownUsage says what a call is charged whose response did not report its usage.

@@ -17,6 +17,7 @@ func defaults() *Config {
 		Admin:       Admin{Listen: "127.0.0.1:8081"},
 		OnStoreLoss: "deny",
 		Keys:        KeysOff,
+		Mode:        ModeEnforce,
 		Providers:   map[string]*Upstream{},
 		Projects:    map[string]*Project{},
 		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved},

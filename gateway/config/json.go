@@ -118,7 +118,8 @@ func (all modelFields) MarshalJSON() ([]byte, error) {
 			ratelimit.ModelQuota
 			Margin  string   `json:"margin,omitempty"`
 			Aliases []string `json:"aliases,omitempty"`
-		}{m.Quota, margin, m.Aliases})
+			Mode    string   `json:"mode,omitempty"`
+		}{m.Quota, margin, m.Aliases, m.Mode})
 		entries[i] = string(name) + ":" + string(quota)
 	}
 	return []byte("{" + strings.Join(entries, ",") + "}"), nil
@@ -131,5 +132,6 @@ func (pr *Project) MarshalJSON() ([]byte, error) {
 		MaxWait      string   `json:"max_wait"`
 		UnknownUsage string   `json:"unknown_usage"`
 		Models       []string `json:"models,omitempty"`
-	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.Models})
+		Mode         string   `json:"mode,omitempty"`
+	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.Models, pr.Mode})
 }

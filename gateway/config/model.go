@@ -150,7 +150,8 @@ func (p *Upstream) readModel(m *Model, at yamlValue) {
 		return
 	}
 	m.Quota.Margin = p.Margin
-	at.Fields(append(statefile.QuotaFields((*state.Quota)(&m.Quota)), field("aliases", func(at yamlValue) { p.readAliases(m, at) }))...)
+	at.Fields(append(statefile.QuotaFields((*state.Quota)(&m.Quota)),
+		field("aliases", func(at yamlValue) { p.readAliases(m, at) }), field("mode", mode(&m.Mode)))...)
 	if m.Quota == (ratelimit.ModelQuota{Margin: p.Margin}) {
 		m.Quota.Margin = 0 // a model without limits has no windows
 	}

@@ -49,6 +49,7 @@ func (pr *Project) read(at yamlValue) {
 		field("max_wait", strictyaml.Duration(&pr.MaxWait, 0, maxTimeout)),
 		field("unknown_usage", strictyaml.OneOf(&pr.UnknownUsage, UsageReserved, UsageSeen)),
 		field("models", pr.readModels),
+		field("mode", mode(&pr.Mode)),
 	)
 	switch {
 	case l.MaxShare > 0 && l.MinShare > l.MaxShare:

@@ -15,6 +15,7 @@ func (c *Config) read(p yamlValue) {
 		field("state", storage(&c.State)),
 		field("on_store_loss", strictyaml.OneOf(&c.OnStoreLoss, "deny", "allow", "share")),
 		field("keys", strictyaml.OneOf(&c.Keys, KeysOff, KeysRequired)),
+		field("mode", mode(&c.Mode)),
 		field("providers", c.readProviders),
 		field("defaults", c.Defaults.readDefaults),
 		field("projects", c.readProjects),
@@ -28,6 +29,9 @@ func (c *Config) read(p yamlValue) {
 		field("log", c.Log.read),
 	)
 }
+
+// mode reads whether limits are enforced.
+func mode(to *string) func(yamlValue) { return strictyaml.OneOf(to, ModeEnforce, ModeShadow) }
 
 func (s *Server) read(p yamlValue) {
 	const least, most = time.Millisecond, time.Hour

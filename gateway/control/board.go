@@ -18,6 +18,7 @@ const (
 	projectPrefix = "control/project/"
 	modelPrefix   = "control/model/"
 	keyPrefix     = "control/key/"
+	gatewayPrefix = "control/gateway/"
 )
 
 // Board holds the State as it is now, and changes it. Its methods may be called concurrently. While the
@@ -66,6 +67,7 @@ func (b *Board) Load(ctx context.Context) error {
 	s.projects, _ = settings.Parse(all, projectPrefix, checkProject, b.missed.Keep)
 	s.models, _ = settings.Parse(all, modelPrefix, checkModel, b.missed.Keep)
 	s.keys, _ = settings.Parse(all, keyPrefix, checkKey, b.missed.Keep)
+	s.gateway, _ = settings.Parse(all, gatewayPrefix, checkGateway, b.missed.Keep)
 	b.set(s)
 	return nil
 }
@@ -102,6 +104,14 @@ func (b *Board) SetKey(ctx context.Context, id string, k Key) error {
 	return put(ctx, b, keyPrefix, id, k, func(s *State) *map[string]Key { return &s.keys })
 }
 
+// SetGateway sets what all gateways on the store have.
+func (b *Board) SetGateway(ctx context.Context, g Gateway) error {
+	if err := checkGateway(allGateways, g); err != nil {
+		return err
+	}
+	return put(ctx, b, gatewayPrefix, allGateways, g, func(s *State) *map[string]Gateway { return &s.gateway })
+}
+
 // put sets one value in the store and in the State. of returns the values of its kind.
 func put[V any](ctx context.Context, b *Board, prefix, name string, value V, of func(*State) *map[string]V) error {
 	b.mu.Lock()
@@ -131,9 +141,13 @@ func put[V any](ctx context.Context, b *Board, prefix, name string, value V, of 
 
 // set replaces the State and tells the watchers.
 func (b *Board) set(s *State) {
-	s.terms = false
+	s.terms, s.modes = false, s.Gateway().Mode != ""
 	for _, p := range s.projects {
 		s.terms = s.terms || p.MaxWait != nil || len(p.Models) > 0
+		s.modes = s.modes || p.Mode != ""
+	}
+	for _, m := range s.models {
+		s.modes = s.modes || m.Mode != ""
 	}
 	b.state.Store(s)
 	b.watching.Lock()

@@ -9,21 +9,29 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Project is what an operator has set for a project. Paused holds for all projects inside of it, too. So
-// does MaxWait, unless one of them has its own.
+// Project is what an operator has set for a project. Paused and Mode hold for all projects inside of it,
+// too. So does MaxWait, unless one of them has its own.
 type Project struct {
 	Paused  bool           `json:"paused,omitempty"`
 	MaxWait *time.Duration `json:"max_wait,omitempty"` // nil: as the file says
 	Models  []string       `json:"models,omitempty"`   // names or patterns of the models that it may call; empty: as the file says
+	Mode    string         `json:"mode,omitempty"`     // [config.ModeEnforce] or [config.ModeShadow]; empty: as the file says
 }
 
 // Model is what an operator has set for the quota of a model.
 type Model struct {
-	Paused bool `json:"paused,omitempty"`
+	Paused bool   `json:"paused,omitempty"`
+	Mode   string `json:"mode,omitempty"` // as of a Project
+}
+
+// Gateway is what an operator has set for all gateways on the store.
+type Gateway struct {
+	Mode string `json:"mode,omitempty"` // as of a Project
 }
 
 // Key is what an operator has set for a virtual key.
@@ -40,6 +48,9 @@ const (
 
 // Check returns what is wrong with the setting of a project, or nil.
 func (p *Project) Check() error {
+	if err := CheckMode(p.Mode); err != nil {
+		return err
+	}
 	if p.MaxWait != nil && (*p.MaxWait < 0 || *p.MaxWait > MaxWait) {
 		return fmt.Errorf("max_wait is %v: it must be from 0 to %v", *p.MaxWait, MaxWait)
 	}
@@ -54,14 +65,34 @@ func (p *Project) Check() error {
 	return nil
 }
 
+// CheckMode returns what is wrong with a mode, or nil.
+func CheckMode(mode string) error {
+	switch mode {
+	case "", config.ModeEnforce, config.ModeShadow:
+		return nil
+	}
+	return fmt.Errorf("mode is %.40q: it must be %s or %s", mode, config.ModeEnforce, config.ModeShadow)
+}
+
 // State is what is switched at one time. It never changes. Its methods return zero values for what
 // nobody has switched.
 type State struct {
+	gateway  map[string]Gateway // under allGateways
 	projects map[string]Project
 	models   map[string]Model
 	keys     map[string]Key
 	terms    bool // a project has MaxWait or Models
+	modes    bool // something has a Mode
 }
+
+// allGateways is the name under which a State has what is set for all gateways.
+const allGateways = "all"
+
+// Gateway returns what is set for all gateways.
+func (s *State) Gateway() Gateway { return s.gateway[allGateways] }
+
+// HasModes reports whether something has a Mode.
+func (s *State) HasModes() bool { return s.modes }
 
 // Project returns what is set for a project itself.
 func (s *State) Project(id string) Project { return s.projects[id] }
@@ -128,7 +159,19 @@ func checkProject(id string, p Project) error {
 	return p.Check()
 }
 
-func checkModel(name string, _ Model) error { return modelname.Check(name) }
+func checkModel(name string, m Model) error {
+	if err := modelname.Check(name); err != nil {
+		return err
+	}
+	return CheckMode(m.Mode)
+}
+
+func checkGateway(name string, g Gateway) error {
+	if name != allGateways {
+		return fmt.Errorf("%.40q is no name of all gateways", name)
+	}
+	return CheckMode(g.Mode)
+}
 
 func checkKey(id string, _ Key) error {
 	if id == "" || strings.Contains(id, "/") {

@@ -99,10 +99,15 @@ func (p Part) has(u Unit) bool {
 
 // of returns a limit as it holds for a call of the part.
 func (p Part) of(l *Limit) limit.Limit {
-	if p == Batch && l.Unit != Requests && l.Limit.Period() < time.Hour {
+	if p.onlyCounts(l) {
 		return boundless(l.Limit)
 	}
 	return l.Limit
+}
+
+// onlyCounts reports whether a limit counts calls of the part, and does not deny them.
+func (p Part) onlyCounts(l *Limit) bool {
+	return p == Batch && l.Unit != Requests && l.Limit.Period() < time.Hour
 }
 
 // of returns a limit of the rules as it holds for a call of a part.

@@ -76,7 +76,7 @@ func (e *Engine) overlook(c *Call, o *Outcome) {
 			}
 			most := l.Limit.Burst()
 			v.Remaining = max(most-v.Used, 0)
-			if o.Overlooked == nil && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.Ask)) {
+			if o.Overlooked == nil && !c.Part.onlyCounts(l) && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.Ask)) {
 				o.Overlooked = &Overlooked{s.Scope.real, l.Name, v.Used, most}
 			}
 		}

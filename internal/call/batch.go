@@ -113,7 +113,7 @@ func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision
 	} else {
 		b.reservation, d, err = b.Limits.Projects.Take(ctx, c)
 	}
-	return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d}, err
+	return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d, Shadow: d.Shadow}, err
 }
 
 // Deny makes a call what its Refusal needs to know of the batch.
@@ -214,7 +214,7 @@ func (r *Results) Settle() {
 func (b *Batch) settle(t *Total) { b.settled.Do(func() { b.commit(t) }) }
 
 func (b *Batch) commit(t *Total) {
-	if b.Owner != nil {
+	if b.Owner != nil && b.reservation != nil {
 		(*admission.Reservation)(b.reservation).Book(books.Entry{Owner: *b.Owner, Amounts: books.Amounts{
 			books.Requests:   int64(t.Calls),
 			books.Input:      int64(t.Used.Input),

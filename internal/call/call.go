@@ -38,6 +38,8 @@ type Call struct {
 	Project      string // to which the call is charged
 	Base         string // the project of which Project is a user: the estimator learns by it, and runs are its; empty: Project itself
 	Key, Run     string // see [ratelimit.Call]
+	ShadowModel  bool   // see [ratelimit.Call]
+	ShadowOf     string // see [ratelimit.Call]
 
 	// Cost is what the call has cost, once it is settled. It is [price.Unknown] for a model without a
 	// price.
@@ -107,9 +109,9 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 func (c *Call) limiterCall() ratelimit.Call {
 	c.estimated = c.estimate()
 	c.reserved = c.reservedPrice()
-	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag}
+	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel}
 	if c.Limits.Projects != nil {
-		asked.Project, asked.Key, asked.Run, asked.RunProject = c.Project, c.Key, c.Run, c.Base
+		asked.Project, asked.Key, asked.Run, asked.RunProject, asked.ShadowOf = c.Project, c.Key, c.Run, c.Base, c.ShadowOf
 	}
 	return asked
 }
