@@ -74,7 +74,7 @@ more than the limit ever passes.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print which build this is")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(newServe(), newDemo(), newMock(), newBench(), newCheck(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newProject(), newModel(), newKey(), newReload(), newAudit(), newPrices(),
+	root.AddCommand(newServe(), newDemo(), newMock(), newBench(), newCheck(), newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newProject(), newModel(), newKey(), newReload(), newAudit(), newPrices(),
 		newMigrate(), newConvert(), newMan(), newVersion())
 	return root
 }

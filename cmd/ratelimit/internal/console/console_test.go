@@ -50,18 +50,26 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// Colours are left out where there is no terminal, and only our own are written.
+// Styles are left out where there is no terminal, colours if they are not wanted, and only our own are
+// written.
 func TestColours(t *testing.T) {
-	for colours, want := range map[bool]string{false: "bad \\x1b[31m\n", true: "\x1b[31mbad\x1b[0m \\x1b[31m\n"} {
+	for _, c := range []struct {
+		styles, colours bool
+		want            string
+	}{
+		{false, false, "chosen bad \\x1b[31m\n"},
+		{true, false, "\x1b[7mchosen\x1b[0m bad\x1b[0m \\x1b[31m\n"},
+		{true, true, "\x1b[7mchosen\x1b[0m \x1b[31mbad\x1b[0m \\x1b[31m\n"},
+	} {
 		var text strings.Builder
 		w := NewWriter(&text)
-		if w.colours {
-			t.Error("colours go to what is no terminal")
+		if w.styles || w.colours {
+			t.Error("styles go to what is no terminal")
 		}
-		w.colours = colours
-		w.Lines([]string{Bad("bad") + " \x1b[31m"})
-		if text.String() != want {
-			t.Errorf("%v: %q", colours, text.String())
+		w.styles, w.colours = c.styles, c.colours
+		w.Lines([]string{Chosen("chosen") + " " + Bad("bad") + " \x1b[31m"})
+		if text.String() != c.want {
+			t.Errorf("%+v: %q", c, text.String())
 		}
 	}
 }
@@ -160,7 +168,7 @@ func TestScreen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "\x1b[?7la\\x1b\x1b[K\nb\x1b[K\n\x1b[J\x1b[?7h" + "\x1b[?7l\x1b[2Ac\x1b[K\n\x1b[J\x1b[?7h"
+	want := "\x1b[?7l\x1b[Ka\\x1b\n\x1b[Kb\n\x1b[J\x1b[?7h" + "\x1b[?7l\x1b[2A\x1b[Kc\n\x1b[J\x1b[?7h"
 	if text.String() != want {
 		t.Errorf("got %q", text.String())
 	}

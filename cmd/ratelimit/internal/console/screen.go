@@ -58,7 +58,7 @@ func (s *Screen) Leave(lines []string) error {
 		fmt.Fprintf(&text, "\x1b[%dA", s.shown) // moves the cursor up
 	}
 	for _, line := range lines {
-		text.WriteString(s.w.shown(line) + "\x1b[K\n") // clears the rest of the line
+		text.WriteString("\x1b[K" + s.w.shown(line) + "\n") // clears the line first: behind one that is full, the last column would be cleared
 	}
 	text.WriteString("\x1b[J\x1b[?7h") // clears the lines below, and wraps again
 	s.shown = len(lines)

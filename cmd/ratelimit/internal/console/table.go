@@ -14,6 +14,7 @@ type Column struct {
 	leaving int  // the turn in which the column leaves a table that has no room; 0: never
 	below   bool // cells may stand below their rows
 	moved   bool // they do
+	kept    bool // the column stays even if it has nothing in it
 }
 
 // Text is a column of texts.
@@ -37,6 +38,13 @@ func (c Column) ShortenedAtStart(least int) Column {
 // Leaves returns the column as one that is left out if there is no room, in the given turn.
 func (c Column) Leaves(turn int) Column {
 	c.leaving = turn
+	return c
+}
+
+// Kept returns the column as one that stays even if it has nothing in it, so that a table that is drawn
+// again and again does not jump.
+func (c Column) Kept() Column {
+	c.kept = true
 	return c
 }
 
@@ -223,7 +231,7 @@ func (t *Table) shorten(width int) {
 // keeps them all.
 func (t *Table) withoutEmpty() *Table {
 	return t.only(func(i int) bool {
-		return len(t.rows) == 0 || slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" && row[i] != "-" })
+		return len(t.rows) == 0 || t.columns[i].kept || slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != "" && row[i] != "-" })
 	})
 }
 

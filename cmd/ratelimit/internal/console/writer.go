@@ -16,18 +16,20 @@ import (
 type Writer struct {
 	to      io.Writer
 	file    *os.File // nil if to is none
-	colours bool
+	styles  bool     // bold, faint and turned are shown
+	colours bool     // colours are
 
 	mu   sync.Mutex
 	rest []byte // the first bytes of a character of which the others were not written yet
 }
 
-// NewWriter returns a Writer. Colours go to a terminal alone, and not if the environment has
-// NO_COLOR, whatever its value, or TERM=dumb.
+// NewWriter returns a Writer. Styles go to a terminal alone, and not if it is dumb; colours not if the
+// environment has NO_COLOR, whatever its value.
 func NewWriter(to io.Writer) *Writer {
 	file, _ := to.(*os.File)
 	w := &Writer{to: to, file: file}
-	w.colours = w.Terminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	w.styles = w.Terminal() && os.Getenv("TERM") != "dumb"
+	w.colours = w.styles && os.Getenv("NO_COLOR") == ""
 	return w
 }
 
@@ -103,13 +105,16 @@ func (w *Writer) shown(text string) string {
 		switch {
 		case !isMark(r):
 			b.WriteRune(r)
-		case w.colours:
+		case w.colours || w.styles && !isColour(r):
 			b.WriteString(codes[r-plain])
 		}
 	}
 	b.WriteString(Printable(text[start:]))
 	return b.String()
 }
+
+// Text returns lines as the terminal gets them, for a program that draws the whole screen itself.
+func (w *Writer) Text(lines []string) string { return w.shown(strings.Join(lines, "\n")) }
 
 // Lines writes lines.
 func (w *Writer) Lines(lines []string) error {

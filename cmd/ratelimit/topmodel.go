@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+)
+
+// top is the state of the screen.
+type top struct {
+	ctx    context.Context
+	client *admin.Client
+	out    *console.Writer
+
+	overview      admin.Overview
+	found         []admin.Row // the projects by a filter or in another order, as the gateway has found them
+	width, height int
+
+	order      string // one of rowOrders
+	filter     string
+	typing     bool   // the keys go to the filter
+	inProjects bool   // the chosen row is a project
+	chosen     string // the name of the chosen row; empty: the first
+	details    bool   // all limits of the chosen row are shown
+	asking     *pausing
+	note       string // what has happened last
+	lost       string // why the gateway does not answer
+}
+
+// pausing is a question whether to pause or resume a row.
+type pausing struct {
+	thing
+	pause bool
+}
+
+// pausedMsg is the end of a pause that was asked for, and foundMsg the projects that were.
+type (
+	pausedMsg struct {
+		what string
+		err  error
+	}
+	foundMsg struct {
+		rows          []admin.Row
+		filter, order string
+	}
+)
+
+// Init implements [tea.Model].
+func (t *top) Init() tea.Cmd { return nil }
+
+// Update implements [tea.Model].
+func (t *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		t.width, t.height = msg.Width, msg.Height
+	case snapshotMsg:
+		t.overview, t.lost = admin.Overview(msg), ""
+		return t, t.find()
+	case deltaMsg:
+		t.apply(admin.OverviewDelta(msg))
+		return t, t.find()
+	case foundMsg:
+		if msg.filter == t.filter && msg.order == t.order {
+			t.found = msg.rows
+		}
+	case lostMsg:
+		t.lost = message.Plain(msg.err)
+	case pausedMsg:
+		t.note = msg.what
+		if msg.err != nil {
+			t.note = message.Plain(msg.err)
+		}
+	case tea.KeyPressMsg:
+		return t, t.press(msg)
+	}
+	return t, nil
+}
+
+// apply makes the changes of a delta.
+func (t *top) apply(d admin.OverviewDelta) {
+	o := &t.overview
+	o.Time, o.Mode, o.StoreLost, o.Totals, o.ModelCount, o.ProjectCount = d.Time, d.Mode, d.StoreLost, d.Totals, d.ModelCount, d.ProjectCount
+	o.Models, o.Projects, t.lost = changedRows(o.Models, d.Models, d.GoneModels), changedRows(o.Projects, d.Projects, d.GoneProjects), ""
+}
+
+// changedRows returns rows with some changed or new, and without some others.
+func changedRows(rows, changed []admin.Row, gone []string) []admin.Row {
+	kept := slices.Clone(changed)
+	for _, r := range rows {
+		same := func(other admin.Row) bool { return other.Name == r.Name }
+		if !slices.ContainsFunc(changed, same) && !slices.Contains(gone, r.Name) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// asks reports whether the projects on the screen are not those of the overview.
+func (t *top) asks() bool { return t.filter != "" || t.order != rowOrders[0] }
+
+// find asks the gateway for the projects by the filter and in the order.
+func (t *top) find() tea.Cmd {
+	if !t.asks() {
+		t.found = nil
+		return nil
+	}
+	filter, order := t.filter, t.order
+	return func() tea.Msg {
+		rows, err := t.client.OverviewProjects(t.ctx, filter, order, 0, topProjects)
+		if err != nil {
+			return nil // the stream says that the gateway has gone
+		}
+		return foundMsg{rows.Projects, filter, order}
+	}
+}
+
+// byOrder compares rows in each of rowOrders but pressure, by which rows are sorted that are equal.
+var byOrder = map[string]func(a, b admin.Row) int{
+	"pressure": func(a, b admin.Row) int { return 0 },
+	"name":     func(a, b admin.Row) int { return cmp.Compare(a.Name, b.Name) },
+	"waiting":  func(a, b admin.Row) int { return cmp.Compare(b.Waiting, a.Waiting) },
+	"denied":   func(a, b admin.Row) int { return cmp.Compare(b.Minute.Denied, a.Minute.Denied) },
+	"calls":    func(a, b admin.Row) int { return cmp.Compare(b.Minute.Passed, a.Minute.Passed) },
+}
+
+// rows returns the models or the projects that are shown, in their order.
+func (t *top) rows(projects bool) []admin.Row {
+	all := t.overview.Models
+	if projects {
+		if all = t.overview.Projects; t.asks() && t.found != nil {
+			all = t.found
+		}
+	}
+	kept := []admin.Row{}
+	for _, r := range all {
+		if strings.Contains(strings.ToLower(r.Name), strings.ToLower(t.filter)) {
+			kept = append(kept, r)
+		}
+	}
+	slices.SortFunc(kept, func(a, b admin.Row) int {
+		return cmp.Or(byOrder[t.order](a, b), cmp.Compare(b.Pressure, a.Pressure), cmp.Compare(a.Name, b.Name))
+	})
+	return kept
+}
+
+// chosenIn returns the place of the chosen row; the first if it is not there any more.
+func (t *top) chosenIn(rows []admin.Row) int {
+	return max(slices.IndexFunc(rows, func(r admin.Row) bool { return r.Name == t.chosen }), 0)
+}
