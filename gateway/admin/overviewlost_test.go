@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -24,8 +25,11 @@ func TestOverviewOnRedis(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	proxy.Cut()
-	o = as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
-	if small := row(t, o.Projects, "small"); o.StoreLost == "" || small.Minute.Passed != 1 || row(t, o.Models, "gpt-4o").Pressure != 0 {
+	testkit.Eventually(t, "Redis is lost", func() bool {
+		o = as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
+		return o.StoreLost != ""
+	})
+	if small := row(t, o.Projects, "small"); small.Minute.Passed != 1 || row(t, o.Models, "gpt-4o").Pressure != 0 {
 		t.Errorf("%+v", o)
 	}
 }
