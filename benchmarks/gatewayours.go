@@ -47,8 +47,19 @@ func gatewayInMemory(upstream string) (door, error) { return startGateway(config
 func gatewayOnSQLite(upstream string) (door, error) { return startGateway("./ratelimits.db", upstream) }
 
 func startGateway(state, upstream string) (door, error) {
+	r, err := runGateway(gatewayConfig, state, upstream)
+	if err != nil {
+		return door{}, err
+	}
+	secret, _, err := r.Gateway.Keys().Create(context.Background(), "search", "benchmarks", time.Hour)
+	return door{Address: r.Clients.String(), Path: "/mock", Secret: secret}, err
+}
+
+// runGateway runs a gateway until the process ends. The configuration has places for the state and the
+// provider's address.
+func runGateway(configuration, state, upstream string) (server.Running, error) {
 	os.Setenv("BENCHMARKS_PROVIDER_KEY", "sk-0123456789abcdef")
-	text := fmt.Appendf(nil, gatewayConfig, state, upstream)
+	text := fmt.Appendf(nil, configuration, state, upstream)
 	started, failed := make(chan server.Running, 1), make(chan error, 1)
 	go func() {
 		failed <- server.Run(context.Background(), server.Options{
@@ -58,9 +69,8 @@ func startGateway(state, upstream string) (door, error) {
 	}()
 	select {
 	case err := <-failed:
-		return door{}, err
+		return server.Running{}, err
 	case r := <-started:
-		secret, _, err := r.Gateway.Keys().Create(context.Background(), "search", "benchmarks", time.Hour)
-		return door{r.Clients.String(), "/mock", secret}, err
+		return r, nil
 	}
 }

@@ -66,7 +66,7 @@ func proxyChild(name string) error {
 }
 
 func proxyNamed(name string) (proxy, error) {
-	for _, p := range proxies() {
+	for _, p := range append(proxies(), watched()) {
 		if p.name == name {
 			return p, nil
 		}

@@ -26,6 +26,9 @@ type door struct {
 	Address string
 	Path    string // before the provider's own
 	Secret  string // the client's key
+
+	Admin   string   `json:",omitempty"` // the address of the admin API; empty: there is none
+	Secrets []string `json:",omitempty"` // the keys of clients of different projects
 }
 
 // callPath is the provider's own.

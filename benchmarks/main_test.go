@@ -99,6 +99,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"gateway/sse":            passing,
 		"gateway/sse/alone":      passing,
 		"gateway/streams":        passing[1:],
+		"gateway/viewers":        {"no viewer", "1 viewer", "100 viewers"},
 		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
 	all, err := runAll(tiny(), scenarios(), io.Discard)
