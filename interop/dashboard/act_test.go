@@ -38,6 +38,12 @@ func TestPauseAndResume(t *testing.T) {
 			t.Fatalf("%s is not resumed", c.name)
 		}
 	}
+	r.api(t, "PATCH", "/v1/projects/acme", map[string]any{"paused": true})
+	b.visit("/#/project/acme/chat")
+	b.press("Resume")
+	b.shows("dialog[open] h2", "Resume project acme?")
+	b.press("Resume")
+	b.shows(".toast", "acme is resumed")
 	b.visit("/#/keys")
 	b.press("Pause indexer 3")
 	b.press("Pause")

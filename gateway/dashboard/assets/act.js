@@ -1,6 +1,6 @@
 // What an operator does. Each action says what it will do, asks once, and is in the audit log.
 
-import {call, pathOf} from './api.js';
+import {call, get, pathOf} from './api.js';
 import {clone, h, parts} from './dom.js';
 
 let made = 0; // ids of elements
@@ -51,13 +51,14 @@ function done(text) {
   dispatchEvent(new Event('acted'));
 }
 
-// pauseOrResume pauses a model, project or key, or resumes it.
-export function pauseOrResume(kind, name, paused) {
+// pauseOrResume pauses a model, project or key, or resumes it. A project that is paused by one above it is resumed there.
+export async function pauseOrResume(kind, name, paused) {
+  if (kind === 'project' && paused) name = (await get(resource(kind, name)).catch(() => null))?.paused_by || name;
   ask({
     title: `${paused ? 'Resume' : 'Pause'} ${kind} ${name}?`,
     body: h('p', {}, paused
       ? 'Calls are taken again, as far as its limits allow.'
-      : `Every new call of this ${kind} gets a 429 until somebody resumes it. Calls that are under way go on.`),
+      : `Every new call of this ${kind}${kind === 'project' ? ', and of those inside of it,' : ''} gets a 429 until somebody resumes it, and so do calls that wait. Calls that are under way go on.`),
     verb: paused ? 'Resume' : 'Pause',
     danger: !paused,
     run: async () => {

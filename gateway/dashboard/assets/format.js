@@ -47,6 +47,7 @@ export function dimension(name) {
     const of = dimension(plain.slice(0, -kind.length - 1));
     return {short: `${of.short.replace('/min', '')} ${kind}`, long: `${kind === 'share' ? 'its share' : kind} of ${of.long}`, dollars: of.dollars};
   }
+  if (plain === 'paused-by-operator') return {short: 'paused', long: 'an operator’s pause', dollars: false};
   if (plain.startsWith('concurrent')) return {short: 'at once', long: 'calls at a time', dollars: false};
   if (plain === 'dollars' || plain === 'dollars-total') return {short: '$ total', long: 'dollars in total', dollars: true};
   const [unit, period] = (known[plain] ?? plain.replace('_per_', '-')).split('-');
