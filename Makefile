@@ -33,6 +33,8 @@ demo: ## see quotas, limits, an SDK and a service with projects at work in the t
 	@cd interop && go run ./examples/sdk
 	@echo
 	@go run ./examples/service
+	@echo
+	@go run ./examples/gateway
 
 bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
 	@cd benchmarks && go run .
