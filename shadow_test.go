@@ -229,6 +229,27 @@ func TestShadowDelaysNothing(t *testing.T) {
 	})
 }
 
+// Observers are told of a denial that a limit in shadow would have made, as one of a call that goes on.
+func TestShadowIsObserved(t *testing.T) {
+	var told testkit.Recorder[ratelimit.Event]
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
+		FilePath: filepath.Join(t.TempDir(), "none.yaml"), Quotas: map[string]ratelimit.ModelQuota{"m": {MaxRPM: 1}}, Observer: &told,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if res, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", ShadowModel: true}); err != nil || !d.Allowed || res == nil {
+			t.Fatal(d, err)
+		}
+	}
+	var got []string
+	for _, e := range told.Since() {
+		got = append(got, fmt.Sprint(e.Kind, " ", e.Limit, " ", e.Shadow))
+	}
+	testkit.Equal(t, "told", []string{"admitted  false", "denied rpm true"}, got)
+}
+
 // A node that enforces a limit on the store of another that has it in shadow never admits more than the
 // limit by itself.
 func TestShadowBesideAnEnforcingNode(t *testing.T) {

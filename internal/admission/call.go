@@ -151,6 +151,9 @@ func (e *Engine) Observe(ctx context.Context, c *Call, r *Result, err error) {
 	case c.Invalid != nil && !errors.Is(err, store.ErrClosed):
 		ev.Kind, ev.Limit, ev.RetryAfter, ev.Estimated = event.Refused, "", 0, 0
 	case err == nil && r.Allowed():
+		if over := r.Outcome.Overlooked; over != nil {
+			ev.Kind, ev.Limit, ev.Shadow = event.Denied, over.Limit, true
+		}
 	case err == nil, errors.Is(err, limit.ErrNever), errors.Is(err, line.ErrCrowded), errors.Is(err, context.DeadlineExceeded) && ev.Limit != "":
 		ev.Kind = event.Denied
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
