@@ -3,11 +3,12 @@
 MODULES := . interop benchmarks
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
+CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
 RACE    := -race -gcflags='modernc.org/...=-race=0 -d=checkptr=0'
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test lint unit demo bench fuzz soak prices docs pictures screenshots apidiff release
+.PHONY: help deps test lint unit demo bench fuzz soak client prices docs pictures screenshots apidiff release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +46,9 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 soak: ## the long versions of the property and concurrency tests
 	@for m in . interop; do (cd $$m && go test $(RACE) -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
 	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000
+
+client: ## write a TypeScript client of the admin API to CLIENT (client/ratelimit.ts)
+	@go run ./scripts/tsclient gateway/admin/openapi.json $(CLIENT)
 
 prices: ## download the prices that providers publish, and write price/table.json anew
 	@go run ./scripts/prices price

@@ -1,0 +1,155 @@
+// Package tsclient_test compiles the TypeScript client of the admin API, and uses it in Node.js against a
+// gateway.
+package tsclient_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/tsclient"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+const yaml = `
+listen: 127.0.0.1:0
+state: memory
+admin: {listen: "127.0.0.1:0", token: {env: TEST_ADMIN_TOKEN}}
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 1000}}}
+defaults: {max_wait: 0s}
+projects: {acme: {requests_per_day: 1000}}
+`
+
+// started runs a gateway until the test ends.
+func started(t *testing.T) server.Running {
+	t.Helper()
+	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
+	t.Cleanup(provider.Close)
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(yaml, "MOCK", provider.URL, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	running, ended := make(chan server.Running, 1), make(chan error, 1)
+	go func() {
+		ended <- server.Run(ctx, server.Options{
+			Load:    func() (*config.Config, error) { return config.Load(file, config.Overrides{}) },
+			Started: func(r server.Running) { running <- r },
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case r := <-running:
+		return r
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+		return server.Running{}
+	}
+}
+
+// withClient returns a folder with the client and with the program that uses it.
+func withClient(t *testing.T) (folder string) {
+	t.Helper()
+	document, err := os.ReadFile("../../gateway/admin/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := tsclient.Generate(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder = t.TempDir()
+	files := map[string][]byte{"ratelimit.ts": client, "package.json": []byte(`{"type": "module"}`)}
+	for _, name := range []string{"use.ts", "tsconfig.json"} {
+		if files[name], err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// compile compiles the program in a folder, and returns what the compiler says.
+func compile(t *testing.T, folder string) (said string, err error) {
+	t.Helper()
+	text, err := exec.CommandContext(t.Context(), "node", "node_modules/typescript/bin/tsc", "-p", folder).CombinedOutput()
+	return string(text), err
+}
+
+// The client compiles in strict mode, and a program that uses it sees, asks and changes what it should.
+func TestClient(t *testing.T) {
+	token := strings.Repeat("t", 40)
+	t.Setenv("TEST_ADMIN_TOKEN", token)
+	folder, gateway := withClient(t), started(t)
+	if said, err := compile(t, folder); err != nil {
+		t.Fatalf("tsc: %v; if it is missing: make deps\n%s", err, said)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "use.js"), "http://"+gateway.Admin.String(), "http://"+gateway.Clients.String(), token)
+	cmd.Stderr = os.Stderr
+	said, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want map[string]any
+	if err := json.Unmarshal(said, &got); err != nil {
+		t.Fatalf("%s: %v", said, err)
+	}
+	if err := json.Unmarshal([]byte(`{
+		"seen": ["acme/search"], "limit": 1, "statuses": [200, 429], "denied": ["denied"], "limits": ["project acme/search minute"], "advice": true,
+		"answer": false, "owner": "acme/search", "after": true, "waiting": 0, "project": "acme/search", "metrics": true,
+		"audit": ["project.change", "project.change", "project.reset", "project.reset", "key.create", "key.create", "key.revoke", "key.revoke"],
+		"refused": {"status": 401, "detail": "the admin API needs its token, as Authorization: Bearer"}
+	}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Programs that ask for what the API does not have do not compile.
+func TestMistakesDoNotCompile(t *testing.T) {
+	folder := withClient(t)
+	var text strings.Builder
+	text.WriteString(`import { Client } from "./ratelimit.js";` + "\nconst client = new Client({ base: \"\" });\n")
+	mistakes := []string{
+		`client.decide({ model: "m", colour: "red" });`,
+		`client.decide({ tokens: 5 });`,
+		`client.decisions({ outcome: 5 });`,
+		`client.nothing();`,
+		`const n: number = (await client.state()).version; console.log(n);`,
+	}
+	for _, mistake := range mistakes {
+		text.WriteString(mistake + "\n")
+	}
+	if err := os.WriteFile(filepath.Join(folder, "use.ts"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := compile(t, folder)
+	for i, mistake := range mistakes {
+		if !strings.Contains(said, fmt.Sprintf("use.ts(%d,", i+3)) {
+			t.Errorf("%s compiles: %s", mistake, said)
+		}
+	}
+}
