@@ -77,7 +77,7 @@ function attention(models, projects) {
   const found = [];
   const add = (weight, kind, what, name, text) => found.push({key: `${what} ${name} ${kind}`, weight, kind, what, name, text});
   for (const [what, rows] of [['model', models], ['project', projects]]) {
-    for (const row of rows) {
+    for (const row of rows.filter((each) => !rows.some((inside) => inside.name.startsWith(`${each.name}/`) && causes(inside, each)))) {
       if (row.pause) add(4, 'bad', what, row.name, ` is paused by its provider${row.pause.reason ? `: ${row.pause.reason}` : ''}`);
       if (row.paused) add(1.5, 'warn', what, row.name, ' is paused by an operator');
       const denied = (row.minute?.denied ?? 0) > 0 && row.denied_by?.[0];
@@ -94,6 +94,9 @@ function attention(models, projects) {
   if (found.length > 3) found.splice(2, found.length - 2, {key: 'more', kind: found[2].kind, text: `and ${found.length - 2} more below`});
   return found.length > 0 ? found : [{key: 'none', kind: 'good', text: 'Nothing: no call waits, and nothing is near its limit.'}];
 }
+
+// causes reports whether most of the trouble of a project is that of one inside of it.
+const causes = (inside, row) => (row.waiting > 0 ? 2 * inside.waiting >= row.waiting : row.minute.denied > 0 && 2 * inside.minute.denied >= row.minute.denied);
 
 // why returns what calls of a row wait for: a limit of its own, or a model that is near one.
 function why(row) {

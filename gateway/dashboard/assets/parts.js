@@ -120,7 +120,7 @@ class Moment extends HTMLElement {
 
   tick() {
     const seconds = Math.max(0, (this.#at - live.now()) / 1000 * (this.#until ? 1 : -1));
-    setText(this, this.#until ? `in ${duration(Math.round(seconds))}` : `${duration(Math.round(seconds))} ago`);
+    setText(this, this.#until ? (seconds < 1 ? 'now' : `in ${duration(Math.round(seconds))}`) : `${duration(Math.round(seconds))} ago`);
   }
 }
 
