@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,28 +14,54 @@ import (
 func newStatus() *cobra.Command {
 	a := &adminFlags{}
 	var asJSON, watch bool
+	var stateAt string
 	c := &cobra.Command{
-		Use:     "status [PROJECT]",
-		Short:   "Show what models and projects use of their limits",
-		Long:    "Show what models and projects use of their limits, at a running gateway;\nor what a project and those inside of it use.",
-		Example: "  ratelimit status --watch\n  ratelimit status acme\n  ratelimit status --json | jq '.models[] | select(.paused_seconds > 0)'\n  RATELIMIT_ADMIN_TOKEN=… ratelimit status --admin https://gateway:8081",
+		Use:   "status [PROJECT]",
+		Short: "Show what models and projects use of their limits",
+		Long: `Show what models and projects use of their limits, those closest to a limit first; or what a
+project and those inside of it use. A running gateway answers, or with --state its state: a
+SQLite file, or a URL of Redis. If the gateway is not ready, the exit code is 3.`,
+		Example: `  ratelimit status --watch
+  ratelimit status acme
+  ratelimit status --json | jq '.models[] | select(.paused_seconds > 0)'
+  ratelimit status --state ~/.core/ratelimits.db
+  RATELIMIT_ADMIN_TOKEN=… ratelimit status --admin https://gateway:8081`,
 		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			show := func(to func([]string) error) error { return showStatus(c, client, to, asJSON) }
-			if len(args) > 0 {
-				show = func(to func([]string) error) error { return showSubtree(c, client, args[0], to, asJSON) }
+		PreRunE: noEmptyFlags,
+		RunE: func(c *cobra.Command, args []string) error {
+			show := func(from statusSource) error {
+				one := func(to func([]string) error) error { return showStatus(c, from, to, asJSON) }
+				if len(args) > 0 {
+					one = func(to func([]string) error) error { return showSubtree(c, from, args[0], to, asJSON) }
+				}
+				if watch {
+					return watchStatus(c, one)
+				}
+				return one(console.NewScreen(console.Of(c.OutOrStdout())).Leave)
 			}
-			if watch {
-				return watchStatus(c, show)
+			if stateAt != "" {
+				from, err := openLimits(stateAt)
+				if err != nil {
+					return err
+				}
+				defer from.close()
+				return show(from)
 			}
-			return show(console.NewScreen(console.Of(c.OutOrStdout())).Leave)
-		}),
+			return a.run(func(_ *cobra.Command, client *admin.Client, _ []string) error { return show(client) })(c, args)
+		},
 	}
 	a.flags(c)
 	c.ValidArgsFunction = a.complete(projectNames)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again every second, until Ctrl-C")
+	c.Flags().StringVar(&stateAt, "state", "", "read the state at this `PATH` or URL of Redis, and do not ask a gateway")
 	return c
+}
+
+// statusSource is who says what is used: the client of a gateway, or a state.
+type statusSource interface {
+	State(ctx context.Context) (admin.State, error)
+	Projects(ctx context.Context, below string) ([]admin.Project, error)
 }
 
 // watchStatus shows the status every second until the user presses Ctrl-C, which is no error.
@@ -46,7 +74,7 @@ func watchStatus(c *cobra.Command, show func(to func([]string) error) error) err
 		if c.Context().Err() != nil {
 			return nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errNo) {
 			return err
 		}
 		select {
@@ -57,13 +85,18 @@ func watchStatus(c *cobra.Command, show func(to func([]string) error) error) err
 	}
 }
 
-func showStatus(c *cobra.Command, client *admin.Client, show func([]string) error, asJSON bool) error {
-	state, err := client.State(c.Context())
+func showStatus(c *cobra.Command, from statusSource, show func([]string) error, asJSON bool) error {
+	state, err := from.State(c.Context())
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return console.Of(c.OutOrStdout()).JSON(state)
+		err = console.Of(c.OutOrStdout()).JSON(state)
+	} else {
+		err = show(statusLines(state, console.Of(c.OutOrStdout()).Columns()))
 	}
-	return show(statusLines(state, console.Of(c.OutOrStdout()).Columns()))
+	if err == nil && !state.Ready {
+		return errNo
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -149,5 +150,34 @@ acme                         dollars-month  $1,234.56  $5,000.00       14d17h
 	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars-month", 9_007_199, 9_007_199, 30*86400+23*3600)}}}, 80)
 	if n := console.Width(widest[1]); n > 80 {
 		t.Errorf("%d columns: %s", n, widest[1])
+	}
+}
+
+// Without a gateway, a state says what was used, also while a gateway counts in it.
+func TestStatusOfAState(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	state := filepath.Join(t.TempDir(), "state.db")
+	s := serveWith(t, "--state", state, "--config", withMock(t, "projects: {acme: {requests_per_minute: 4}, acme/search: {weight: 2}}"))
+	if status := s.ask(t, "acme", "any"); status != 200 {
+		t.Fatalf("a call: %d", status)
+	}
+	for i, wanted := range [][]string{{"acme"}, {"1 / 100", "acme"}} { // a gateway saves the quotas of models when it ends
+		got := run(t, "status", "--state", state)
+		for _, want := range append(wanted, "what is counted in "+state, "minute 1 / 4", "25%") {
+			if got.code != exitFine || !strings.Contains(got.stdout, want) {
+				t.Errorf("%d: there is no %q in %+v", i, want, got)
+			}
+		}
+		if got := run(t, "status", "acme", "--state", state, "--json"); got.code != exitFine || strings.Count(got.stdout, `"project":`) != 2 {
+			t.Errorf("%+v", got)
+		}
+		s.end()
+		<-s.code
+	}
+	if got := run(t, "status", "--state", state+".none"); got.code != exitFailed || !strings.Contains(got.stderr, "there is no state at") {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "key", "list", "--state", state); got.stdout != "there are no keys\n" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -18,6 +18,9 @@ func statusLines(s admin.State, width int) []string {
 	if s.Waiting > 0 {
 		about += fmt.Sprintf(", %d of them wait", s.Waiting)
 	}
+	if s.Listen == "" {
+		about = "what is counted in " + s.Store
+	}
 	lines := console.Sentences(width, about)
 	if !s.Ready {
 		lines = append(lines, bad(width, "NOT READY: "+s.Reason)...)

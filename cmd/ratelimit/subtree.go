@@ -15,8 +15,8 @@ import (
 )
 
 // showSubtree shows what a project and those inside of it use.
-func showSubtree(c *cobra.Command, client *admin.Client, id string, show func([]string) error, asJSON bool) error {
-	projects, err := client.Projects(c.Context(), id)
+func showSubtree(c *cobra.Command, from statusSource, id string, show func([]string) error, asJSON bool) error {
+	projects, err := from.Projects(c.Context(), id)
 	if err != nil {
 		return err
 	}

@@ -95,9 +95,14 @@ func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r
 	return gateway.NewUsageReport(q, sum, now), nil
 }
 
+// isRedis reports whether a state is the URL of a Redis.
+func isRedis(state string) bool {
+	return strings.HasPrefix(state, "redis://") || strings.HasPrefix(state, "rediss://")
+}
+
 // openState opens a state that exists.
 func openState(state string) (store.Store, error) {
-	if strings.HasPrefix(state, "redis://") || strings.HasPrefix(state, "rediss://") {
+	if isRedis(state) {
 		return redisstore.New(redisstore.Config{URL: state})
 	}
 	if _, err := os.Stat(state); err != nil {

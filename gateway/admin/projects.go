@@ -115,6 +115,11 @@ func (a *Admin) windowsOf(ctx context.Context, id string) []Window {
 	if err != nil {
 		return nil
 	}
+	return NewWindows(d, id)
+}
+
+// NewWindows returns the windows of a project itself, and not those above it, as a decision has them.
+func NewWindows(d project.Decision, id string) []Window {
 	windows := []Window{}
 	for _, s := range d.Windows() {
 		if s.Owner != id {
