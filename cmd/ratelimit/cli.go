@@ -74,9 +74,22 @@ more than the limit ever passes.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print which build this is")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.AddCommand(newServe(), newDemo(), newMock(), newBench(), newCheck(), newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newProject(), newModel(), newKey(), newReload(), newAudit(), newPrices(),
-		newMigrate(), newConvert(), newMan(), newVersion())
+	addGroup(root, "Run:", newServe(), newDemo(), newMock(), newBench())
+	addGroup(root, "See:", newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newAudit())
+	addGroup(root, "Act:", newProject(), newModel(), newKey(), newReload())
+	addGroup(root, "Prepare:", newCheck(), newPrices(), newMigrate(), newConvert(), newMan(), newVersion())
+	root.SetCompletionCommandGroupID("Prepare:")
+	root.SetHelpCommandGroupID("Prepare:")
 	return root
+}
+
+// addGroup adds commands that stand under one title in the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // addCompletion adds cobra's completion command, and has it refuse unknown arguments. The
