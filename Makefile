@@ -55,6 +55,7 @@ prices: ## download the prices that providers publish, and write price/table.jso
 
 docs: pictures ## write the generated parts of the documentation anew
 	@go run ./scripts/docs
+	@go test ./cmd/ratelimit -run 'TestCommandsDocument|TestHelp' -update >/dev/null
 
 screenshots: ## take the pictures of the dashboard anew; SCREENSHOTS=15m has traffic for so long before
 	@cd interop && go run ./dashboard/screenshots -for $(or $(SCREENSHOTS),2m)
