@@ -137,7 +137,10 @@ func (e *entry) checkShares(pr *Project, limits map[string]project.Limit) {
 		return
 	}
 	limits[e.path] = pr.Limit
-	if err := project.CheckShares(limits); err != nil && e.value.Has("min_share") {
+	if !e.value.Has("min_share") {
+		return
+	}
+	if err := project.CheckShares(limits); err != nil {
 		e.value.At("min_share").Fault("%s", message.Plain(err))
 	}
 }
