@@ -301,3 +301,18 @@ func TestCallMeetsSweep(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkCount(b *testing.B) {
+	f := New(allNamed)
+	names := make([]Name, 1000)
+	for i := range names {
+		names[i] = Name{Project: fmt.Sprint("p", i), Model: "gpt", Key: fmt.Sprint("k", i)}
+	}
+	c := &Call{Input: 100, Output: 200, Estimated: 400}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			f.Count(names[i%len(names)], c)
+		}
+	})
+}
