@@ -89,6 +89,33 @@ func TestSetLimits(t *testing.T) {
 	}
 }
 
+// A project, or the whole gateway, counts in shadow mode and denies nothing; the page says so.
+func TestShadow(t *testing.T) {
+	r := shared()
+	r.api(t, "PATCH", "/v1/projects/shaded", map[string]any{"requests_per_minute": 1})
+	b := open(t, r, "/#/project/shaded")
+	b.press("Set limits")
+	b.fill("mode", "shadow")
+	b.shows(".preview", "Mode: none → shadow")
+	b.press("Apply")
+	b.shows(".page-head .badge", "shadow")
+	for range 2 {
+		if status := r.call(t, "shaded", "gpt-large"); status != 200 {
+			t.Errorf("in shadow mode: %d", status)
+		}
+	}
+	b.shows("tbody", "shadow: denied by requests a minute")
+	b.press("Mode: enforce")
+	b.press("Shadow")
+	b.until(`!document.getElementById('mode').hidden`)
+	b.press("Mode: shadow")
+	b.press("Enforce")
+	b.until(`document.getElementById('mode').hidden`)
+	if mode := r.get(t, "/v1/gateway")["mode"]; mode != "enforce" {
+		t.Errorf("the mode is %v", mode)
+	}
+}
+
 func TestReset(t *testing.T) {
 	r := shared()
 	r.call(t, "forgetful", "gpt-large")

@@ -68,6 +68,23 @@ export async function pauseOrResume(kind, name, paused) {
   });
 }
 
+// switchMode puts the whole gateway into shadow mode, or has it enforce limits again.
+export function switchMode(mode) {
+  const next = mode === 'shadow' ? 'enforce' : 'shadow';
+  ask({
+    title: next === 'shadow' ? 'Put the gateway into shadow mode?' : 'Enforce limits again?',
+    body: h('p', {}, next === 'shadow'
+      ? 'Limits of all projects and models are counted, but deny and delay nothing. Decisions say what they would have done.'
+      : 'Limits deny and delay calls again, from now on.'),
+    verb: next === 'shadow' ? 'Shadow' : 'Enforce',
+    danger: next === 'shadow',
+    run: async () => {
+      await call('PATCH', '/v1/gateway', {mode: next});
+      done(`The gateway’s mode is ${next}.`);
+    },
+  });
+}
+
 // reset forgets what a model or project has used.
 export function reset(kind, name) {
   ask({

@@ -2,6 +2,7 @@
 
 import './parts.js';
 import './list.js';
+import {switchMode} from './act.js';
 import {call, get} from './api.js';
 import {h, setText} from './dom.js';
 import {live} from './live.js';
@@ -88,12 +89,16 @@ live.addEventListener('change', announce);
 function announce() {
   const overview = live.overview;
   element('mode').hidden = overview?.mode !== 'shadow';
+  element('switch').hidden = !overview || !signedIn;
+  setText(element('switch'), `Mode: ${overview?.mode}`);
   let text = '';
   if (live.state === 'lost') text = 'The gateway does not answer. What is shown may be old; the page tries to connect again.';
   else if (overview?.store_lost) text = `The store does not answer: ${overview.store_lost}`;
   setText(element('banner'), text);
   element('banner').hidden = text === '' || !signedIn;
 }
+
+element('switch').addEventListener('click', () => switchMode(live.overview.mode));
 
 const themes = ['system', 'light', 'dark'];
 function showTheme() {

@@ -46,7 +46,8 @@ function explanation(e) {
         fact('Key', d.key && h('a', {href: link('key', d.key)}, d.key)),
         fact('Model', d.quota ? h('a', {href: link('model', d.quota)}, d.quota) : d.model),
         fact('Denied by', d.limit && limitWords(d.limit)),
-        fact('Waited', d.waited_seconds > 0 && duration(d.waited_seconds)),
+        fact('Without shadow mode', d.shadow_limit && `denied by ${limitWords(d.shadow_limit)}`),
+        fact('Waited', d.waited_seconds >= 0.001 && duration(d.waited_seconds)),
         fact('Tokens', `${count(d.input_tokens ?? 0)} in, ${count(d.output_tokens ?? 0)} out`),
         fact('Error', d.error))),
     e.limits.length > 0 ? askedLimits(e.limits) : h('p', {class: 'empty'}, 'No limit was asked.'));

@@ -116,11 +116,11 @@ function decisionRow(d) {
   const project = d.user ? `${d.project}/${d.user}` : d.project;
   return h('tr', {},
     h('td', {class: 'nowrap', title: moment(d.time)}, clock(d.time)),
-    h('td', {class: 'nowrap'}, outcomeBadge(d.outcome), d.limit && h('span', {class: 'note'}, ` by ${limitWords(d.limit)}`), !d.limit && d.error && h('span', {class: 'note', title: d.error}, ` ${d.status}`)),
+    h('td', {class: 'nowrap'}, outcomeBadge(d.outcome), d.limit && h('span', {class: 'note'}, ` by ${limitWords(d.limit)}`), d.shadow_limit && h('span', {class: 'note'}, ` shadow: denied by ${limitWords(d.shadow_limit)}`), !d.limit && d.error && h('span', {class: 'note', title: d.error}, ` ${d.status}`)),
     h('td', {}, project && h('a', {href: link('project', project)}, project)),
     h('td', {}, d.quota ? h('a', {href: link('model', d.quota)}, d.model || d.quota) : d.model ?? ''),
     h('td', {class: 'number', title: `${count(d.input_tokens ?? 0)} in, ${count(d.output_tokens ?? 0)} out`}, compact((d.input_tokens ?? 0) + (d.output_tokens ?? 0))),
-    h('td', {class: 'number'}, d.waited_seconds > 0 ? duration(d.waited_seconds) : '–'),
+    h('td', {class: 'number'}, d.waited_seconds >= 0.001 ? duration(d.waited_seconds) : '–'),
     h('td', {class: 'number'}, duration(d.took_seconds)),
     h('td', {class: 'nowrap'}, h('a', {class: 'code', href: link('explain', d.id)}, d.id)));
 }
