@@ -26,7 +26,8 @@ type LimitAnswer struct {
 	RetryAfter time.Duration // until the limit lets the call pass: zero if it does, [Never] if it cannot
 	ResetAfter time.Duration // until nothing is used of it, if nothing else passes; zero if that is not known
 
-	Share DeniedShare // of a project that has used its share of the limit; zero for any other answer
+	Shadow bool        // the limit is in shadow: it counts, and denies nothing
+	Share  DeniedShare // of a project that has used its share of the limit; zero for any other answer
 }
 
 // keep copies what the limits have answered, if the caller wants to know.
@@ -62,6 +63,7 @@ var units = map[admission.Unit]string{
 
 func limitAnswer(a *admission.Answer) LimitAnswer {
 	l := LimitAnswer{Limit: admission.PausedName, Unit: "calls", Needed: 1, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}
+	l.Shadow = a.Scope.IsShadow()
 	if !a.Scope.Shared() {
 		l.Owner = a.Scope.Name
 	}

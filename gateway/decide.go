@@ -94,6 +94,7 @@ func (x *exchange) askFor(q *Question) error {
 	}
 	x.models = append(x.modelRoom[:0], x.call.Request.Model)
 	x.setOwners()
+	x.call.ShadowOf = x.g.shadowOf(x.setup, x.path)
 	x.call.Limits, x.call.Prices, x.call.Provider = &x.g.limits, &x.setup.prices, x.Provider
 	return nil
 }
@@ -134,6 +135,7 @@ func (x *exchange) decideAnywhere(ctx context.Context, q *Question, v *Verdict) 
 		var asked ratelimit.Asked
 		x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
 		x.call.Quota, x.call.Asked = x.Quota, &asked
+		x.call.ShadowModel = x.g.modelMode(x.setup, x.Quota) == config.ModeShadow
 		decision, err := x.call.Decide(ctx, q.Sum, q.Tokens)
 		if errors.Is(err, project.ErrUnpriced) {
 			v.Code, v.Reason, v.Quota, v.RetryAfter = CodeUnpriced, x.call.Why(&decision, err), x.Quota, ratelimit.Never

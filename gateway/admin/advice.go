@@ -8,6 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // sentence says what became of a request, and why.
@@ -25,6 +26,9 @@ func sentence(e *gateway.Explained) string {
 	}
 	switch e.Outcome {
 	case gateway.Passed:
+		if e.ShadowLimit != "" {
+			return fmt.Sprintf("%s passed: %s of %s would have denied it, and is in shadow.", what, e.ShadowLimit, shadowOwner(e))
+		}
 		return what + " passed: every limit had enough left."
 	case gateway.Denied:
 		return what + " was denied: " + why + "."
@@ -41,6 +45,14 @@ func sentence(e *gateway.Explained) string {
 		why = fmt.Sprintf("the provider answered with %d", e.Status)
 	}
 	return what + " was admitted by every limit, and failed: " + why + "."
+}
+
+// shadowOwner returns the owner of the limit in shadow that would have denied a request, for people.
+func shadowOwner(e *gateway.Explained) string {
+	if e.ShadowOwner == e.Quota {
+		return fmt.Sprintf("model %q", e.Quota)
+	}
+	return project.OwnerText(e.ShadowOwner)
 }
 
 // advice says what would have to change for a request that was denied.

@@ -77,6 +77,32 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// Limits in shadow deny nothing: neither a question nor a call.
+func TestDecideInShadow(t *testing.T) {
+	r := newRig(t, asking)
+	r.asks(t, "once", "X-Project-ID", "acme")
+	if a := r.decides(t, Question{Model: "once", Project: "acme"}); a.Allowed {
+		t.Fatalf("%+v", a)
+	}
+	r.want(t, 200, "PATCH", "/v1/projects/acme", `{"mode": "shadow"}`)
+	if a := r.decides(t, Question{Model: "gpt-4o", Project: "acme"}); !a.Allowed {
+		t.Errorf("%+v", a)
+	}
+	if a := r.decides(t, Question{Model: "once", Project: "acme"}); a.Allowed || a.Owner != "once" { // the model is not in shadow
+		t.Errorf("%+v", a)
+	}
+	r.want(t, 200, "PATCH", "/v1/quotas/once", `{"mode": "shadow"}`)
+	if a := r.decides(t, Question{Model: "once", Project: "acme"}); !a.Allowed {
+		t.Errorf("%+v", a)
+	}
+	status, id := r.asks(t, "once", "X-Project-ID", "acme")
+	e := r.explained(t, id)
+	model, day := e.limit(t, "model", "once", "rpm"), e.limit(t, "project", "acme", "day")
+	if status != 200 || !model.Shadow || model.Enough || !day.Shadow || day.Enough || day.Remaining != 0 || day.Needed != 1 || !strings.Contains(e.Sentence, "would have denied it, and is in shadow") {
+		t.Errorf("%d %+v", status, e)
+	}
+}
+
 // A key lends its project, its limit and its models to a question.
 func TestDecideForAKey(t *testing.T) {
 	r := newRig(t, asking)

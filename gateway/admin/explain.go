@@ -31,6 +31,7 @@ type AskedLimit struct {
 	Remaining  int64       `json:"remaining_before"` // what was left before the call
 	Needed     int64       `json:"needed"`           // what the call needed
 	Enough     bool        `json:"enough"`
+	Shadow     bool        `json:"shadow,omitempty"`              // the limit is in shadow: it counts, and denies nothing
 	Never      bool        `json:"never,omitempty"`               // the call is larger than the limit
 	RetryAfter float64     `json:"retry_after_seconds,omitempty"` // until the limit would have let the call pass
 	ResetsAt   time.Time   `json:"resets_at,omitzero"`            // when nothing is used of it, if nothing else passes
@@ -66,7 +67,10 @@ func newAskedLimits(rec *gateway.Record, answers []ratelimit.LimitAnswer, at tim
 func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) AskedLimit {
 	l := AskedLimit{
 		Limit: a.Limit, Setting: settingOf(a.Limit), Unit: a.Unit, Max: a.Max, Remaining: a.Max - a.Used - a.Elsewhere, Needed: a.Needed,
-		Enough: a.RetryAfter == 0, Never: a.RetryAfter == ratelimit.Never,
+		Enough: a.RetryAfter == 0, Shadow: a.Shadow, Never: a.RetryAfter == ratelimit.Never,
+	}
+	if a.Shadow {
+		l.Enough = l.Remaining >= l.Needed
 	}
 	l.Scope, l.Owner = rec.ScopeOf(a.Owner)
 	if !l.Never {

@@ -139,7 +139,7 @@ func (e *Engine) Refit(ctx context.Context, s *Scope) error {
 func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
 // Shared reports whether calls of several flows name the scope.
-func (s *Scope) Shared() bool { return s.line != nil }
+func (s *Scope) Shared() bool { return s.isShared() }
 
 // Limited reports whether a limit of the scope may deny a call.
 func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }

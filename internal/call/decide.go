@@ -14,7 +14,7 @@ import (
 func (c *Call) Decide(ctx context.Context, sum int, t llm.Tokens) (ratelimit.Decision, error) {
 	c.expected, c.estimated = t, t
 	c.reserved = c.reservedPrice()
-	asked := ratelimit.Call{Model: c.Quota, Tokens: t, Dollars: c.reserved, Asked: c.Asked}
+	asked := ratelimit.Call{Model: c.Quota, Tokens: t, Dollars: c.reserved, Asked: c.Asked, ShadowModel: c.ShadowModel, ShadowOf: c.ShadowOf}
 	if sum > 0 {
 		c.estimated = llm.Tokens{Input: sum}
 		asked.Estimated, asked.Dollars = sum, c.dearest(sum)
