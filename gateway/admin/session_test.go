@@ -185,3 +185,17 @@ func TestStreamsEndWithTheirSession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Pages need no token, and have only their own paths. Without pages there is nothing at these.
+func TestPagesNeedNoToken(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page "+r.URL.Path) })
+	with := newRigWith(t, withToken(t), Options{Pages: pages})
+	without := newRig(t, usual)
+	for path, want := range map[string]string{"/": "page /", "/assets/app.js": "page /assets/app.js", "/v1/state": "", "/assets": "", "/v1/assets/": ""} {
+		w := httptest.NewRecorder()
+		if with.ServeHTTP(w, httptest.NewRequest("GET", path, nil)); want != "" && w.Body.String() != want || want == "" && w.Code != 401 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	without.want(t, 404, "GET", "/", "")
+}

@@ -30,9 +30,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // file is a file as clients get it.
 type file struct {
-	kind           string
-	etag           string
-	plain, gzipped []byte
+	kind    string
+	etag    string
+	plain   []byte
+	gzipped func() []byte // compressed when it is first asked for
 }
 
 // New returns the handler of the dashboard, which serves / and /assets/.
@@ -67,7 +68,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	body := f.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		body = f.gzipped
+		body = f.gzipped()
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
@@ -108,15 +109,19 @@ func render(text, version string) []byte {
 }
 
 func newFile(name string, text []byte) *file {
-	var zipped bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is valid
-	z.Write(text)                                              // a buffer takes everything
-	z.Close()
 	hash := sha256.Sum256(text)
 	return &file{
 		kind:    mime.TypeByExtension(path.Ext(name)),
 		etag:    `W/"` + base64.RawURLEncoding.EncodeToString(hash[:12]) + `"`, // weak: gzipped or not
 		plain:   text,
-		gzipped: zipped.Bytes(),
+		gzipped: sync.OnceValue(func() []byte { return compress(text) }),
 	}
+}
+
+func compress(text []byte) []byte {
+	var zipped bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression) // the level is valid
+	z.Write(text)                                              // a buffer takes everything
+	z.Close()
+	return zipped.Bytes()
 }

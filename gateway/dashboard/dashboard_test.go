@@ -87,7 +87,7 @@ func TestCopies(t *testing.T) {
 func TestSize(t *testing.T) {
 	total := 0
 	for path, f := range files("v1") {
-		total += len(f.gzipped)
+		total += len(f.gzipped())
 		if len(f.plain) > 24<<10 {
 			t.Errorf("%s has %d bytes: it is too long to read", path, len(f.plain))
 		}
