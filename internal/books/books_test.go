@@ -1,7 +1,10 @@
 package books
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -122,22 +125,37 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-func TestEncoded(t *testing.T) {
+// A journal has the sums of the entries that were added to it, by their owners.
+func TestJournal(t *testing.T) {
 	entries := []Entry{{}, {Owner{"acme/ä", "m", ""}, Amounts{Requests: 1, Nanodollars: MaxAmount}}, {Owner{"", strings.Repeat("x", 255), "k"}, Amounts{Input: 300}}}
-	var b []byte
-	for i := range entries {
-		b = AppendEntry(b, &entries[i])
+	want := map[Owner]Amounts{
+		{}: {}, entries[1].Owner: {Requests: 3, Nanodollars: MaxAmount}, entries[2].Owner: {Input: 900},
 	}
-	for rest, i := b, 0; len(rest) > 0; i++ {
-		var e Entry
-		var err error
-		if e, rest, err = ReadEntry(rest); err != nil || e != entries[i] {
-			t.Fatalf("%+v, %v; want %+v", e, err, entries[i])
+	var j Journal
+	for range 3 {
+		var b []byte
+		for i := range entries {
+			b = AppendEntry(b, &entries[i])
+		}
+		if err := j.Add(b); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for n := range len(AppendEntry(nil, &entries[2])) {
-		if _, _, err := ReadEntry(AppendEntry(nil, &entries[2])[:n]); err == nil {
-			t.Errorf("%d bytes are an entry", n)
+	got := map[Owner]Amounts{}
+	if err := j.Each(func(e *Entry) error { got[e.Owner] = e.Amounts; return nil }); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	stop := errors.New("stop")
+	if err := j.Each(func(*Entry) error { return stop }); err != stop {
+		t.Errorf("%v; want the error of the function", err)
+	}
+	whole := AppendEntry(nil, &entries[2])
+	for n := range len(whole) - 1 {
+		if err := new(Journal).Add(whole[:n+1]); err == nil {
+			t.Errorf("%d bytes are an entry", n+1)
 		}
+	}
+	if err := j.Add(bytes.Repeat([]byte{0xff}, 50)); err == nil {
+		t.Error("a name of more bytes than there can be")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // The journal has what transactions have booked, one row for each transaction, until it is folded into
 // the lines of the books. To write one row costs a transaction much less than to change many lines; the
-// lines are changed about once a second, each once for all transactions since.
+// lines are changed every few seconds, each once for all transactions since, and before they are read.
 const journalSchema = `
 CREATE TABLE IF NOT EXISTS books_journal (
 	id      INTEGER PRIMARY KEY,
@@ -18,8 +18,8 @@ CREATE TABLE IF NOT EXISTS books_journal (
 ) STRICT`
 
 const (
-	foldEvery  = int64(1e9) // nanoseconds
-	maxJournal = 4096       // rows that this process writes before it folds them
+	foldEvery  = int64(5e9) // nanoseconds
+	maxJournal = 1024       // rows that this process writes before it folds them, so that calls do not wait long
 )
 
 // flushBooks writes what the calls of the transaction have booked to the journal, and folds it now and
@@ -50,26 +50,19 @@ func (s *Store) fold() error {
 	var id, at int64
 	var bytes []byte
 	var failed error
-	hours := map[int64]*books.Tally{}
+	hours := map[int64]*books.Journal{}
 	err := (&tx{s: s}).scan("SELECT id, at, entries FROM books_journal ORDER BY id", nil, func() {
 		if hours[at] == nil {
-			hours[at] = new(books.Tally)
+			hours[at] = new(books.Journal)
 		}
-		for rest := bytes; len(rest) > 0 && failed == nil; {
-			var e books.Entry
-			if e, rest, failed = books.ReadEntry(rest); failed == nil {
-				hours[at].Add(&e, s.maxLines)
-			}
-		}
+		failed = cmp.Or(failed, hours[at].Add(bytes))
 	}, &id, &at, &bytes)
 	if err != nil || failed != nil || len(hours) == 0 {
 		return s.describe(cmp.Or(err, failed))
 	}
-	for at, tally := range hours {
-		for owner, amounts := range tally.Lines() {
-			if err := s.enter(page{at: at}, &books.Entry{Owner: owner, Amounts: *amounts}); err != nil {
-				return err
-			}
+	for at, journal := range hours {
+		if err := journal.Each(func(e *books.Entry) error { return s.enter(page{at: at}, e) }); err != nil {
+			return err
 		}
 	}
 	_, err = s.do.journalClear.Exec(id)

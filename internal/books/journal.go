@@ -1,0 +1,96 @@
+package books
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// errEncoded is the error of bytes that AppendEntry has not written.
+var errEncoded = errors.New("ratelimit: an entry of the books cannot be read")
+
+// AppendEntry appends an entry in binary form: the names of its owner and the amounts.
+func AppendEntry(b []byte, e *Entry) []byte {
+	for _, name := range [...]string{e.Project, e.Model, e.Key} {
+		b = binary.AppendUvarint(b, uint64(len(name)))
+		b = append(b, name...)
+	}
+	for _, n := range e.Amounts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return b
+}
+
+// Journal adds up entries in binary form. It reads the names of each owner once, however many entries
+// there are. The zero Journal is empty.
+type Journal struct {
+	lines map[string]*Amounts // by the names of their owners in binary form
+}
+
+// Add adds entries that AppendEntry has appended one after another.
+func (j *Journal) Add(b []byte) error {
+	for len(b) > 0 {
+		_, after, err := readOwner(b)
+		if err != nil {
+			return err
+		}
+		line := j.line(b[:len(b)-len(after)])
+		var n Amounts
+		if b, err = n.read(after); err != nil {
+			return err
+		}
+		line.Add(&n)
+	}
+	return nil
+}
+
+func (j *Journal) line(owner []byte) *Amounts {
+	line := j.lines[string(owner)]
+	if line == nil {
+		if j.lines == nil {
+			j.lines = map[string]*Amounts{}
+		}
+		line = new(Amounts)
+		j.lines[string(owner)] = line
+	}
+	return line
+}
+
+// Each calls fn with the sum of the entries of each owner, until it returns an error.
+func (j *Journal) Each(fn func(e *Entry) error) error {
+	for names, amounts := range j.lines {
+		owner, _, err := readOwner([]byte(names))
+		if err != nil {
+			return err
+		}
+		e := Entry{Amounts: *amounts}
+		e.Project, e.Model, e.Key = string(owner[0]), string(owner[1]), string(owner[2])
+		if err := fn(&e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOwner reads the names of an owner. It returns the bytes after them.
+func readOwner(b []byte) (names [3][]byte, rest []byte, err error) {
+	for i := range names {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return names, nil, errEncoded
+		}
+		names[i], b = b[size:size+int(n)], b[size+int(n):]
+	}
+	return names, b, nil
+}
+
+// read reads amounts. It returns the bytes after them.
+func (a *Amounts) read(b []byte) (rest []byte, err error) {
+	for u := range a {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			return nil, errEncoded
+		}
+		a[u], b = int64(n), b[size:]
+	}
+	return b, nil
+}
