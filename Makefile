@@ -6,9 +6,11 @@ FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
 RACE    := -race -gcflags='modernc.org/...=-race=0 -d=checkptr=0'
+# Packages whose tests take more than a few seconds, which `make quick` leaves out.
+SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/admission$$|/share$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test lint unit demo bench fuzz soak client prices docs pictures screenshots apidiff release
+.PHONY: help deps test quick lint unit demo bench fuzz soak client prices docs pictures screenshots apidiff release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +19,10 @@ deps: ## install what the tests need and the machine lacks, or say what to insta
 	@scripts/deps.sh
 
 test: deps lint unit ## everything that CI checks: format, vet, staticcheck, all tests with the race detector
+
+quick: ## the tests of a minute: vet, and the packages whose tests are quick, without the race detector
+	@go vet ./...
+	@go test $$(go list ./... | grep -v -E '$(SLOW)')
 
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
