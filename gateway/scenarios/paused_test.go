@@ -105,3 +105,30 @@ func TestChangesBeginWithTheStore(t *testing.T) {
 		}
 	})
 }
+
+// The mode that is set at one gateway holds for all on the state, and outlives a restart.
+func TestTheModeIsSharedAndOutlivesARestart(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		file := written(t, replaced(paused, "acme: {requests_per_day: 100000,", "acme: {requests_per_day: 1,"), p)
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		manage := &admin.Client{Base: a.admin, HTTP: client}
+		c := call{model: "m", project: "acme/search"}
+		c.must(t, &a.gatewayURLs, 200)
+		c.must(t, &b.gatewayURLs, 429)
+		if g, err := manage.PatchGateway(t.Context(), admin.Patch{"mode": "shadow"}); err != nil || g.Mode != "shadow" {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		c.must(t, &a.gatewayURLs, 200)
+		testkit.Eventually(t, "the other has heard of it", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 200 })
+		a.stop(t)
+		b.stop(t)
+		again := launch(t, file, state, anywhere)
+		c.must(t, &again.gatewayURLs, 200)
+		manage.Base = again.admin
+		if _, err := manage.PatchGateway(t.Context(), admin.Patch{"mode": nil}); err != nil {
+			t.Fatal(err)
+		}
+		c.must(t, &again.gatewayURLs, 429)
+	})
+}
