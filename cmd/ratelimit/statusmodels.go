@@ -110,8 +110,9 @@ func modelRow(m admin.Model) []string {
 	return append(row, strings.Join(notes, ", "))
 }
 
-// pausesOf returns who has paused a model.
+// pausesOf returns who has paused a model, and whether it is in shadow.
 func pausesOf(m admin.Model) (notes []string) {
+	notes = shadowNote(m.Mode)
 	if m.Stopped {
 		notes = append(notes, "paused by an operator")
 	}

@@ -55,6 +55,7 @@ func projectRow(p admin.Project) []string {
 	if p.Paused {
 		also = append(also, "paused by an operator")
 	}
+	also = append(also, shadowNote(p.Mode)...)
 	return []string{p.ID, closest, share, weight, strings.Join(also, ", ")}
 }
 
