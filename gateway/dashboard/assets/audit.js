@@ -56,11 +56,10 @@ export function differences(before, after) {
   const flat = (value) => (value && typeof value === 'object' && !Array.isArray(value) ? value : {});
   const [one, two] = [flat(before), flat(after)];
   const names = [...new Set([...Object.keys(one), ...Object.keys(two)])].filter((name) => JSON.stringify(one[name]) !== JSON.stringify(two[name]));
-  return h('ul', {}, names.map((name) => h('li', {}, `${name}: `, change(one[name], two[name]))));
+  return h('ul', {}, names.map((name) => h('li', {}, `${name}: `, before ? change(one[name], two[name]) : h('ins', {}, words(two[name])))));
 }
 
 // change shows a value before and after it has changed.
-export function change(before, after) {
-  const show = (value) => (value === undefined || value === null ? 'none' : typeof value === 'object' ? JSON.stringify(value) : String(value));
-  return h('span', {}, h('del', {}, show(before)), ' → ', h('ins', {}, show(after)));
-}
+export const change = (before, after) => h('span', {}, h('del', {}, words(before)), ' → ', h('ins', {}, words(after)));
+
+const words = (value) => (value === undefined || value === null ? 'none' : typeof value === 'object' ? JSON.stringify(value) : String(value));
