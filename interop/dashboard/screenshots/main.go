@@ -69,7 +69,6 @@ type picture struct {
 var pictures = []picture{
 	{"dashboard-light", "light", "/#/", "", 1440, 900},
 	{"dashboard-dark", "dark", "/#/", "", 1440, 900},
-	{"dashboard-model-light", "light", "/#/model/gpt-6-astra", "", 1440, 1000},
 	{"dashboard-model-dark", "dark", "/#/model/gpt-6-astra", "", 1440, 1000},
 	{"dashboard-explain-light", "light", "/#/explain", `document.querySelector('tbody a.code').click()`, 1440, 900},
 	{"dashboard-limits-dark", "dark", "/#/project/acme/search", `(async () => {
@@ -81,7 +80,6 @@ var pictures = []picture{
 			input.dispatchEvent(new Event('input'));
 		}
 	})()`, 1440, 940},
-	{"dashboard-phone-light", "light", "/#/", "", 390, 844},
 	{"dashboard-phone-dark", "dark", "/#/", "", 390, 844},
 }
 
