@@ -43,6 +43,7 @@ func TestMostInAMinute(t *testing.T) {
 		{"a moment too long", []benchCall{at(0, 1, 5), at(30, 31, 7), at(59, 60.1, 9)}, 2, 16},
 		{"the second minute has more", []benchCall{at(0, 1, 1), at(61, 62, 1), at(70, 71, 1), at(100, 121, 1)}, 3, 3},
 		{"a call that took longer", []benchCall{at(0, 61, 5)}, 0, 0},
+		{"beside a call that took longer", []benchCall{at(0, 61, 5), at(0.9, 60.5, 7)}, 1, 7},
 	} {
 		if most, tokens := mostInAMinute(c.calls, false), mostInAMinute(c.calls, true); most != c.most || tokens != c.ofTokens {
 			t.Errorf("%s: %d calls, %d tokens", c.name, most, tokens)
