@@ -109,7 +109,7 @@ func (g *command) listen(t *testing.T, said *bufio.Reader) {
 			g.url = address
 		}
 		if address, ok := strings.CutPrefix(strings.TrimSpace(line), "admin "); ok {
-			g.admin = strings.TrimSpace(address)
+			g.admin, _, _ = strings.Cut(strings.TrimSpace(address), " ")
 		}
 	}
 	go func() {
