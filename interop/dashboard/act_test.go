@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -51,6 +52,32 @@ func TestPauseAndResume(t *testing.T) {
 	b.press("Resume indexer 3")
 	b.press("Resume")
 	b.until(`document.querySelector('tbody .badge') === null`)
+}
+
+// A client may choose a project's name so that it is a way to something else in the paths of the API.
+func TestNamesLeadNowhere(t *testing.T) {
+	r := start(t, usual, "listen: 127.0.0.1:0")
+	const name = "../quotas/gpt-large"
+	r.call(t, name, "gpt-small")
+	b := open(t, r, "/#/")
+	b.press("Pause " + name)
+	b.press("Pause")
+	b.shows(".toast", name+" is paused")
+	if paused(t, r, "/v1/quotas/gpt-large") {
+		t.Error("the model is paused that the name of a project leads to")
+	}
+	if !paused(t, r, "/v1/projects/"+url.PathEscape(name)) {
+		t.Error("the project is not paused")
+	}
+}
+
+// An address that names no page, or cannot be read, leads to the overview.
+func TestAddressesOfNoPage(t *testing.T) {
+	b := open(t, shared(), "/#/keys")
+	for _, page := range []string{"/#/constructor", "/#/__proto__", "/#/project/%zz"} {
+		b.turn(page)
+		b.until(`document.querySelector('.page.overview') !== null`)
+	}
 }
 
 // The form shows what will change before it does, and says what it lifts.

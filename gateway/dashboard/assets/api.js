@@ -43,5 +43,6 @@ export function withQuery(path, parameters) {
   return set.length === 0 ? path : `${path}?${new URLSearchParams(set)}`;
 }
 
-// pathOf escapes a name that stands at the end of a path. Its slashes stay.
-export const pathOf = (name) => name.split('/').map(encodeURIComponent).join('/');
+// pathOf escapes a name that stands at the end of a path, with its slashes: a project's name may be "../quotas/gpt", which must lead
+// nowhere else.
+export const pathOf = encodeURIComponent;

@@ -29,7 +29,12 @@ let signedIn = true;
 function route() {
   const [, name, ...rest] = location.hash.split('/');
   const page = name || 'overview';
-  return page in pages && page !== 'signin' ? [page, rest.map(decodeURIComponent).join('/')] : ['overview', ''];
+  if (Object.hasOwn(pages, page) && page !== 'signin') {
+    try {
+      return [page, rest.map(decodeURIComponent).join('/')];
+    } catch { /* the address is not escaped as it must be */ }
+  }
+  return ['overview', ''];
 }
 
 async function show() {
