@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,13 +87,25 @@ func (f *changeFlags) set(c *cobra.Command, of thing, p admin.Patch) error {
 func previewLines(title string, p admin.Preview, width int) []string {
 	t := console.NewTable(console.Text(title), console.Text("now").Shortened(12), console.Text("").Leaves(1), console.Text("then").Shortened(12))
 	for _, change := range p.Changed {
-		t.Add(change.Field, inWords(change.Before), "→", inWords(change.After))
+		t.Add(change.Field, fieldInWords(change.Field, change.Before), "→", fieldInWords(change.Field, change.After))
 	}
 	lines := t.Lines(width)
 	if len(p.Lifted) > 0 {
 		lines = append(lines, bad(width, "This lifts limits: "+strings.Join(p.Lifted, ", ")+".")...)
 	}
 	return lines
+}
+
+// fieldInWords returns the value of a field for people. Without a value of its own, a project waits as
+// long as the configuration says.
+func fieldInWords(field string, v any) string {
+	if field != "max_wait" {
+		return inWords(v)
+	}
+	if seconds, ok := v.(float64); ok {
+		return time.Duration(seconds * 1e9).String()
+	}
+	return "as configured"
 }
 
 // inWords returns a value of JSON for people.

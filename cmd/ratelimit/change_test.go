@@ -58,6 +58,9 @@ func TestProjectCommands(t *testing.T) {
 	if got := do("project set acme requests_per_minute=50 --dry-run"); !strings.Contains(got.stdout, "requests_per_minute  5    →  50") {
 		t.Errorf("%+v", got)
 	}
+	if got := do("project set acme max_wait=90s --dry-run"); !strings.Contains(got.stdout, "max_wait      as configured  →  1m30s") {
+		t.Errorf("%+v", got)
+	}
 	got := do("project set acme requests_per_minute=2")
 	if got.stdout != "project acme is changed\n" || !strings.Contains(got.stderr, "requests_per_minute  5    →  2") {
 		t.Errorf("%+v", got)

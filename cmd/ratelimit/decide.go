@@ -116,14 +116,24 @@ func limitLines(limits []admin.AskedLimit, now time.Time, width int) []string {
 			enough, style, in := "yes", styleOf(0, false), ""
 			if !l.Enough {
 				enough, style = "no", console.Bad
-				if in = message.Wait(time.Duration(l.RetryAfter * 1e9)).Round(time.Millisecond).String(); l.Never {
-					in = "never"
-				}
+				in = comesBack(l)
 			}
 			t.AddStyled(style, l.Owner, l.Limit, amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAskedShare(l))
 		}
 	}
 	return append([]string{""}, t.Lines(width)...)
+}
+
+// comesBack returns when a limit that denies has enough left. Nobody knows when a call ends that holds a
+// slot, and its lease would only tell when it ends at the latest.
+func comesBack(l admin.AskedLimit) string {
+	switch {
+	case l.Never:
+		return "never"
+	case l.Unit == "calls":
+		return "when one ends"
+	}
+	return message.Wait(time.Duration(l.RetryAfter * 1e9)).Round(time.Millisecond).String()
 }
 
 func aboutAskedShare(l admin.AskedLimit) string {

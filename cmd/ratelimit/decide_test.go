@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -61,6 +62,14 @@ func TestDecideAndExplain(t *testing.T) {
 		if got := run(t, strings.Fields(args)...); got.code != exitUsage {
 			t.Errorf("%s: %+v", args, got)
 		}
+	}
+}
+
+// Nobody knows when a call ends that holds a slot: its lease is no answer.
+func TestDecideSaysThatSlotsComeBackWithCalls(t *testing.T) {
+	got := shown(limitLines([]admin.AskedLimit{{Limit: "concurrent", Unit: "calls", Owner: "m", Max: 8, Needed: 1, RetryAfter: 599.7}}, time.Time{}, 80))
+	if !strings.HasSuffix(got, "no      when one ends") {
+		t.Error(got)
 	}
 }
 

@@ -162,7 +162,7 @@ var exitStatuses = []struct {
 	means string
 }{
 	{exitFine, "It is done, or the answer is yes."},
-	{exitFailed, "It has failed: stderr says why, and what can be done."},
+	{exitFailed, "It has failed, or the gateway refuses it: stderr says why, and what can be done."},
 	{exitUsage, "The command line is wrong: no such command, flag or argument, or a value that is not allowed."},
 	{exitNo, "The answer is no: the call would be denied, the gateway is not ready, or a limit was exceeded."},
 }

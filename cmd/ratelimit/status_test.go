@@ -141,9 +141,9 @@ acme                         dollars-month  $1,234.56  $5,000.00       14d17h
   chat                       (no answer)
   search                     dollars-day        $0.00    $150.00            -
                              dollars          $150.00    $150.00        never
-    a-user-with-a-long-name  -
+    a-user-with-a-long-name  no limits
     alice                    day                    3         10        3h25m
-  search-b                   -`
+  search-b                   no limits`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

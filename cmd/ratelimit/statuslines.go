@@ -25,6 +25,9 @@ func statusLines(s admin.State, width int) []string {
 	if !s.Ready {
 		lines = append(lines, bad(width, "NOT READY: "+s.Reason)...)
 	}
+	if s.Mode == "shadow" {
+		lines = append(lines, bad(width, "SHADOW: nothing is denied")...)
+	}
 	if s.StoreLost != "" {
 		lines = append(lines, bad(width, fmt.Sprintf("REDIS IS LOST: %s (on_store_loss: %s); %s", whileLost[s.OnStoreLoss], s.OnStoreLoss, s.StoreLost))...)
 	}

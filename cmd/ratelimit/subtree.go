@@ -39,7 +39,7 @@ func subtreeLines(projects []admin.Project, width int) []string {
 		case p.Windows == nil:
 			t.Add(name, "(no answer)", "", "", "") // of the store
 		case len(p.Windows) == 0:
-			t.Add(name, "-", "", "", "")
+			t.Add(name, "no limits", "", "", "")
 		}
 		for i, w := range p.Windows {
 			if i > 0 {

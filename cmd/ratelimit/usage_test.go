@@ -44,11 +44,11 @@ func TestUsageOfAState(t *testing.T) {
 		want string
 	}{
 		{[]string{}, `
-project            requests   input  dollars
-=beta                     1       5        -
-acme/search              12  1,234k     2.51
-acme/search/alice         3     900     0.01
-total                    16  1,235k     2.51`},
+project            requests   input      dollars
+=beta                     1       5            -
+acme/search              12  1,234k         2.51
+acme/search/alice         3     900  0.000000001
+total                    16  1,235k         2.51`},
 		{[]string{"--project", "acme", "--depth", "1"}, `
 project  requests   input  dollars
 acme           15  1,235k     2.51`},

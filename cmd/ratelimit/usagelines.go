@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // usageLines returns a report as lines for people.
@@ -70,14 +72,13 @@ func count(n int64) string {
 	return numeral.Grouped(n) + "T"
 }
 
-// dollars returns dollars and cents, rounded up, or a dash for nothing.
+// dollars returns dollars, rounded up to cents or, below a dollar, to two digits; or a dash for nothing.
 func dollars(s *admin.UsageSum) string {
-	cents := (int64(s.Dollars) + 9_999_999) / 10_000_000
 	switch {
-	case cents == 0:
+	case s.Dollars == 0:
 		return "-"
-	case cents >= 100_000_00:
-		return count(cents / 100)
+	case s.Dollars >= 100_000*price.Dollar:
+		return count(int64(s.Dollars.Ceil() / price.Dollar))
 	}
-	return fmt.Sprintf("%s.%02d", numeral.Grouped(cents/100), cents%100)
+	return strings.TrimPrefix(s.Dollars.Ceil().String(), "$")
 }

@@ -52,8 +52,11 @@ func waitingLines(list admin.WaitingList, now time.Time, width int) []string {
 		console.Number("place"), console.Number("passes in"), console.Number("gives up"), console.Number("tokens").Leaves(2), console.Text("id").Leaves(1))
 	for _, w := range list.Waiting {
 		waitsFor := "those before it"
-		if w.Limit != "" {
+		switch {
+		case w.Owner != "":
 			waitsFor = w.Limit + " of " + w.Owner
+		case w.Limit != "":
+			waitsFor = w.Limit + ", in line" // those before it wait for the limit
 		}
 		t.Add(cmp.Or(w.Project, "(none)"), w.Model, fmt.Sprintf("%.1f s", w.Waited), waitsFor, fmt.Sprint(w.Position), until(w.PassesAt, now), until(w.Until, now), count(w.Tokens), w.ID)
 	}

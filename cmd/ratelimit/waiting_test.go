@@ -27,7 +27,7 @@ func TestMode(t *testing.T) {
 	if status := s.ask(t, "acme", "any"); status != http.StatusOK {
 		t.Errorf("in shadow: %d", status)
 	}
-	if got := run(t, "status"); !strings.Contains(got.stdout, "shadow: its limits deny nothing") {
+	if got := run(t, "status"); !strings.Contains(got.stdout, "\nSHADOW: nothing is denied\n") || !strings.Contains(got.stdout, "shadow: its limits deny nothing") {
 		t.Errorf("%+v", got)
 	}
 	if got := run(t, "mode", "shadwo"); got.code != exitUsage || !strings.Contains(got.stderr, "enforce or shadow") {
@@ -48,11 +48,13 @@ func TestWaiting(t *testing.T) {
 	got := shown(waitingLines(admin.WaitingList{More: true, Waiting: []admin.Waiting{
 		{ID: "gw_1", Project: "acme/search", Model: "gpt-6-luna", Waited: 2.25, Limit: "tpm", Owner: "gpt-6-luna", Position: 1, PassesAt: now.Add(3 * time.Second), Until: now.Add(time.Minute), Tokens: 1200},
 		{ID: "gw_2", Model: "gpt-6-luna\x1b", Waited: 1, Position: 2, Until: now.Add(-time.Second)},
+		{ID: "gw_3", Project: "chat", Model: "gpt-6-luna", Waited: 1, Limit: "concurrent", Position: 3},
 	}}, now, 80))
 	want := `
-project      model          waits  for                place  passes in  gives up
-acme/search  gpt-6-luna     2.2 s  tpm of gpt-6-luna      1      3.0 s    60.0 s
-(none)       gpt-6-luna\x…  1.0 s  those before it        2          -     0.0 s
+project      model           waits  for               place  passes in  gives up
+acme/search  gpt-6-luna      2.2 s  tpm of gpt-6-lu…      1      3.0 s    60.0 s
+(none)       gpt-6-luna\x1b  1.0 s  those before it       2          -     0.0 s
+chat         gpt-6-luna      1.0 s  concurrent, in …      3          -         -
 (and more)`
 	if got != want {
 		t.Errorf("%s\nwant:%s", got, want)

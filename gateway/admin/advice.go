@@ -68,14 +68,18 @@ func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	for i := range limits {
 		if l := &limits[i]; !l.Enough {
 			list, denied = append(list, l.advice()), true
-			wait = max(wait, l.RetryAfter)
+			if l.Unit != "calls" { // nobody knows when a call ends: its lease is only the latest time
+				wait = max(wait, l.RetryAfter)
+			}
 			if l.Never || l.forGood() {
 				return list // to wait does not help
 			}
 		}
 	}
 	switch {
-	case denied && e.MaxWait.Seconds() <= wait:
+	case denied && wait == 0 && e.MaxWait == 0:
+		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is 0s.", e.Project))
+	case denied && e.MaxWait.Seconds() <= wait && wait > 0:
 		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is %s, and with more than %s this one would have passed.", e.Project, inWords(e.MaxWait.Seconds()), inWords(wait)))
 	case !denied && e.Status == 403:
 		list = append(list, "Give the model a price in prices of the configuration, or say in unpriced what calls without a price cost.")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -246,4 +247,17 @@ func TestExplainUnknown(t *testing.T) {
 		r.asks(t, "gpt-6-nano", "X-Project-ID", "not an id")
 	}
 	r.explained(t, id) // refusals do not push out what was admitted
+}
+
+// A denial for want of a slot gives no time: a slot comes back when a call ends, and nobody knows when.
+func TestAdviceOnSlots(t *testing.T) {
+	e := gateway.Explained{Record: gateway.Record{Outcome: gateway.Denied, Project: "acme"}}
+	limits := []AskedLimit{{Limit: "concurrent", Setting: "max_concurrent", Unit: "calls", Scope: "model", Owner: "alone", Max: 1, Needed: 1, RetryAfter: 599.7}}
+	want := []string{
+		`Wait until one of the 1 calls under way ends, or raise max_concurrent of model "alone" from 1 calls to at least 2 calls.`,
+		`Let calls of project "acme" wait: their max_wait is 0s.`,
+	}
+	if got := advice(&e, limits); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
 }

@@ -131,7 +131,9 @@ func (a *Admin) rotateKey(r *http.Request) (any, error) {
 	}
 	c := change{action: "key.rotate", subject: id, before: func() any { return a.keyBefore(id) }}
 	return a.issue(r, c, func(ctx context.Context) (string, keys.Key, error) {
-		return a.gateway.Keys().Rotate(ctx, id, time.Duration(ask.Grace))
+		secret, k, err := a.gateway.Keys().Rotate(ctx, id, time.Duration(ask.Grace))
+		k.Paused = a.gateway.Controls().State().Key(id).Paused // a new secret does not resume the key
+		return secret, k, err
 	})
 }
 

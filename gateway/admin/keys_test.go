@@ -47,6 +47,11 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
+	r.want(t, 200, "PATCH", "/v1/keys/"+first.ID, `{"paused": true}`)
+	third = as[IssuedKey](t, r.want(t, 200, "POST", "/v1/keys/"+first.ID+"/rotate", `{}`))
+	if !third.Paused {
+		t.Error("the answer to a rotation says that a paused key is not paused")
+	}
 	r.want(t, 204, "DELETE", "/v1/keys/"+first.ID, "")
 	if _, ok := r.gateway.Keys().Find(third.Secret); ok {
 		t.Error("it is valid although it was revoked")
