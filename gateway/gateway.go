@@ -55,6 +55,7 @@ type Gateway struct {
 	controls     *control.Board
 	policies     admit.Policies
 	books        *ledger
+	reads        *limit.Limiter[*exchange, string] // how often clients have the books read
 	batches      openBatches
 	leaveBatches func() // ends the messages of other gateways on batches
 	prune        func()
@@ -95,6 +96,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
 	g.figures = figures.New(g.named)
+	g.reads = limit.NewLimiter(readerOf, limit.PerMinute(readsPerMinute))
 	g.alerts.g, g.loss = g, newLoss(log, &g.followers)
 	ready := g.newSetup(cfg)
 	if err := g.openState(ready); err != nil {

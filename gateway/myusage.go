@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -39,6 +41,8 @@ func (x *exchange) serveMyUsage() *refusal {
 	switch {
 	case errors.Is(err, ErrNoBooks):
 		return refusalf(http.StatusNotFound, "this gateway keeps no books of what was used")
+	case errors.Is(err, errReadsTooOften):
+		return refusalf(http.StatusTooManyRequests, "%s", message.Plain(err))
 	case errors.Is(err, books.ErrTooMany):
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	case err != nil:
@@ -47,8 +51,27 @@ func (x *exchange) serveMyUsage() *refusal {
 	return x.sendOwnJSON(report)
 }
 
+// readsPerMinute is how often a client may have the books read. To read them takes time in which the store
+// does nothing else, and nothing is charged for it.
+const readsPerMinute = 60
+
+var errReadsTooOften = fmt.Errorf("ratelimit: the books were read too often: a client may have them read %d times a minute, and a page reads them twice", readsPerMinute)
+
+// readerOf returns who has the books read: a key, or else an address, because a client without a key may
+// give itself any name.
+func readerOf(x *exchange) string {
+	if x.Key != "" {
+		return x.Key
+	}
+	host, _, _ := net.SplitHostPort(x.r.RemoteAddr)
+	return host
+}
+
 // myUsage asks the books, and sees to it that the lines of others do not count.
 func (x *exchange) myUsage(q books.Query) (UsageReport, error) {
+	if !x.g.reads.Allow(x) {
+		return UsageReport{}, errReadsTooOften
+	}
 	q.Project, q.Key = x.path, x.Key
 	sum, err := x.g.Usage(x.ctx, q)
 	if err != nil {

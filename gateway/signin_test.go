@@ -159,3 +159,25 @@ func TestMyUsage(t *testing.T) {
 		}
 	}
 }
+
+// Reading the books is free, so a client may not have the store do nothing else.
+func TestMyUsageTooOften(t *testing.T) {
+	r, _, secret, _ := signedInRig(t)
+	other, _, err := r.Keys().Create(t.Context(), "acme/search", "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a answer
+	for range 2 * readsPerMinute {
+		a = r.do(t, http.MethodGet, pathMyUsage, "", "X-Api-Key", secret)
+	}
+	if a.status != http.StatusTooManyRequests || !strings.Contains(a.body, "60 times a minute") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := r.do(t, http.MethodGet, ownPaths, "", "X-Api-Key", secret, "Accept", "text/html"); a.status != http.StatusOK || strings.Contains(a.body, "The last 24 hours") {
+		t.Errorf("the page, which can do without its history: %d %s", a.status, a.body)
+	}
+	if a := r.do(t, http.MethodGet, pathMyUsage, "", "X-Api-Key", other); a.status != http.StatusOK {
+		t.Errorf("another key: %d %s", a.status, a.body)
+	}
+}
