@@ -122,7 +122,7 @@ func (x *exchange) checkBatch(b *call.Batch) *refusal {
 // may wait, it waits for its turn.
 func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	x.setOwners()
-	x.models = b.Models()
+	x.models, x.isBatch = b.Models(), true
 	x.call.Limits = &x.g.limits
 	b.Deny(&x.call)
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {

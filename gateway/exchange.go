@@ -37,6 +37,7 @@ type exchange struct {
 
 	models         []string // that the request calls
 	modelRoom      [1]string
+	isBatch        bool // it submits a batch
 	call           call.Call
 	body           []byte
 	bodyBytes      int64         // see [Gateway]

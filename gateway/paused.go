@@ -36,7 +36,7 @@ func (x *exchange) isPaused(s *control.State) bool {
 }
 
 // pausedBy returns what of the request is paused: its project or one above it, its key, or a model that it
-// calls. A model is paused if its quota is at every deployment.
+// calls. A model is paused if its quota is at every deployment that may serve the request.
 func (x *exchange) pausedBy(s *control.State) (scope, owner string) {
 	if id := s.PausedAt(x.path); id != "" {
 		return scopeProject, id
@@ -46,9 +46,17 @@ func (x *exchange) pausedBy(s *control.State) (scope, owner string) {
 	}
 	for _, model := range x.models {
 		running := func(d *deployment) bool { return !s.Model(x.upstream.quotaName(model, d.name)).Paused }
-		if !slices.ContainsFunc(x.upstream.deployments, running) {
+		if !slices.ContainsFunc(x.servedBy(), running) {
 			return scopeModel, model
 		}
 	}
 	return "", ""
+}
+
+// servedBy returns the deployments that may serve the request: the first one alone, if it is a batch.
+func (x *exchange) servedBy() []*deployment {
+	if x.isBatch {
+		return x.upstream.deployments[:1]
+	}
+	return x.upstream.deployments
 }

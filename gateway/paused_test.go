@@ -164,6 +164,9 @@ func TestPausedModel(t *testing.T) {
 			t.Errorf("%d %s at %s", a.status, a.body, r.last(t).Deployment)
 		}
 	}
+	if a := r.post(t, "/azure/v1/batches", string(submit)); a.status != 429 || !strings.Contains(a.body, `"code":"paused"`) {
+		t.Errorf("a batch, which goes to the first deployment: %d %s", a.status, a.body)
+	}
 	set("azure/gpt-4o@us", true)
 	if a := call("/azure/v1/chat/completions", "gpt-4o"); a.status != 429 {
 		t.Errorf("%d %s", a.status, a.body)
