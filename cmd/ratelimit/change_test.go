@@ -116,6 +116,18 @@ func TestProjectCommands(t *testing.T) {
 	}
 }
 
+// A shell could run a part of a name that it completes, or take the name for a flag, and clients choose names.
+func TestCompletionsAreHarmless(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "defaults: {max_wait: 0s}\n"))
+	for _, project := range []string{"team-1/a.b@c", "$(id)a", "$(id)b", "`id`", "--token=x", "a;id", "'", "~root"} {
+		s.ask(t, project, "any")
+	}
+	if got := run(t, "__complete", "project", "pause", ""); !strings.HasPrefix(got.stdout, "team-1\nteam-1/a.b@c\n:4\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestModelCommands(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	t.Setenv("COLUMNS", "80")

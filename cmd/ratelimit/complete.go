@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +83,16 @@ func (a *adminFlags) completeFlag(of names) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
 		defer cancel()
-		return of(ctx, client, word), cobra.ShellCompDirectiveNoFileComp
+		found := slices.DeleteFunc(of(ctx, client, word), func(each cobra.Completion) bool { return !plainWord(each) })
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// plainWord reports whether a completion is a word that a shell takes as it is, and no flag. Clients choose
+// the names of projects: of $(id)a and $(id)b, bash would complete what they share, and run it.
+func plainWord(c cobra.Completion) bool {
+	name, _, _ := strings.Cut(c, "\t")
+	return !strings.HasPrefix(name, "-") && !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+=,", r)
+	})
 }
