@@ -107,7 +107,7 @@ func (x *exchange) orFallback(refused *refusal) *refusal {
 	if x.fallback == nil || refused.outcome == Left {
 		return refused
 	}
-	x.Limit, x.Error = "", ""
+	x.Limit, x.Scope, x.Owner, x.Error = "", "", "", ""
 	x.gatewayAccount, x.hider, x.throttled = x.fallback.gatewayAccount, x.fallback.hider, x.fallback.throttled
 	x.forward(x.fallback.response, bytes.NewReader(x.fallback.text))
 	return nil

@@ -65,6 +65,18 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// The error of a provider that a client gets, because a limit denies the next attempt, is not recorded as
+// that limit's.
+func TestFallbackIsNoDenial(t *testing.T) {
+	r := newRig(t, withRetries+"projects: {acme: {requests_per_day: 1}}\n", mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		return mockprovider.Reply{Status: 500, Header: retryAfter("0")}
+	}})
+	a := r.post(t, chat, hello, "X-Project-ID", "acme")
+	if last := r.last(t); a.status != 500 || last.Outcome != Failed || last.Limit+last.Scope+last.Owner != "" {
+		t.Errorf("%d %s, recorded as %+v", a.status, a.body, last)
+	}
+}
+
 // A call that was refused because the account has not paid is not sent again.
 func TestAccountHasNotPaid(t *testing.T) {
 	var sent atomic.Int32
