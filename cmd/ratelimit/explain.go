@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +25,9 @@ the header X-Gateway-Request-Id. A gateway keeps the last requests alone.`,
 		Args:    arguments,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
 			e, err := client.Explain(c.Context(), args[0])
+			if problem, ok := errors.AsType[*admin.Problem](err); ok && problem.Status == http.StatusNotFound {
+				return fmt.Errorf("%w: `ratelimit tail` shows ids as requests come", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func suggestModel(ctx context.Context, client *admin.Client, name string, err er
 	if slices.Contains(known, name) {
 		return err
 	}
-	return fmt.Errorf("%w%s", err, didYouMean(name, known))
+	return fmt.Errorf("%w%s", err, cmp.Or(didYouMean(name, known), ": `ratelimit model list` shows the models"))
 }
 
 // didYouMean returns the end of a message, with the nearest of some names; or nothing.

@@ -22,6 +22,15 @@ type WaitsFor struct {
 	Behind bool   // other calls wait for the limit, and this one behind them
 }
 
+// follow has a call that waits behind others of its project wait for what they do now: what it was told
+// when it came may be long past.
+func (f *WaitsFor) follow(before map[string]string, project string) {
+	if limit, known := before[project]; known && f.Behind {
+		*f = WaitsFor{Limit: limit, Behind: true}
+	}
+	before[project] = f.Limit
+}
+
 // Waits returns the calls that wait, in the order in which they pass if none comes or leaves; calls
 // of different shared scopes in no order. Only calls that match are among them; all count for the
 // positions.
@@ -42,9 +51,12 @@ func (e *Engine) Waits(match func(*Call) bool) []Waiting {
 	e.mu.Unlock()
 	var list []Waiting
 	for scope, waits := range lines {
+		before := map[string]string{} // what the call before waits for, of each project
 		for i, w := range inOrder(scope, waits) {
+			one := w.waiting(i + 1)
+			one.WaitsFor.follow(before, w.call.Project)
 			if match(w.call) {
-				list = append(list, w.waiting(i+1))
+				list = append(list, one)
 			}
 		}
 	}
