@@ -13,9 +13,9 @@ import (
 var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/session": true}
 
 // checkAccess returns why a request is refused, or nil. If the API has a token, the request must
-// carry it, or the cookie of a session and come from no page of another site. If not, the request must come from this machine, and from no page of another site
-// in a browser here: neither directly nor by DNS rebinding, with a name of that site that
-// resolves to this machine.
+// carry it, or the cookie of a session and come from no page of another site. If not, the request
+// must come from this machine, and from no page of another site in a browser here: neither directly
+// nor by DNS rebinding, with a name of that site that resolves to this machine.
 func (a *Admin) checkAccess(r *http.Request) *Problem {
 	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
 		return a.checkToken(r, token)
@@ -26,10 +26,18 @@ func (a *Admin) checkAccess(r *http.Request) *Problem {
 	if !loopback.Is(r.Host) {
 		return problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
 	}
-	if a.origins.Check(r) != nil {
+	if a.fromOtherSite(r) {
 		return otherSite()
 	}
 	return nil
+}
+
+// fromOtherSite reports whether a page of another origin makes the request, as far as browsers say so. It
+// counts reads, too, which [http.CrossOriginProtection] does not: such a page cannot see what is answered,
+// but it could have the gateway work, and hold streams open.
+func (a *Admin) fromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site" || a.origins.Check(r) != nil
 }
 
 func otherSite() *Problem {
@@ -44,7 +52,7 @@ func (a *Admin) checkToken(r *http.Request, token string) *Problem {
 		return nil
 	case sent != "" || !a.inSession(r, token):
 		return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
-	case a.origins.Check(r) != nil: // browsers send a cookie by themselves, and a token they do not
+	case a.fromOtherSite(r): // browsers send a cookie by themselves, and a token they do not
 		return otherSite()
 	}
 	return nil

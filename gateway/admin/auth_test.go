@@ -93,6 +93,9 @@ func TestLoopbackOnly(t *testing.T) {
 		{"a page of its own", "POST", "localhost", "127.0.0.1:999", []string{"Sec-Fetch-Site", "same-origin"}, 409},
 		{"no browser", "POST", "localhost", "127.0.0.1:999", nil, 409},
 		{"a page of another site", "POST", "localhost", "127.0.0.1:999", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"one that reads", "GET", "localhost", "127.0.0.1:999", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a page of another port", "GET", "localhost", "127.0.0.1:999", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{"an address that somebody has typed", "GET", "localhost", "127.0.0.1:999", []string{"Sec-Fetch-Site", "none"}, 200},
 		{"an old browser", "POST", "localhost:8081", "127.0.0.1:999", []string{"Origin", "https://evil.example"}, 403},
 		{"probes from afar", "PROBE", "10.0.0.1:8081", "10.0.0.2:999", nil, 200},
 	} {

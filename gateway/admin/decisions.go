@@ -68,7 +68,7 @@ func filterOf(q url.Values) (f gateway.Filter, err error) {
 }
 
 // among returns the words of a parameter, which have commas between them: nil if it is empty. It refuses
-// all but the known ones.
+// all but the known ones, and those that are there twice: each event is compared with all.
 func among[T ~string](name, value string, known []T) (list []T, err error) {
 	if value == "" {
 		return nil, nil
@@ -76,6 +76,9 @@ func among[T ~string](name, value string, known []T) (list []T, err error) {
 	for word := range strings.SplitSeq(value, ",") {
 		if !slices.Contains(known, T(word)) {
 			return nil, problemf(http.StatusBadRequest, "%s is %.40q: it must be some of %s, with commas between them", name, word, joined(known))
+		}
+		if slices.Contains(list, T(word)) {
+			return nil, problemf(http.StatusBadRequest, "%s has %s twice: once is enough", name, word)
 		}
 		list = append(list, T(word))
 	}

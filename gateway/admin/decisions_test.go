@@ -53,6 +53,7 @@ func TestDecisionFilters(t *testing.T) {
 	for query, says := range map[string]string{
 		"outcome=sad":        "must be some of passed, denied, refused, throttled, failed, left, lost",
 		"outcome=denied,":    "must be some of",
+		"outcome=lost,lost":  "once is enough",
 		"since=yesterday":    "how long ago",
 		"model=a&model=b":    "once",
 		"colour=red":         "unknown parameter",

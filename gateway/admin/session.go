@@ -118,7 +118,7 @@ func (a *Admin) session(r *http.Request) (any, error) {
 
 // signIn begins a session for a browser that sends the token.
 func (a *Admin) signIn(r *http.Request) (any, error) {
-	if a.origins.Check(r) != nil {
+	if a.fromOtherSite(r) {
 		return nil, otherSite()
 	}
 	token := a.gateway.Config().Admin.Token.Reveal()
@@ -146,7 +146,7 @@ func (a *Admin) signIn(r *http.Request) (any, error) {
 
 // signOut ends the session of a browser, and with it its streams.
 func (a *Admin) signOut(r *http.Request) (any, error) {
-	if a.origins.Check(r) != nil {
+	if a.fromOtherSite(r) {
 		return nil, otherSite()
 	}
 	for _, c := range r.CookiesNamed(cookieName(r)) {

@@ -39,6 +39,7 @@ func TestSession(t *testing.T) {
 		{"the cookie reads", "GET", []string{"Cookie", cookie}, 200},
 		{"the cookie changes", "PUT", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-origin"}, 200},
 		{"a page of another site", "PUT", []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}, 403},
+		{"one that reads", "GET", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}, 403},
 		{"a page of another port", "PUT", []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}, 403},
 		{"an old browser", "PUT", []string{"Cookie", cookie, "Origin", "https://evil.example"}, 403},
 		{"another cookie", "GET", []string{"Cookie", cookie + "x"}, 401},
