@@ -61,8 +61,11 @@ come from the admin API. If there is overshoot, the exit code is 3.`,
 			} else {
 				err = out.Lines(r.lines(out.Columns()))
 			}
-			if err == nil && r.overshoots() {
+			switch {
+			case err == nil && r.overshoots():
 				return errNo
+			case err == nil && r.Statuses["401"] > 0 && r.Passed+r.Denied == 0:
+				return fmt.Errorf("no call has a valid key: make one with `ratelimit key create PROJECT`, and put it into the variable %s", b.keyEnv)
 			}
 			return err
 		}),

@@ -28,6 +28,17 @@ func TestBench(t *testing.T) {
 	}
 }
 
+// A benchmark without a key says what it lacks, and measures nothing.
+func TestBenchWithoutAKey(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	t.Setenv("RATELIMIT_KEY", "")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "keys: required\n"))
+	got := run(t, "bench", "m", "--url", s.base+"/openai/v1", "--calls", "2", "--callers", "1")
+	if got.code != exitFailed || !strings.Contains(got.stdout, "statuses 401: 2") || !strings.Contains(got.stderr, "put it into the variable RATELIMIT_KEY") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Only calls that were sent and answered within a minute are certain to have been admitted in it.
 func TestMostInAMinute(t *testing.T) {
 	at := func(sent, answered float64, tokens int) benchCall {

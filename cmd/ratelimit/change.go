@@ -86,8 +86,8 @@ func (f *changeFlags) set(c *cobra.Command, of thing, p admin.Patch) error {
 // previewLines returns what a change would change.
 func previewLines(title string, p admin.Preview, width int) []string {
 	t := console.NewTable(console.Text(title), console.Text("now").Shortened(12), console.Text("").Leaves(1), console.Text("then").Shortened(12))
-	for _, change := range p.Changed {
-		t.Add(change.Field, fieldInWords(change.Field, change.Before), "→", fieldInWords(change.Field, change.After))
+	for _, change := range p.Changed { // a key's limits are set without limit. before their names
+		t.Add(strings.TrimPrefix(change.Field, "limit."), fieldInWords(change.Field, change.Before), "→", fieldInWords(change.Field, change.After))
 	}
 	lines := t.Lines(width)
 	if len(p.Lifted) > 0 {

@@ -194,3 +194,11 @@ func TestKeyChanges(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A preview names the fields of a key's limit as the command line does.
+func TestPreviewNamesFieldsAsTheyAreSet(t *testing.T) {
+	lines := shown(previewLines("key k", admin.Preview{Changed: []admin.FieldChange{{Field: "limit.max_concurrent", After: 2.0}}}, 80))
+	if !strings.Contains(lines, "\nmax_concurrent  none  →  2") {
+		t.Error(lines)
+	}
+}
