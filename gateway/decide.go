@@ -14,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -161,6 +162,9 @@ func (x *exchange) decideAnywhere(ctx context.Context, q *Question, v *Verdict) 
 func (s *setup) upstreamOf(provider, model string) (*upstream, string, error) {
 	if model == "" {
 		return nil, "", questionf("model is empty: it must name a model, or a quota")
+	}
+	if !modelname.Valid(model) { // comparing takes time that grows with the square of a name's length
+		return nil, "", questionf("model is %.40q: it must have at most %d bytes of UTF-8, and no control characters", model, modelname.MaxBytes)
 	}
 	if provider == "" {
 		provider, model = s.findProvider(model)

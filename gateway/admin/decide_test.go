@@ -123,13 +123,15 @@ func TestDecideForAKey(t *testing.T) {
 		`{"model": "gpt-4o", "key": "nobody"}`:                            "there is no key",
 		`{"model": "gpt-4o", "key": "` + key.ID + `", "project": "team"}`: `is of project \"people\"`,
 		`{"model": ""}`: "model is empty",
-		`{"model": "gpt-4o", "provider": "nobody"}`:           "it must be one of anthropic, gemini, local, openai",
-		`{"model": "gpt-4o", "project": "a b"}`:               "project",
-		`{"model": "gpt-4o", "run": "\u0000"}`:                "run",
-		`{"model": "gpt-4o", "tokens": -1}`:                   "from 0 to",
-		`{"model": "gpt-4o", "tokens": 1e30}`:                 "whole number",
-		`{"model": "gpt-4o", "tokens": 1, "input_tokens": 1}`: "or the other two",
-		`{"model": "gpt-4o", "colour": "red"}`:                "the fields are provider, model",
+		`{"provider": "openai", "model": "` + strings.Repeat("-1", 20_000) + `"}`: "at most 512 bytes",
+		`{"provider": "openai", "model": "a\u0007"}`:                              "no control characters",
+		`{"model": "gpt-4o", "provider": "nobody"}`:                               "it must be one of anthropic, gemini, local, openai",
+		`{"model": "gpt-4o", "project": "a b"}`:                                   "project",
+		`{"model": "gpt-4o", "run": "\u0000"}`:                                    "run",
+		`{"model": "gpt-4o", "tokens": -1}`:                                       "from 0 to",
+		`{"model": "gpt-4o", "tokens": 1e30}`:                                     "whole number",
+		`{"model": "gpt-4o", "tokens": 1, "input_tokens": 1}`:                     "or the other two",
+		`{"model": "gpt-4o", "colour": "red"}`:                                    "the fields are provider, model",
 	} {
 		if a := r.want(t, 400, "POST", "/v1/decide", body); !strings.Contains(a.text, says) {
 			t.Errorf("%s: %s", body, a.text)
