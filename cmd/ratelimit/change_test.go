@@ -172,6 +172,9 @@ func TestKeyChanges(t *testing.T) {
 	secret := strings.TrimSpace(run(t, "key", "create", "search").stdout)
 	run(t, "key", "create", "other")
 	id := strings.Split(secret, "-")[1]
+	if got := run(t, "key", "change", id, "weight=3"); got.code != exitUsage || !strings.Contains(got.stderr, "there is no field \"weight\"") {
+		t.Errorf("%+v", got)
+	}
 	var k keys.Key
 	if got := run(t, "key", "change", id, "requests_per_minute=5", "models=m", "--json"); json.Unmarshal([]byte(got.stdout), &k) != nil || k.Limit.RequestsPerMinute != 5 || len(k.Models) != 1 {
 		t.Errorf("%+v", got)

@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 )
 
-// keyFields are the fields of a key that can be changed.
-var keyFields = fieldsOf(reflect.TypeFor[admin.KeySettings](), "limit")
+// keyFields are the fields of a key that can be changed. Only projects have a weight, a priority and shares.
+var keyFields = fieldsOf(reflect.TypeFor[admin.KeySettings](), "limit").without("weight", "priority", "min_share", "max_share", "dedicated")
 
 func newKeyChange(a *adminFlags) *cobra.Command {
 	var f changeFlags

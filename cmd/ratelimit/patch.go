@@ -40,6 +40,14 @@ func fieldsOf(t reflect.Type, parts ...string) fieldTypes {
 	return all
 }
 
+// without removes fields, and returns the others.
+func (s fieldTypes) without(names ...string) fieldTypes {
+	for _, name := range names {
+		delete(s, name)
+	}
+	return s
+}
+
 func (s fieldTypes) names() (names []string) {
 	for name := range s {
 		names = append(names, name)
