@@ -23,10 +23,14 @@ type WaitsFor struct {
 }
 
 // follow has a call that waits behind others of its project wait for what they do now: what it was told
-// when it came may be long past.
-func (f *WaitsFor) follow(before map[string]string, project string) {
+// when it came may be long past. A call that has not been told waits for what the call before it does,
+// which is last.
+func (f *WaitsFor) follow(before map[string]string, project, last string) {
 	if limit, known := before[project]; known && f.Behind {
 		*f = WaitsFor{Limit: limit, Behind: true}
+	}
+	if f.Limit == "" && last != "" {
+		*f = WaitsFor{Limit: last, Behind: true}
 	}
 	before[project] = f.Limit
 }
@@ -52,9 +56,11 @@ func (e *Engine) Waits(match func(*Call) bool) []Waiting {
 	var list []Waiting
 	for scope, waits := range lines {
 		before := map[string]string{} // what the call before waits for, of each project
+		last := ""                    // what the call before waits for
 		for i, w := range inOrder(scope, waits) {
 			one := w.waiting(i + 1)
-			one.WaitsFor.follow(before, w.call.Project)
+			one.WaitsFor.follow(before, w.call.Project, last)
+			last = one.WaitsFor.Limit
 			if match(w.call) {
 				list = append(list, one)
 			}
