@@ -143,7 +143,7 @@ func (r *running) profileWatched(dir string, all guests, d time.Duration) error 
 	return nil
 }
 
-// watchedBy is a turn with so many viewers.
+// watchedBy measures the gateway for a duration while n viewers watch it.
 func (r *running) watchedBy(n int, all guests, d time.Duration) (watch, error) {
 	leave, err := r.admit(n)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *running) watchedBy(n int, all guests, d time.Duration) (watch, error) {
 	return watch{float64(calls) / seconds, micros(after.CPU-before.CPU) / 1e3 / seconds}, err
 }
 
-// admit lets so many viewers watch, until leave is called. Each has got its snapshot.
+// admit connects n viewers, which watch until leave is called. It returns when each has got its snapshot.
 func (r *running) admit(n int) (leave func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup

@@ -14,6 +14,7 @@ command -v redis-server >/dev/null || packages="$packages redis-server" # the te
 command -v prometheus >/dev/null || packages="$packages prometheus"     # the tests start their own; promtool comes with it
 command -v node >/dev/null || packages="$packages nodejs"               # for the SDKs that are clients of the gateway
 command -v npm >/dev/null || packages="$packages npm"
+command -v python3 >/dev/null || packages="$packages python3" # for the example of a client
 command -v tmux >/dev/null || packages="$packages tmux"        # the terminal in which ratelimit top is tested
 command -v groff >/dev/null || packages="$packages groff-base" # formats the man pages
 command -v chromium >/dev/null || packages="$packages chromium fonts-liberation" # for the dashboard

@@ -20,7 +20,7 @@ const (
 	tokensMinute   = 3000
 )
 
-// overrun is what somebody let pass.
+// overrun is how many tokens one product let pass, beside its limit.
 type overrun struct {
 	name   string
 	spent  int

@@ -51,7 +51,7 @@ used, how many calls wait, and what became of the calls of the last minute.`,
 	return c
 }
 
-// allProjects returns the rows of up to so many projects; 0 is all.
+// allProjects returns the rows of at most most projects, or of all projects if most is 0.
 func allProjects(ctx context.Context, client *admin.Client, search, order string, most int) (all admin.ProjectRows, err error) {
 	all.Projects = []admin.Row{}
 	for {

@@ -21,7 +21,7 @@ type terminal struct{ socket string }
 func openTerminal(t *testing.T, columns, rows int, command ...string) *terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("there is no tmux: scripts/deps.sh installs it")
+		t.Fatal("there is no tmux: scripts/deps.sh installs it")
 	}
 	term := &terminal{filepath.Join(t.TempDir(), "tmux")}
 	settings := file(t, "tmux.conf", "set -g escape-time 0\nset -g status off\n")

@@ -30,7 +30,7 @@ type top struct {
 	chosen     string // the name of the chosen row; empty: the first
 	details    bool   // all limits of the chosen row are shown
 	asking     *pausing
-	note       string // what has happened last
+	note       string // the last message to the operator, such as the result of a pause
 	lost       string // why the gateway does not answer
 }
 

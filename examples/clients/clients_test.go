@@ -78,11 +78,11 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// runClient returns what a client prints. It skips the test where the language is missing.
+// runClient returns what a client prints.
 func runClient(t *testing.T, program string, args []string, wantCode int) string {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("%s is not here", program)
+		t.Fatalf("there is no %s: scripts/deps.sh installs it", program)
 	}
 	c := exec.CommandContext(t.Context(), program, args...)
 	out, err := c.CombinedOutput()

@@ -36,7 +36,7 @@ func Convert(name string, text []byte) (Result, error) {
 	return Result{yaml, d.Warnings()}, nil
 }
 
-// file is what is kept of LiteLLM's file.
+// file is the part of LiteLLM's configuration file that the conversion reads.
 type file struct {
 	models   []model
 	keys     bool   // clients need a key
