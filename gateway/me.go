@@ -92,7 +92,3 @@ func newLevelLimit(s *project.Standing) LevelLimit {
 	}
 	return l
 }
-
-// Much and Most return from where on a bar shows that much of the limit is used, and nearly all.
-func (l LevelLimit) Much() int64 { return l.Max.N / 4 * 3 }
-func (l LevelLimit) Most() int64 { return l.Max.N / 20 * 19 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 // history is a chart of what was used in each hour or on each day, and its table.
@@ -69,11 +70,51 @@ func (b *bar) place(i int, most int64) {
 	b.Denied = b.Passed - b.DeniedHeight
 }
 
-// Width returns the width of the chart.
-func (h *history) Width() int { return h.steps * barWidth }
+// write writes the section of a history: its sums, the chart, and a table of the times with calls.
+func (h *history) write(p *page) {
+	t := &h.Total
+	p.put("<section>\n<h2>%s</h2>\n", h.Title)
+	p.put("<p>Calls: %s. Tokens: %s in, %s out. Cost: %s.", numeral.Grouped(t.Requests), numeral.Grouped(t.Input), numeral.Grouped(t.Output), t.Dollars)
+	p.putIf(t.Denied != 0, " Denied: %s.", numeral.Grouped(t.Denied))
+	p.put(`</p>
+<svg viewBox="0 0 %s %s" preserveAspectRatio="none" role="img" aria-label="calls by %s: the table below has the numbers">
+`, h.steps*barWidth, chartHeight, h.By)
+	for _, b := range h.Bars {
+		b.draw(p)
+	}
+	p.put("</svg>\n")
+	if t.any() {
+		h.writeTable(p)
+	}
+	p.put("\n</section>\n")
+}
 
-// Used reports whether there was any call.
-func (h *history) Used() bool { return h.Total != (UsageSum{}) }
+// draw draws the bar.
+func (b *bar) draw(p *page) {
+	p.put("<g><title>%s: %s passed, %s denied</title>\n", b.Time, numeral.Grouped(b.Requests), numeral.Grouped(b.UsageSum.Denied))
+	p.put(`<rect class="passed" x="%s" y="%s" width="16" height="%s"></rect>`, b.X, b.Passed, b.PassedHeight)
+	p.put("<rect class=\"denied\" x=\"%s\" y=\"%s\" width=\"16\" height=\"%s\"></rect></g>\n", b.X, b.Denied, b.DeniedHeight)
+}
 
-// Used reports whether there was any call.
-func (b *bar) Used() bool { return b.UsageSum != (UsageSum{}) }
+// writeTable writes the table of the times with calls.
+func (h *history) writeTable(p *page) {
+	p.put(`<details>
+<summary>The numbers, by %s (UTC)</summary>
+<div class="wide" tabindex="0" role="region" aria-label="what was used by %s"><table>
+<thead><tr><th scope="col">%s</th><th scope="col">calls</th><th scope="col">denied</th><th scope="col">waited</th><th scope="col">tokens in</th><th scope="col">tokens out</th><th scope="col">dollars</th></tr></thead>
+<tbody>
+`, h.By, h.By, h.By)
+	for _, b := range h.Bars {
+		if b.any() {
+			p.put(`<tr><th scope="row">%s</th>`, b.Time)
+			for _, n := range []int64{b.Requests, b.UsageSum.Denied, b.Waited, b.Input, b.Output} {
+				p.put("<td>%s</td>", numeral.Grouped(n))
+			}
+			p.put("<td>%s</td></tr>\n", b.Dollars)
+		}
+	}
+	p.put("</tbody>\n</table></div>\n</details>")
+}
+
+// any reports whether there was any call.
+func (s *UsageSum) any() bool { return *s != UsageSum{} }

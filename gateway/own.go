@@ -38,7 +38,7 @@ func (x *exchange) serveOwn() *refusal {
 	case path == pathSignOut && x.r.Method == http.MethodPost:
 		return x.signOut()
 	case path == ownPaths && x.unknownBrowser():
-		return x.sendPage(http.StatusOK, signInPage, "")
+		return x.sendSignIn(http.StatusOK, "")
 	}
 	if refused := x.identifyOwn(); refused != nil {
 		return refused
@@ -63,7 +63,7 @@ func (x *exchange) serveOwner() *refusal {
 		return x.undecided(err)
 	}
 	if prefersHTML(x.r.Header.Values("Accept")) {
-		return x.sendPage(http.StatusOK, mePage, x.newHome(me))
+		return x.sendPage(http.StatusOK, "What is left of "+me.Project, x.newHome(me).write)
 	}
 	return x.sendOwnJSON(me)
 }

@@ -45,7 +45,7 @@ func (x *exchange) signIn() *refusal {
 	}
 	ticket, ok := x.g.keys.Ticket(strings.TrimSpace(form.Get("key")), time.Now().Add(ticketTime))
 	if !ok {
-		return x.sendPage(http.StatusUnauthorized, signInPage, "This is not a valid key. It may have expired, or have been replaced or revoked: ask whoever gave it to you.")
+		return x.sendSignIn(http.StatusUnauthorized, "This is not a valid key. It may have expired, or have been replaced or revoked: ask whoever gave it to you.")
 	}
 	x.setTicket(ticket, int(ticketTime/time.Second))
 	return x.seeOwn()

@@ -53,6 +53,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 }
 
 func newRoot() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "ratelimit",
 		Short: "A gateway that keeps callers of LLM APIs inside their limits, exactly",
@@ -65,14 +66,18 @@ more than the limit ever passes.`,
   ratelimit serve                    serves OpenAI's API at http://127.0.0.1:8080/openai/v1
   ratelimit serve --config gw.yaml   enforces limits of your own
   ratelimit status                   shows what models and projects use`,
-		Args:          noSuchCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-		Version:       thisBuild().String(),
+		Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if version {
+				_, err := fmt.Fprintln(c.OutOrStdout(), thisBuild())
+				return err
+			}
+			return c.Help()
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print which build this is")
+	root.Flags().BoolVar(&version, "version", false, "print which build this is") // cobra's own would link its templates
 	root.SetFlagErrorFunc(wrongFlag)
 	addGroup(root, "Run:", newServe(), newDemo(), newMock(), newBench())
 	addGroup(root, "See:", newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newWaiting(), newAudit())

@@ -8,7 +8,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"html/template"
+	"html"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -94,18 +94,17 @@ func files(version string) map[string]*file {
 	return all
 }
 
-// render fills the page in.
+// render fills the page in: with the version, and with the scripts, which the browser then loads at once, before it
+// finds out what imports them.
 func render(text, version string) []byte {
+	var preload strings.Builder
 	scripts, _ := fs.Glob(embedded, "assets/*.js")
-	var page bytes.Buffer
-	err := template.Must(template.New("page").Parse(text)).Execute(&page, struct {
-		Version string
-		Scripts []string // which the browser loads at once, before it finds out who imports them
-	}{version, scripts})
-	if err != nil {
-		panic(err) // the template has no other fields
+	for _, name := range scripts {
+		if name != "assets/theme.js" { // which the page loads before everything else
+			preload.WriteString("<link rel=\"modulepreload\" href=\"/" + name + "\">\n")
+		}
 	}
-	return page.Bytes()
+	return []byte(strings.NewReplacer("{{scripts}}", preload.String(), "{{version}}", html.EscapeString(version)).Replace(text))
 }
 
 func newFile(name string, text []byte) *file {
