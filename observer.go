@@ -10,7 +10,7 @@ import (
 )
 
 // Observer receives an event for everything that happens to calls, and to the store that
-// counts them. Package telemetry has observers for Prometheus and OpenTelemetry.
+// counts them. Package telemetry has an observer for Prometheus, and telemetry/opentelemetry one for OpenTelemetry.
 type Observer = event.Observer
 
 // Observers is several observers as one.

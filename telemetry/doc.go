@@ -1,5 +1,6 @@
-// Package telemetry exports what a limiter decides and counts: to Prometheus, and
-// with OpenTelemetry. Give its observers to the Config of a limiter.
+// Package telemetry exports what a limiter decides and counts to Prometheus. Give its
+// observer to the Config of a limiter. Package telemetry/opentelemetry does the same for
+// OpenTelemetry, with traces.
 //
 //	metrics, err := telemetry.NewPrometheus(telemetry.PrometheusConfig{})
 //	…
@@ -8,10 +9,8 @@
 //	prometheus.MustRegister(telemetry.NewModelCollector(rl))
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// For both at once, use event.Observers{metrics, traces}. For the events of a
+// For several observers at once, use event.Observers{metrics, traces}. For the events of a
 // store that you make yourself, use event.OfStore.
-//
-// # Prometheus
 //
 // [Prometheus] exports:
 //
@@ -70,40 +69,4 @@
 //
 // grafana/dashboard.json and prometheus/alerts.yml use them; docs/telemetry.md
 // is the guide to both.
-//
-// # OpenTelemetry
-//
-// [OpenTelemetry] makes a span rate_limiter.allow for each decision, as a child of
-// the span in its context, which lasts as long as the call has waited. The status is
-// Ok for admitted calls, and Error where the store could not be asked. Attributes:
-//
-//	project_id                the project of the call
-//	gen_ai.request.model      the model of the call
-//	limit_exceeded            the limit that denied it
-//	remaining_minute          requests that the project has left in this minute
-//	ratelimit.outcome         as the label above
-//	ratelimit.shadow          as the label above
-//	ratelimit.waited_seconds  how long the call has waited
-//
-// Unknown ones are left out. The metrics are bounded as above, and have the same
-// meaning as those for Prometheus:
-//
-//	ratelimit.decisions               counter          ratelimit.outcome, ratelimit.limit, ratelimit.shadow, gen_ai.request.model, project_id
-//	ratelimit.wait.duration           histogram        ratelimit.outcome, gen_ai.request.model; seconds
-//	gen_ai.client.token.usage         histogram        gen_ai.token.type, gen_ai.request.model
-//	ratelimit.estimated_tokens        counter          gen_ai.request.model, project_id
-//	ratelimit.compared_tokens         counter          gen_ai.request.model, project_id
-//	ratelimit.estimate.error          histogram        gen_ai.request.model
-//	ratelimit.cancelled               counter          gen_ai.request.model, project_id
-//	ratelimit.provider.throttled      counter          gen_ai.request.model, ratelimit.cause
-//	ratelimit.quota.lowered           counter          gen_ai.request.model, ratelimit.limit
-//	ratelimit.quota.learned           counter          gen_ai.request.model, ratelimit.limit
-//	ratelimit.thresholds              counter          project_id, ratelimit.owner, ratelimit.limit, ratelimit.percent
-//	ratelimit.thresholds.missed       counter          none
-//	ratelimit.store.lost              up-down counter  none
-//	ratelimit.store.losses            counter          none
-//	ratelimit.store.decisions         counter          ratelimit.mode, ratelimit.outcome
-//	ratelimit.store.reconciled.keys   counter          none
-//	ratelimit.store.reconciled.units  counter          none
-//	ratelimit.store.missed_events     counter          none
 package telemetry

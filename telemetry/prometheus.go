@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/telemetry/internal/counts"
 )
 
 // PrometheusConfig configures a [Prometheus]. The zero value is ready to use.
@@ -31,7 +32,7 @@ type PrometheusConfig struct {
 //
 // It is a prometheus.Collector so that it can be unregistered; NewPrometheus has registered it.
 type Prometheus struct {
-	metrics *metrics
+	metrics *counts.Metrics
 	parts   promParts
 }
 
@@ -45,7 +46,7 @@ var (
 func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 	p := &Prometheus{}
 	var err error
-	if p.metrics, err = newMetrics(&p.parts, cfg.Models, cfg.Projects); err != nil {
+	if p.metrics, err = counts.New(&p.parts, cfg.Models, cfg.Projects); err != nil {
 		return nil, err
 	}
 	if cfg.Registerer == nil {
@@ -63,10 +64,10 @@ func NewPrometheus(cfg PrometheusConfig) (*Prometheus, error) {
 
 // AddProjects gives more projects series of their own, like [PrometheusConfig].Projects. What they
 // have used so far stays with "other".
-func (p *Prometheus) AddProjects(ids ...string) error { return p.metrics.series.list(ids) }
+func (p *Prometheus) AddProjects(ids ...string) error { return p.metrics.List(ids) }
 
 // Observe counts an event.
-func (p *Prometheus) Observe(ctx context.Context, e event.Event) { p.metrics.observe(ctx, &e) }
+func (p *Prometheus) Observe(ctx context.Context, e event.Event) { p.metrics.Observe(ctx, &e) }
 
 // Describe sends the descriptions of the metrics.
 func (p *Prometheus) Describe(to chan<- *prometheus.Desc) {
@@ -88,10 +89,10 @@ const namespace = "ratelimit"
 // promParts is the exporter for Prometheus, and the metrics that it has made.
 type promParts []prometheus.Collector
 
-func (parts *promParts) counters(d definition) counters {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: d.prometheus, Help: d.help}, d.labels)
+func (parts *promParts) Counters(d counts.Definition) counts.Counters {
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: d.Prometheus, Help: d.Help}, d.Labels)
 	*parts = append(*parts, vec)
-	return func(values ...string) counter {
+	return func(values ...string) counts.Counter {
 		c := vec.WithLabelValues(values...)
 		return func(_ context.Context, n int64) {
 			if n > 0 { // a negative amount would panic
@@ -101,16 +102,16 @@ func (parts *promParts) counters(d definition) counters {
 	}
 }
 
-func (parts *promParts) histograms(d definition) histograms {
-	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: d.prometheus, Help: d.help, Buckets: d.bounds}, d.labels)
+func (parts *promParts) Histograms(d counts.Definition) counts.Histograms {
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: d.Prometheus, Help: d.Help, Buckets: d.Bounds}, d.Labels)
 	*parts = append(*parts, vec)
-	return func(values ...string) histogram {
+	return func(values ...string) counts.Histogram {
 		h := vec.WithLabelValues(values...)
 		return func(_ context.Context, value float64) { h.Observe(value) }
 	}
 }
 
-func (parts *promParts) gauge(d definition, read func() int) {
-	options := prometheus.GaugeOpts{Namespace: namespace, Name: d.prometheus, Help: d.help}
+func (parts *promParts) Gauge(d counts.Definition, read func() int) {
+	options := prometheus.GaugeOpts{Namespace: namespace, Name: d.Prometheus, Help: d.Help}
 	*parts = append(*parts, prometheus.NewGaugeFunc(options, func() float64 { return float64(read()) }))
 }

@@ -2,12 +2,11 @@ package telemetry
 
 import (
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/telemetry/internal/counts"
 )
 
 // Sharing is a limiter of models whose quotas projects share. A *ratelimit.RateLimiter is one.
@@ -31,7 +30,7 @@ func NewShareCollector(models Sharing, p *Prometheus) prometheus.Collector {
 	}
 	return &shareCollector{
 		models:   models,
-		listing:  p.metrics.series.listing.Load,
+		listing:  p.metrics.Listing,
 		waiting:  gauge("waiting", "Calls of a project that wait for a model."),
 		share:    gauge("share", "How much of a model's quota a project may use in a minute or in the day.", "dimension"),
 		used:     gauge("share_used", "How much of a model's quota a project has used in the last minute or in the day.", "dimension"),
@@ -42,7 +41,7 @@ func NewShareCollector(models Sharing, p *Prometheus) prometheus.Collector {
 
 type shareCollector struct {
 	models                               Sharing
-	listing                              func() *listing // the projects that have series of their own
+	listing                              func() *counts.Listing // the projects that have series of their own
 	waiting, share, used, lent, borrowed *prometheus.Desc
 }
 
@@ -56,7 +55,7 @@ func (c *shareCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect sends the metrics.
 func (c *shareCollector) Collect(to chan<- prometheus.Metric) {
 	for model, projects := range c.models.AllShares() {
-		for _, p := range c.listing().sum(projects) {
+		for _, p := range c.listing().Sum(projects) {
 			to <- prometheus.MustNewConstMetric(c.waiting, prometheus.GaugeValue, float64(p.Waiting), model, p.Project)
 			for _, l := range p.Limits {
 				for d, n := range map[*prometheus.Desc]int{c.share: l.Share, c.used: l.Used, c.lent: l.Lent, c.borrowed: l.Borrowed} {
@@ -65,24 +64,4 @@ func (c *shareCollector) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
-}
-
-// sum adds up the shares of one model's projects that are not listed.
-func (l *listing) sum(projects []event.ProjectShare) []event.ProjectShare {
-	sums := map[string]event.ProjectShare{}
-	for _, p := range projects {
-		p.Project = l.names[l.index(p.Project)]
-		sum, ok := sums[p.Project]
-		if !ok {
-			sum = event.ProjectShare{Project: p.Project, Limits: slices.Clone(p.Limits)}
-		}
-		for i := range p.Limits {
-			if one, all := p.Limits[i], &sum.Limits[i]; ok {
-				all.Share, all.Used, all.Lent, all.Borrowed = all.Share+one.Share, all.Used+one.Used, all.Lent+one.Lent, all.Borrowed+one.Borrowed
-			}
-		}
-		sum.Waiting += p.Waiting
-		sums[p.Project] = sum
-	}
-	return slices.Collect(maps.Values(sums))
 }

@@ -28,7 +28,7 @@ var imports = map[string]string{
 	"openai": "github.com/openai/openai-go/v3", "option": "github.com/openai/openai-go/v3/option", "project": module + "/project",
 	"prometheus": "github.com/prometheus/client_golang/prometheus", "promhttp": "github.com/prometheus/client_golang/prometheus/promhttp",
 	"rate": module + "/rate", "ratelimit": module, "redisstore": module + "/store/redisstore", "strconv": "strconv",
-	"telemetry": module + "/telemetry", "time": "time", "webhook": module + "/webhook", "slog": "log/slog",
+	"telemetry": module + "/telemetry", "opentelemetry": module + "/telemetry/opentelemetry", "time": "time", "webhook": module + "/webhook", "slog": "log/slog",
 }
 
 // given are the names that documents use without declaring them.

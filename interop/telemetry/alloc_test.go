@@ -10,7 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
-	"dappco.re/go/core/go-ratelimit/telemetry"
+	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 )
 
 // A span that is not sampled costs what an empty one does: nothing is built for it.
@@ -19,7 +19,7 @@ func TestUnsampledSpansAreEmpty(t *testing.T) {
 		return
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
-	o, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()})
+	o, err := opentelemetry.New(opentelemetry.Config{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,13 +40,13 @@ func BenchmarkObserve(b *testing.B) {
 	none := metricnoop.NewMeterProvider()
 	unsampled := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
 	sampled := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(discard{}))
-	metered, _ := newMetered(b, telemetry.OpenTelemetryConfig{Projects: []string{"acme"}})
+	metered, _ := newMetered(b, opentelemetry.Config{Projects: []string{"acme"}})
 	telemetrytest.BenchmarkObserver(b, "otel=metrics", metered)
-	for name, cfg := range map[string]telemetry.OpenTelemetryConfig{
+	for name, cfg := range map[string]opentelemetry.Config{
 		"otel=unsampled": {TracerProvider: unsampled, MeterProvider: none},
 		"otel=sampled":   {TracerProvider: sampled, MeterProvider: sdkmetric.NewMeterProvider()},
 	} {
-		o, err := telemetry.NewOpenTelemetry(cfg)
+		o, err := opentelemetry.New(cfg)
 		if err != nil {
 			b.Fatal(err)
 		}

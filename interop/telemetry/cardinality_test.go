@@ -7,11 +7,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
-	"dappco.re/go/core/go-ratelimit/telemetry"
+	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 )
 
 func TestOpenTelemetryCardinality(t *testing.T) {
-	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{Models: telemetrytest.Models, Projects: telemetrytest.Projects})
+	o, reader := newMetered(t, opentelemetry.Config{Models: telemetrytest.Models, Projects: telemetrytest.Projects})
 	telemetrytest.Flood(t, o, 100_000)
 	series, values := 0, telemetrytest.Values{}
 	for _, attributes := range sets(collected(t, reader)) {

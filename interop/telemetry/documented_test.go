@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
-	"dappco.re/go/core/go-ratelimit/telemetry"
+	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 )
 
 var otelPattern = regexp.MustCompile(`(?m)^//\t((?:ratelimit|gen_ai)\.\S+) +(counter|up-down counter|histogram) `)
@@ -18,9 +18,9 @@ var otelPattern = regexp.MustCompile(`(?m)^//\t((?:ratelimit|gen_ai)\.\S+) +(cou
 // The table of OpenTelemetry's metrics names every one with its kind, and no
 // other; and the guide mentions them.
 func TestOpenTelemetryDocumented(t *testing.T) {
-	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{})
+	o, reader := newMetered(t, opentelemetry.Config{})
 	telemetrytest.Tell(t, o, telemetrytest.Story...)
-	text, err := os.ReadFile("../../telemetry/doc.go")
+	text, err := os.ReadFile("../../telemetry/opentelemetry/doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/telemetry"
+	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 )
 
-func ExampleOpenTelemetry() {
+func Example_traces() {
 	spans := tracetest.NewSpanRecorder() // in a program: an exporter
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-	traces, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{TracerProvider: provider})
+	traces, err := opentelemetry.New(opentelemetry.Config{TracerProvider: provider})
 	if err != nil {
 		fmt.Println(err)
 		return

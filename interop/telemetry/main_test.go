@@ -11,7 +11,7 @@ import (
 )
 
 // scope is by whom spans and metrics are made.
-const scope = "dappco.re/go/core/go-ratelimit/telemetry"
+const scope = "dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 
 // Observers start no goroutine, and what tests start they end.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -26,14 +26,15 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 	"dappco.re/go/core/go-ratelimit/telemetry"
+	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 )
 
 // newTraced returns an observer without metrics, and what keeps its spans.
-func newTraced(t testing.TB) (*telemetry.OpenTelemetry, *sdktrace.TracerProvider, *tracetest.SpanRecorder) {
+func newTraced(t testing.TB) (*opentelemetry.Observer, *sdktrace.TracerProvider, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
-	o, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()})
+	o, err := opentelemetry.New(opentelemetry.Config{TracerProvider: provider, MeterProvider: metricnoop.NewMeterProvider()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +42,12 @@ func newTraced(t testing.TB) (*telemetry.OpenTelemetry, *sdktrace.TracerProvider
 }
 
 // newMetered returns an observer without spans, and what reads its metrics.
-func newMetered(t testing.TB, cfg telemetry.OpenTelemetryConfig) (*telemetry.OpenTelemetry, *sdkmetric.ManualReader) {
+func newMetered(t testing.TB, cfg opentelemetry.Config) (*opentelemetry.Observer, *sdkmetric.ManualReader) {
 	t.Helper()
 	reader := sdkmetric.NewManualReader()
 	cfg.TracerProvider = tracenoop.NewTracerProvider()
 	cfg.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithCardinalityLimit(0))
-	o, err := telemetry.NewOpenTelemetry(cfg)
+	o, err := opentelemetry.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ type point struct {
 }
 
 func TestMeter(t *testing.T) {
-	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{Projects: []string{"acme"}})
+	o, reader := newMetered(t, opentelemetry.Config{Projects: []string{"acme"}})
 	telemetrytest.Tell(t, o, telemetrytest.Story...)
 	metrics := collected(t, reader)
 	for name, c := range map[string]struct {
@@ -268,7 +269,7 @@ func pointsOf(m metricdata.Metrics) map[string]point {
 
 // Tokens that were not used are not measured: who embeds has no output.
 func TestMeterNoTokens(t *testing.T) {
-	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{})
+	o, reader := newMetered(t, opentelemetry.Config{})
 	telemetrytest.Tell(t, o, ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 5}})
 	want := map[string]point{"gen_ai.token.type=input": {5, 1}}
 	testkit.Equal(t, "points", want, pointsOf(collected(t, reader)["gen_ai.client.token.usage"]))
@@ -366,7 +367,7 @@ func TestMeterCounts(t *testing.T) {
 		"something that is new since, of kinds": {ratelimit.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, reader := newMetered(t, telemetry.OpenTelemetryConfig{Projects: []string{"acme"}})
+			o, reader := newMetered(t, opentelemetry.Config{Projects: []string{"acme"}})
 			telemetrytest.Tell(t, o, c.event)
 			got := changes{}
 			for name, m := range collected(t, reader) {
@@ -383,7 +384,7 @@ func TestMeterCounts(t *testing.T) {
 // Histograms have the same bounds as those for Prometheus.
 func TestMeterBounds(t *testing.T) {
 	p, registry := newProm(t, telemetry.PrometheusConfig{})
-	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{})
+	o, reader := newMetered(t, opentelemetry.Config{})
 	telemetrytest.Tell(t, ratelimit.Observers{p, o}, telemetrytest.Story...)
 	want, metrics := boundsOf(t, registry), collected(t, reader)
 	for name, same := range map[string]string{
@@ -416,7 +417,7 @@ func boundsOf(t *testing.T, from prometheus.Gatherer) map[string][]float64 {
 
 // How many groups are lost is known whatever the order and however often it is told.
 func TestMeterStoreLost(t *testing.T) {
-	o, reader := newMetered(t, telemetry.OpenTelemetryConfig{})
+	o, reader := newMetered(t, opentelemetry.Config{})
 	for i, step := range telemetrytest.Losing {
 		telemetrytest.Tell(t, o, telemetrytest.Stored(redisstore.Event{Kind: step.Kind, Group: step.Group}))
 		want := map[string]point{"": {step.Lost, 0}}
@@ -432,7 +433,7 @@ func TestMeterSeveralStores(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	for group := range 2 {
-		o, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{MeterProvider: provider})
+		o, err := opentelemetry.New(opentelemetry.Config{MeterProvider: provider})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -455,7 +456,7 @@ func TestOpenTelemetryGlobals(t *testing.T) {
 		}
 		return
 	}
-	o, err := telemetry.NewOpenTelemetry(telemetry.OpenTelemetryConfig{})
+	o, err := opentelemetry.New(opentelemetry.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

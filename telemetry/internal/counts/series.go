@@ -1,4 +1,4 @@
-package telemetry
+package counts
 
 import (
 	"fmt"
@@ -25,12 +25,12 @@ type series[T any] struct {
 	mu           sync.Mutex // guards additions
 
 	// listing and models are replaced, never changed.
-	listing atomic.Pointer[listing]
+	listing atomic.Pointer[Listing]
 	models  atomic.Pointer[map[string]*row[T]]
 }
 
-// listing is the projects that have series of their own.
-type listing struct {
+// Listing is the projects that have series of their own.
+type Listing struct {
 	names   []string       // the first is "", for calls without a project; the second stands for all projects that are not listed
 	indexes map[string]int // the indexes of the listed projects in names
 }
@@ -51,7 +51,7 @@ func newSeries[T any](maxModels int, projects []string, create func(model, proje
 		maxModels = defaultModels
 	}
 	s := &series[T]{create: create, none: newRow[T](""), others: newRow[T](other), maxModels: maxModels}
-	s.listing.Store(&listing{[]string{"", other}, map[string]int{}})
+	s.listing.Store(&Listing{[]string{"", other}, map[string]int{}})
 	s.models.Store(&map[string]*row[T]{})
 	return s, s.list(projects)
 }
@@ -95,7 +95,7 @@ func (s *series[T]) of(e *event.Event) *T {
 
 // index returns the index of a project, or of the nearest one above it that is listed: acme/search
 // for its user acme/search/alice.
-func (l *listing) index(project string) int {
+func (l *Listing) index(project string) int {
 	if project == "" {
 		return 0
 	}

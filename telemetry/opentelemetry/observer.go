@@ -1,4 +1,4 @@
-package telemetry
+package opentelemetry
 
 import (
 	"cmp"
@@ -13,10 +13,11 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/telemetry/internal/counts"
 )
 
-// OpenTelemetryConfig configures an [OpenTelemetry]. The zero value is ready to use.
-type OpenTelemetryConfig struct {
+// Config configures an [Observer]. The zero value is ready to use.
+type Config struct {
 	// TracerProvider makes the spans. The default is the global one.
 	TracerProvider trace.TracerProvider
 
@@ -32,12 +33,12 @@ type OpenTelemetryConfig struct {
 	Projects []string
 }
 
-// OpenTelemetry is an observer that makes a span for each decision, and counts. The package's
+// Observer is an observer that makes a span for each decision, and counts. The package's
 // documentation lists its spans and metrics. It lives as long as its meter provider, which asks it
 // whether the store is lost.
-type OpenTelemetry struct {
-	tracer  trace.Tracer // nil: tracing is off
-	metrics *metrics     // nil: metrics are off
+type Observer struct {
+	tracer  trace.Tracer    // nil: tracing is off
+	metrics *counts.Metrics // nil: metrics are off
 
 	// unsetTracers and unsetMeters are the global providers, if the program had not set its own yet;
 	// otherwise nil. Until the program does, nothing is exported.
@@ -45,14 +46,14 @@ type OpenTelemetry struct {
 	unsetMeters  metric.MeterProvider
 }
 
-var _ event.Observer = (*OpenTelemetry)(nil)
+var _ event.Observer = (*Observer)(nil)
 
 // scope is the instrumentation scope of all spans and metrics.
-const scope = "dappco.re/go/core/go-ratelimit/telemetry"
+const scope = "dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 
-// NewOpenTelemetry returns an observer with the given configuration.
-func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
-	o := &OpenTelemetry{}
+// New returns an observer with the given configuration.
+func New(cfg Config) (*Observer, error) {
+	o := &Observer{}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
 		if isPlaceholder(cfg.TracerProvider) {
@@ -70,7 +71,7 @@ func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
 		o.tracer = nil
 	}
 	in := &instruments{meter: cfg.MeterProvider.Meter(scope)}
-	metrics, err := newMetrics(in, cfg.Models, cfg.Projects)
+	metrics, err := counts.New(in, cfg.Models, cfg.Projects)
 	if err := cmp.Or(err, in.err); err != nil {
 		return nil, err
 	}
@@ -81,11 +82,11 @@ func NewOpenTelemetry(cfg OpenTelemetryConfig) (*OpenTelemetry, error) {
 }
 
 // Observe makes a span for a decision, and counts every event.
-func (o *OpenTelemetry) Observe(ctx context.Context, e event.Event) {
+func (o *Observer) Observe(ctx context.Context, e event.Event) {
 	if o.metrics != nil && (o.unsetMeters == nil || otel.GetMeterProvider() != o.unsetMeters) {
-		o.metrics.observe(ctx, &e)
+		o.metrics.Observe(ctx, &e)
 	}
-	if o.tracer != nil && (o.unsetTracers == nil || otel.GetTracerProvider() != o.unsetTracers) && outcomeOf(e.Kind) >= 0 {
+	if o.tracer != nil && (o.unsetTracers == nil || otel.GetTracerProvider() != o.unsetTracers) && counts.IsDecision(e.Kind) {
 		o.span(ctx, &e)
 	}
 }

@@ -1,4 +1,4 @@
-package telemetry
+package opentelemetry
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // The error of a provider that refuses a metric has the metric's name.
-func TestOpenTelemetryRefused(t *testing.T) {
+func TestRefused(t *testing.T) {
 	for refused, name := range map[string]string{
 		"ratelimit.decisions":       "ratelimit.decisions",
 		"ratelimit.estimate.error":  "ratelimit.estimate.error",
@@ -19,7 +19,7 @@ func TestOpenTelemetryRefused(t *testing.T) {
 		"ratelimit.store.lost":      "ratelimit.store.lost",
 		aCallback:                   "ratelimit.store.lost",
 	} {
-		o, err := NewOpenTelemetry(OpenTelemetryConfig{MeterProvider: refusing{name: refused}})
+		o, err := New(Config{MeterProvider: refusing{name: refused}})
 		if o != nil || !errors.Is(err, errRefused) || !strings.HasPrefix(err.Error(), "ratelimit: cannot make the metric "+name+": ") {
 			t.Errorf("%s: %v, %v; want an error that names %s", refused, o, err, name)
 		}
@@ -72,12 +72,12 @@ func (m refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (
 	return metricnoop.Registration{}, m.check(aCallback)
 }
 
-func TestOpenTelemetryConfig(t *testing.T) {
-	for name, cfg := range map[string]OpenTelemetryConfig{
+func TestConfig(t *testing.T) {
+	for name, cfg := range map[string]Config{
 		"negative models": {Models: -1},
 		"empty project":   {Projects: []string{""}},
 	} {
-		if o, err := NewOpenTelemetry(cfg); o != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+		if o, err := New(cfg); o != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
 			t.Errorf("%s: %v, %v; want an error", name, o, err)
 		}
 	}

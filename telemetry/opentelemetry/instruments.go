@@ -1,4 +1,4 @@
-package telemetry
+package opentelemetry
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"dappco.re/go/core/go-ratelimit/telemetry/internal/counts"
 )
 
 // instruments is the exporter for OpenTelemetry. It collects errors.
@@ -15,13 +17,13 @@ type instruments struct {
 	err   error
 }
 
-func (in *instruments) counters(d definition) counters {
-	if d.bounds != nil {
+func (in *instruments) Counters(d counts.Definition) counts.Counters {
+	if d.Bounds != nil {
 		return in.wholeHistograms(d)
 	}
-	c, err := in.meter.Int64Counter(d.openTelemetry, metric.WithUnit(d.unit), metric.WithDescription(d.help))
+	c, err := in.meter.Int64Counter(d.OpenTelemetry, metric.WithUnit(d.Unit), metric.WithDescription(d.Help))
 	in.check(d, err)
-	return func(values ...string) counter {
+	return func(values ...string) counts.Counter {
 		as := []metric.AddOption{metric.WithAttributeSet(attributesOf(d, values))}
 		return func(ctx context.Context, n int64) {
 			if n > 0 {
@@ -32,10 +34,10 @@ func (in *instruments) counters(d definition) counters {
 }
 
 // wholeHistograms makes histograms of whole numbers. Each call adds one number to them.
-func (in *instruments) wholeHistograms(d definition) counters {
-	h, err := in.meter.Int64Histogram(d.openTelemetry, metric.WithUnit(d.unit), metric.WithDescription(d.help), metric.WithExplicitBucketBoundaries(d.bounds...))
+func (in *instruments) wholeHistograms(d counts.Definition) counts.Counters {
+	h, err := in.meter.Int64Histogram(d.OpenTelemetry, metric.WithUnit(d.Unit), metric.WithDescription(d.Help), metric.WithExplicitBucketBoundaries(d.Bounds...))
 	in.check(d, err)
-	return func(values ...string) counter {
+	return func(values ...string) counts.Counter {
 		as := []metric.RecordOption{metric.WithAttributeSet(attributesOf(d, values))}
 		return func(ctx context.Context, n int64) {
 			if n > 0 {
@@ -45,20 +47,20 @@ func (in *instruments) wholeHistograms(d definition) counters {
 	}
 }
 
-func (in *instruments) histograms(d definition) histograms {
-	h, err := in.meter.Float64Histogram(d.openTelemetry, metric.WithUnit(d.unit), metric.WithDescription(d.help), metric.WithExplicitBucketBoundaries(d.bounds...))
+func (in *instruments) Histograms(d counts.Definition) counts.Histograms {
+	h, err := in.meter.Float64Histogram(d.OpenTelemetry, metric.WithUnit(d.Unit), metric.WithDescription(d.Help), metric.WithExplicitBucketBoundaries(d.Bounds...))
 	in.check(d, err)
-	return func(values ...string) histogram {
+	return func(values ...string) counts.Histogram {
 		as := []metric.RecordOption{metric.WithAttributeSet(attributesOf(d, values))}
 		return func(ctx context.Context, value float64) { h.Record(ctx, value, as...) }
 	}
 }
 
-// gauge makes an instrument that is read at each collection. The values of several observers with
+// Gauge makes an instrument that is read at each collection. The values of several observers with
 // one provider add up. The callback cannot be an option of the instrument: a provider that already
 // has the instrument ignores the second callback.
-func (in *instruments) gauge(d definition, read func() int) {
-	g, err := in.meter.Int64ObservableUpDownCounter(d.openTelemetry, metric.WithUnit(d.unit), metric.WithDescription(d.help))
+func (in *instruments) Gauge(d counts.Definition, read func() int) {
+	g, err := in.meter.Int64ObservableUpDownCounter(d.OpenTelemetry, metric.WithUnit(d.Unit), metric.WithDescription(d.Help))
 	if err == nil {
 		_, err = in.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 			to.ObserveInt64(g, int64(read()))
@@ -68,9 +70,9 @@ func (in *instruments) gauge(d definition, read func() int) {
 	in.check(d, err)
 }
 
-func (in *instruments) check(d definition, err error) {
+func (in *instruments) check(d counts.Definition, err error) {
 	if err != nil {
-		in.err = errors.Join(in.err, fmt.Errorf("ratelimit: cannot make the metric %s: %w", d.openTelemetry, err))
+		in.err = errors.Join(in.err, fmt.Errorf("ratelimit: cannot make the metric %s: %w", d.OpenTelemetry, err))
 	}
 }
 
@@ -82,11 +84,11 @@ var keys = map[string]attribute.Key{
 
 // attributesOf returns the values of the labels as attributes. It leaves out empty ones, and the
 // project of a histogram.
-func attributesOf(d definition, values []string) attribute.Set {
+func attributesOf(d counts.Definition, values []string) attribute.Set {
 	var set []attribute.KeyValue
-	for i, label := range d.labels {
+	for i, label := range d.Labels {
 		switch {
-		case values[i] == "" || label == "project" && d.bounds != nil:
+		case values[i] == "" || label == "project" && d.Bounds != nil:
 		case label == "shadow":
 			set = append(set, keyShadow.Bool(values[i] == "true"))
 		default:

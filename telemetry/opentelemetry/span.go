@@ -1,4 +1,4 @@
-package telemetry
+package opentelemetry
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ const (
 
 // span makes the span of a decision that was made just now. It builds nothing for a span that is
 // not recorded.
-func (o *OpenTelemetry) span(ctx context.Context, e *event.Event) {
+func (o *Observer) span(ctx context.Context, e *event.Event) {
 	span := o.startSpan(ctx, e.Waited)
 	if span.IsRecording() {
 		describe(span, e)
@@ -43,7 +43,7 @@ func (o *OpenTelemetry) span(ctx context.Context, e *event.Event) {
 }
 
 // startSpan returns a span that began a while ago.
-func (o *OpenTelemetry) startSpan(ctx context.Context, ago time.Duration) (span trace.Span) {
+func (o *Observer) startSpan(ctx context.Context, ago time.Duration) (span trace.Span) {
 	if ago <= 0 {
 		_, span = o.tracer.Start(ctx, spanName)
 		return span

@@ -1,4 +1,4 @@
-package telemetry
+package counts
 
 import (
 	"slices"
@@ -10,6 +10,9 @@ import (
 
 // outcomes are the kinds of events that are decisions.
 var outcomes = [...]event.Kind{event.Admitted, event.Denied, event.Refused, event.Left, event.Lost}
+
+// IsDecision reports whether events of a kind are decisions.
+func IsDecision(kind event.Kind) bool { return outcomeOf(kind) >= 0 }
 
 // outcomeOf returns the index of a kind in outcomes, or -1 for events that are no decision.
 func outcomeOf(kind event.Kind) int { return slices.Index(outcomes[:], kind) }

@@ -1,4 +1,4 @@
-package telemetry
+package counts
 
 import (
 	"fmt"
@@ -22,32 +22,6 @@ func TestValuesOfLabels(t *testing.T) {
 	if diff := cmp.Diff(here, []int{telemetrytest.Outcomes, telemetrytest.Shadows, telemetrytest.Causes}); diff != "" {
 		t.Errorf("outcomes, shadows and causes, -here +in telemetrytest:\n%s", diff)
 	}
-}
-
-func TestPrometheusCardinality(t *testing.T) {
-	p, registry := newProm(t, PrometheusConfig{Models: telemetrytest.Models, Projects: telemetrytest.Projects})
-	telemetrytest.Flood(t, p, 1_000_000)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	series, values := 0, telemetrytest.Values{}
-	for _, family := range families {
-		series += len(family.Metric)
-		for _, m := range family.Metric {
-			for _, label := range m.Label {
-				values.Add(label.GetName(), label.GetValue())
-			}
-		}
-	}
-	if most := telemetrytest.MostSeries(); series > most {
-		t.Errorf("%d series; at most %d are allowed", series, most)
-	}
-	values.Check(t, map[string]int{
-		"model": telemetrytest.Models + 2, "project": len(telemetrytest.Projects) + 2, "limit": len(limits),
-		"outcome": telemetrytest.Outcomes, "shadow": telemetrytest.Shadows, "type": telemetrytest.Types,
-		"mode": telemetrytest.Modes, "cause": telemetrytest.Causes, "owner": telemetrytest.Owners, "percent": telemetrytest.Percents,
-	})
 }
 
 // The first models that are seen have the series, whatever comes later.

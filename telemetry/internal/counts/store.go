@@ -1,4 +1,4 @@
-package telemetry
+package counts
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type lostGroups struct{ mask atomic.Uint64 }
 func (g *lostGroups) count() int { return bits.OnesCount64(g.mask.Load()) }
 
 // observeStore counts an event of a store, which may be nil.
-func (m *metrics) observeStore(ctx context.Context, e *store.Event) {
+func (m *Metrics) observeStore(ctx context.Context, e *store.Event) {
 	if e == nil {
 		return
 	}
