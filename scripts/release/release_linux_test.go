@@ -131,6 +131,7 @@ func checkArchive(t *testing.T, data []byte) {
 	if folder, err := os.Getwd(); err != nil || bytes.Contains(files["ratelimit"], []byte(folder)) {
 		t.Errorf("the program contains %s, where it was built: %v", folder, err)
 	}
+	checkLinked(t, files["ratelimit"])
 	runAlone(t, files["ratelimit"])
 }
 
