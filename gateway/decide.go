@@ -166,12 +166,16 @@ func (s *setup) upstreamOf(provider, model string) (*upstream, string, error) {
 	if !modelname.Valid(model) { // comparing takes time that grows with the square of a name's length
 		return nil, "", questionf("model is %.40q: it must have at most %d bytes of UTF-8, and no control characters", model, modelname.MaxBytes)
 	}
+	all := strings.Join(slices.Sorted(maps.Keys(s.upstreams)), ", ")
+	if provider != "" && s.upstreams[provider] == nil {
+		return nil, "", questionf("provider is %.80q: it must be one of %s", provider, all)
+	}
 	if provider == "" {
 		provider, model = s.findProvider(model)
 	}
 	u := s.upstreams[provider]
 	if u == nil {
-		return nil, "", questionf("the provider of model %.200q: it must be one of %s", model, strings.Join(slices.Sorted(maps.Keys(s.upstreams)), ", "))
+		return nil, "", questionf("no provider is known to have model %.200q, or several have it: provider must be one of %s", model, all)
 	}
 	for _, d := range u.deployments {
 		if d.name != "" {

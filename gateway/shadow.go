@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,6 +59,19 @@ func (g *Gateway) ProjectMode(id string) string {
 		return config.ModeShadow
 	}
 	return config.ModeEnforce
+}
+
+// ConfiguredProjectMode returns the mode that the configuration gives to a project itself.
+func (g *Gateway) ConfiguredProjectMode(id string) string {
+	if rules := g.setup.Load().tree.At(id); rules != nil && rules.Mode != "" {
+		return rules.Mode
+	}
+	return config.ModeEnforce
+}
+
+// ConfiguredModelMode returns the mode that the configuration gives to a quota itself.
+func (g *Gateway) ConfiguredModelMode(quota string) string {
+	return cmp.Or(g.setup.Load().declared[quota].mode, config.ModeEnforce)
 }
 
 // shadowOf returns the highest project on a path that is in shadow, with all inside of it, or "".

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -103,12 +102,8 @@ func (g *Gateway) declare(s, before *setup) error {
 			}
 		}
 	}
-	quotas := maps.Clone(s.declared)
-	for name := range before.declared {
-		quotas[name] = s.declared[name] // no quota if this setup does not name it
-	}
-	for name, q := range quotas {
-		if err := g.setQuota(name, q, before.declared[name]); err != nil {
+	for name := range union(s.declared, before.declared) {
+		if err := g.setQuota(name, s.declared[name], before.declared[name]); err != nil { // without a quota, if this setup does not name it
 			return err
 		}
 	}
@@ -134,9 +129,18 @@ func (s *setup) limits() map[string]project.Limit {
 }
 
 // setQuota sets a quota of the configuration; old is the quota of the configuration before.
-// A default quota replaces no other. Learned maxima stay, unless the configuration has
-// changed. The margin is always the configuration's.
 func (g *Gateway) setQuota(name string, q, old quota) error {
+	to := g.quotaAfter(name, q, old)
+	if current, ok := g.limits.Models.Quota(name); ok && current == to {
+		return nil
+	}
+	return g.limits.Models.SetQuota(name, to)
+}
+
+// quotaAfter returns what the quota of a model becomes by one of the configuration; old is that of the
+// configuration before. A default quota replaces no other. Learned maxima stay, unless the
+// configuration has changed. The margin is always the configuration's.
+func (g *Gateway) quotaAfter(name string, q, old quota) ratelimit.ModelQuota {
 	current, ok := g.limits.Models.Quota(name)
 	first := old == quota{}
 	old.Margin, old.mode = q.Margin, q.mode
@@ -152,8 +156,5 @@ func (g *Gateway) setQuota(name string, q, old quota) error {
 	if to != (ratelimit.ModelQuota{}) {
 		to.Margin = q.Margin
 	}
-	if ok && current == to {
-		return nil
-	}
-	return g.limits.Models.SetQuota(name, to)
+	return to
 }

@@ -81,12 +81,30 @@ func TestAuditFileWithHalfALine(t *testing.T) {
 
 // A reload reads the file anew; one with a fault changes nothing.
 func TestReload(t *testing.T) {
-	path := file(t, "gateway.yaml", "projects: {a: {weight: 2}}")
+	path := file(t, "gateway.yaml", "projects: {a: {weight: 2}, b: {requests_per_minute: 6}}")
 	serveWith(t, "--state", "memory", "--config", path)
-	if got := run(t, "reload"); got != (outcome{exitFine, "the gateway has read its configuration again\n", ""}) {
+	if got := run(t, "reload"); got != (outcome{exitFine, "the gateway has read its configuration again: no limit changes\n", ""}) {
 		t.Errorf("%+v", got)
 	}
-	if got := run(t, "reload", "--json"); strings.TrimSpace(got.stdout) != "{\n  \"warnings\": []\n}" {
+	if got := run(t, "reload", "--json"); strings.TrimSpace(got.stdout) != "{\n  \"warnings\": [],\n  \"changes\": []\n}" {
+		t.Errorf("%+v", got)
+	}
+	run(t, "project", "set", "a", "weight=9", "tokens_per_day=100")
+	os.WriteFile(path, []byte("projects: {a: {weight: 2}, b: {requests_per_minute: 7}}"), 0o600)
+	table := `of         limit                before     after
+project a  tokens_per_day       100     →  none
+    was set at run time
+           weight               9       →  2
+project b  requests_per_minute  6       →  7
+`
+	t.Setenv("COLUMNS", "60")
+	for _, args := range [][]string{{"reload", "--dry-run"}, {"reload"}} {
+		if got := run(t, args...); got.code != exitFine || !strings.HasPrefix(got.stdout, table) {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	t.Setenv("COLUMNS", "100")
+	if got := run(t, "audit", "--action", "config."); !strings.Contains(got.stdout, "project.a.weight: 9 → 2") {
 		t.Errorf("%+v", got)
 	}
 	os.WriteFile(path, []byte("project: {}"), 0o600)

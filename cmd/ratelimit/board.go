@@ -194,7 +194,7 @@ func (p *demoProject) medianWait() string {
 }
 
 func (b *board) modelTable(width int) []string {
-	t := console.NewTable(console.Text("model"), console.Number("at a time"), console.Number("requests/min"), console.Number("tokens/min"))
+	t := console.NewTable(console.Text("model"), console.Number("max_concurrent"), console.Number("max_rpm"), console.Number("max_tpm"))
 	for _, name := range []string{large, small} {
 		s := b.running.Gateway.Models().Stats(name)
 		t.Add(name, used(s.Concurrent, s.MaxConcurrent), used(s.RPM, s.MaxRPM), used(s.TPM, s.MaxTPM))

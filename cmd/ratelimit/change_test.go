@@ -140,7 +140,10 @@ func TestModelCommands(t *testing.T) {
 	if status := s.ask(t, "", "any"); status != http.StatusTooManyRequests {
 		t.Errorf("a call of a paused model: %d", status)
 	}
-	if got := run(t, "model", "list"); !strings.Contains(got.stdout, "paused by an operator") || !strings.Contains(got.stdout, "requests/min") {
+	if got := run(t, "model", "list"); !strings.Contains(got.stdout, "paused by an operator") || !strings.Contains(got.stdout, "max_rpm") {
+		t.Errorf("%+v", got)
+	}
+	if got := run(t, "model", "list", "-n", "2"); strings.Count(got.stdout, "\n") != 4 || !strings.HasSuffix(got.stdout, "(2 of 15)\n") {
 		t.Errorf("%+v", got)
 	}
 	if got := run(t, "model", "resume", "m"); got.stdout != "model m is resumed\n" {

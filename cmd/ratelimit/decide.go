@@ -36,7 +36,11 @@ if it would pass, and 3 if not.`,
 			}
 			answer, err := client.Decide(c.Context(), q)
 			if err != nil {
-				return suggestModel(c.Context(), client, q.Model, err)
+				err = suggestModel(c.Context(), client, q.Model, err)
+				if _, unknown := errors.AsType[unknownModel](err); unknown && q.Provider == "" {
+					err = fmt.Errorf("%w; of a model without a quota, --provider NAME says whose it is", err)
+				}
+				return err
 			}
 			out := console.Of(c.OutOrStdout())
 			if asJSON {
@@ -57,7 +61,7 @@ if it would pass, and 3 if not.`,
 	f.StringVar(&q.Key, "key", "", "the `ID` of the virtual key that the call has")
 	f.StringVar(&q.User, "user", "", "the user of the call")
 	f.StringVar(&q.Run, "run", "", "the run that the call belongs to")
-	f.StringVar(&q.Provider, "provider", "", "the provider, if several have the model")
+	f.StringVar(&q.Provider, "provider", "", "the `NAME` of the provider, if several have the model, or none has a quota for it")
 	f.IntVar(&q.Output, "output", 0, "how many of the `TOKENS` are output; the others are the prompt")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
@@ -118,7 +122,7 @@ func limitLines(limits []admin.AskedLimit, now time.Time, width int) []string {
 				enough, style = "no", console.Bad
 				in = comesBack(l)
 			}
-			t.AddStyled(style, l.Owner, l.Limit, amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAskedShare(l))
+			t.AddStyled(style, l.Owner, admin.LimitInWords(l.Limit), amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAskedShare(l))
 		}
 	}
 	return append([]string{""}, t.Lines(width)...)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
@@ -19,7 +20,7 @@ func TestDecideAndExplain(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	s := serveWith(t, "--state", "memory", "--config", withMock(t, "projects: {acme: {requests_per_minute: 1, max_wait: 0s}}"))
 	for range 2 { // nothing is charged
-		if got := run(t, "decide", "m", "1_200", "--project", "acme"); got.code != exitFine || !strings.HasPrefix(got.stdout, "yes\n") || !strings.Contains(got.stdout, "tpm     5,000   1,200  5,000  yes") {
+		if got := run(t, "decide", "m", "1_200", "--project", "acme"); got.code != exitFine || !strings.HasPrefix(got.stdout, "yes\n") || !strings.Contains(got.stdout, "max_tpm              5,000   1,200  5,000  yes") {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -31,19 +32,19 @@ func TestDecideAndExplain(t *testing.T) {
 	if status := s.ask(t, "acme", "any"); status != http.StatusTooManyRequests {
 		t.Fatalf("status %d", status)
 	}
-	if got := run(t, "decide", "m", "100", "--project", "acme"); got.code != exitNo || !strings.Contains(got.stdout, "It would pass in ") || !strings.Contains(got.stdout, "acme      minute      0       1      1  no") {
+	if got := run(t, "decide", "m", "100", "--project", "acme"); got.code != exitNo || !strings.Contains(got.stdout, "It would pass in ") || !strings.Contains(got.stdout, "acme      requests_per_minute      0       1      1  no") {
 		t.Errorf("%+v", got)
 	}
 	var answer admin.Answer
 	if got := run(t, "decide", "m", "100", "--project", "acme", "--output", "40", "--json"); got.code != exitNo || json.Unmarshal([]byte(got.stdout), &answer) != nil || answer.Owner != "acme" {
 		t.Errorf("%+v", got)
 	}
-	id := tail.stdout.Await(t, `denied     acme  m  by minute of acme  429  (\S+)\n`)
+	id := tail.stdout.Await(t, `denied     acme  m  by requests_per_minute of acme  …  (\S+)\n`)
 	if strings.Contains(tail.stdout.String(), "passed") {
 		t.Error(tail.stdout)
 	}
 	got := run(t, "explain", id)
-	for _, want := range []string{"denied     acme  m", "acme      minute      0       1      1  no", "requests_per_minute", "  - "} {
+	for _, want := range []string{"denied     acme  m", "acme      requests_per_minute      0       1      1  no", "requests_per_minute", "  - "} {
 		if got.code != exitFine || !strings.Contains(got.stdout, want) {
 			t.Errorf("there is no %q in %+v", want, got)
 		}
@@ -55,7 +56,7 @@ func TestDecideAndExplain(t *testing.T) {
 	if got := run(t, "explain", "nonsense"); got.code != exitFailed || !strings.Contains(got.stderr, "`ratelimit tail` shows ids") {
 		t.Errorf("%+v", got)
 	}
-	if got := run(t, "decide", "gpt-4oo", "5"); got.code != exitFailed || !strings.Contains(got.stderr, "did you mean gpt-4o?") {
+	if got := run(t, "decide", "gpt-4oo", "5"); got.code != exitFailed || !strings.Contains(got.stderr, "did you mean gpt-4o?; of a model without a quota, --provider NAME says whose it is") {
 		t.Errorf("%+v", got)
 	}
 	for _, args := range []string{"decide m", "decide m many", "decide m -5", "decide m 5 --output 6", "explain"} {
@@ -158,5 +159,14 @@ func TestHostileNames(t *testing.T) {
 		if strings.ContainsAny(text, "\x1b\x07\u009b\u202e") || !strings.Contains(text, `\x1b`) {
 			t.Errorf("%s: %q", name, text)
 		}
+	}
+}
+
+// A line has the time at which its request ended, so that lines are in the order of their times.
+func TestDecisionsAreInTheOrderOfTheirEnds(t *testing.T) {
+	came := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
+	d := admin.Decision{Record: gateway.Record{ID: "gw_1", Time: came, Project: "acme", Model: "m", Outcome: gateway.Passed, Status: 200}, Took: 61}
+	if got, want := decisionLine(d, 0), "12:01:01  passed     acme  m  200  gw_1"; got != want {
+		t.Errorf("%q; want %q", got, want)
 	}
 }

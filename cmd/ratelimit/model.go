@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
 func newModel() *cobra.Command {
@@ -102,6 +104,7 @@ func newModelReset(a *adminFlags) *cobra.Command {
 
 func newModelList(a *adminFlags) *cobra.Command {
 	var asJSON bool
+	var most int
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List models and their quotas, those closest to their limits first",
@@ -112,28 +115,41 @@ func newModelList(a *adminFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			total := len(all)
+			slices.SortFunc(all, func(a, b admin.Model) int {
+				return cmp.Or(cmp.Compare(modelPressure(b), modelPressure(a)), cmp.Compare(a.Name, b.Name))
+			})
+			if most > 0 {
+				all = all[:min(most, total)]
+			}
 			out := console.Of(c.OutOrStdout())
 			if asJSON {
 				return out.JSON(all)
 			}
-			return out.Lines(quotaLines(all, out.Columns()))
+			return out.Lines(append(quotaLines(all, out.Columns()), leftOut(len(all), total)...))
 		}),
 	}
+	c.Flags().IntVarP(&most, "most", "n", 50, "how many are shown; 0 is all")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// leftOut says how many of all rows are shown, if that is not all of them.
+func leftOut(shown, all int) []string {
+	if shown == all {
+		return nil
+	}
+	return []string{console.Faint(fmt.Sprintf("(%s of %s)", numeral.Grouped(int64(shown)), numeral.Grouped(int64(all))))}
 }
 
 // quotaLines returns models and their quotas as a table.
 func quotaLines(models []admin.Model, width int) []string {
 	columns := []console.Column{console.Text("model").Shortened(20), console.Number("waiting"), console.Number("used")}
-	for i, unit := range modelUnits {
-		columns = append(columns, console.Number(unit).Leaves(len(modelUnits)-i+1))
+	for i, unit := range modelLimitFields {
+		columns = append(columns, console.Number(unit).Leaves(len(modelLimitFields)-i+1))
 	}
 	t := console.NewTable(append(columns, console.Text("origin").Leaves(1), console.Text("").Below())...)
-	byPressure := func(a, b admin.Model) int {
-		return cmp.Or(cmp.Compare(modelPressure(b), modelPressure(a)), cmp.Compare(a.Name, b.Name))
-	}
-	for _, m := range slices.SortedFunc(slices.Values(models), byPressure) {
+	for _, m := range models {
 		row := []string{m.Name, waiting(m.Waiting), percent(modelPressure(m))}
 		for _, l := range limitsOf(&admin.Usage{}, &m.Quota) {
 			row = append(row, count(int64(l.most)))

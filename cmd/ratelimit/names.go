@@ -41,8 +41,13 @@ func suggestModel(ctx context.Context, client *admin.Client, name string, err er
 	if slices.Contains(known, name) {
 		return err
 	}
-	return fmt.Errorf("%w%s", err, cmp.Or(didYouMean(name, known), ": `ratelimit model list` shows the models"))
+	return unknownModel{fmt.Errorf("%w%s", err, cmp.Or(didYouMean(name, known), ": `ratelimit model list` shows the models"))}
 }
+
+// unknownModel is the error of a request about a model that no configuration names.
+type unknownModel struct{ error }
+
+func (e unknownModel) Unwrap() error { return e.error }
 
 // didYouMean returns the end of a message, with the nearest of some names; or nothing.
 func didYouMean(name string, all []string) string {

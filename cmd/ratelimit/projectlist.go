@@ -82,18 +82,14 @@ func rowLines(of string, rows []admin.Row, total, width int) []string {
 		t.AddStyled(styleOf(r.Pressure, r.Waiting > 0 || r.Paused || r.Pause != nil), r.Name, waiting(r.Waiting), limit, used,
 			count(r.Minute.Passed), count(r.Minute.Denied), count(r.Minute.Tokens), strings.Join(rowNotes(r), ", "))
 	}
-	lines := t.Lines(width)
-	if total > len(rows) {
-		lines = append(lines, console.Faint(fmt.Sprintf("(%s of %s)", numeral.Grouped(int64(len(rows))), numeral.Grouped(int64(total)))))
-	}
-	return lines
+	return append(t.Lines(width), leftOut(len(rows), total)...)
 }
 
 // closestOf returns the limit that a row is closest to, and how much of it is used.
 func closestOf(r admin.Row) (limit, used string) {
 	for _, d := range r.Dimensions {
 		if d.Name == r.Closest || r.Closest == "" {
-			return fmt.Sprintf("%s %s / %s", d.Name, inUnit(d.Unit, d.Used), inUnit(d.Unit, d.Limit)), percent(r.Pressure)
+			return fmt.Sprintf("%s %s / %s", admin.LimitInWords(d.Name), inUnit(d.Unit, d.Used), inUnit(d.Unit, d.Limit)), percent(r.Pressure)
 		}
 	}
 	return "-", "-"
@@ -122,7 +118,7 @@ func rowNotes(r admin.Row) (notes []string) {
 		notes = append(notes, fmt.Sprintf("the longest waits %.0f s", r.LongestWait))
 	}
 	if len(r.DeniedBy) > 0 {
-		notes = append(notes, fmt.Sprintf("%s denied by %s in 15 minutes", numeral.Grouped(r.DeniedBy[0].Count), r.DeniedBy[0].Limit))
+		notes = append(notes, fmt.Sprintf("%s denied by %s in 15 minutes", numeral.Grouped(r.DeniedBy[0].Count), admin.LimitInWords(r.DeniedBy[0].Limit)))
 	}
 	return notes
 }

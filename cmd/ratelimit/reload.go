@@ -11,30 +11,63 @@ import (
 
 func newReload() *cobra.Command {
 	a := &adminFlags{}
-	var asJSON bool
+	var asJSON, dryRun bool
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have a gateway read its configuration again",
-		Long: `Have a gateway read its configuration again. Counters stay. A file with a fault changes
-nothing: the command prints the fault, and the exit code is 1.`,
-		Example: "  ratelimit reload",
+		Long: `Have a gateway read its configuration again, and show which limits that changes. Counters stay.
+Limits that were set at run time are taken back, for the projects and models that the file
+names. A file with a fault changes nothing: the command prints the fault, and the exit code
+is 1.`,
+		Example: "  ratelimit reload --dry-run\n  ratelimit reload",
 		Args:    arguments,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-			done, err := client.Reload(c.Context())
+			reload := client.Reload
+			if dryRun {
+				reload = client.PreviewReload
+			}
+			done, err := reload(c.Context())
 			if err != nil {
 				return err
 			}
+			out := console.Of(c.OutOrStdout())
 			if asJSON {
-				return console.Of(c.OutOrStdout()).JSON(done)
+				return out.JSON(done)
 			}
 			for _, warning := range done.Warnings {
 				fmt.Fprintln(c.ErrOrStderr(), "warning:", warning)
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), "the gateway has read its configuration again")
-			return err
+			return out.Lines(reloadLines(done.Changes, dryRun, out.Columns()))
 		}),
 	}
 	a.flags(c)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show which limits would change")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// reloadLines returns what a reload has changed, or would change.
+func reloadLines(changes []admin.ReloadChange, dryRun bool, width int) []string {
+	sentence := "the gateway has read its configuration again"
+	if dryRun {
+		sentence = "nothing is changed yet"
+	}
+	if len(changes) == 0 {
+		return console.Sentences(width, sentence+": no limit changes")
+	}
+	t := console.NewTable(console.Text("of").ShortenedAtStart(16), console.Text("limit"), console.Text("before").Shortened(12), console.Text("").Leaves(1), console.Text("after").Shortened(12), console.Text("").Below())
+	for _, change := range changes {
+		of, note := change.Kind, ""
+		if change.Name != "" {
+			of += " " + change.Name
+		}
+		if change.SetAtRunTime {
+			note = "was set at run time"
+		}
+		for _, field := range change.Changed {
+			t.Add(of, field.Field, inWords(field.Before), "→", inWords(field.After), note)
+			of, note = "", ""
+		}
+	}
+	return append(t.Lines(width), console.Sentences(width, sentence)...)
 }

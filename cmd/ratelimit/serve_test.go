@@ -143,7 +143,7 @@ func TestStatus(t *testing.T) {
 		t.Fatalf("a call: %d", status)
 	}
 	got := run(t, "status")
-	for _, want := range []string{"gateway ", "model  requests/min", "m           1 / 100", "search", "minute 1 / 60"} {
+	for _, want := range []string{"gateway ", "model  max_rpm", "m      1 / 100", "search", "requests_per_minute 1 / 60", "weight 3"} {
 		if got.code != exitFine || !strings.Contains(got.stdout, want) {
 			t.Errorf("there is no %q in %+v", want, got)
 		}

@@ -25,9 +25,9 @@ func TestStatusLines(t *testing.T) {
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 4 requests active, 3 of them wait
 
-model  waiting  at a time
-busy         2      1 / 1
-full         1      0 / 2  paused by the provider for 9 s
+model  waiting  max_concurrent
+busy         2           1 / 1
+full         1           0 / 2  paused by the provider for 9 s
 (models of which nothing is used: 1)`,
 		},
 		"what is not limited": {
@@ -38,9 +38,9 @@ full         1      0 / 2  paused by the provider for 9 s
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
 
-model  requests/min     tokens/min
-a                 3  1,200 / 5,000
-b             1 / 9              -`,
+model  max_rpm        max_tpm
+a        3 / -  1,200 / 5,000
+b        1 / 9              -`,
 		},
 		"shares": {
 			admin.State{Ready: true, Models: []admin.Model{
@@ -54,28 +54,28 @@ b             1 / 9              -`,
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
 
-model  requests/min      tokens/min
-m          70 / 100  9,500 / 20,000
-alone             1               -
+model   max_rpm         max_tpm
+m      70 / 100  9,500 / 20,000
+alone     1 / -               -
 
-share of  project  waiting  requests/min      tokens/min
-m         (none)         -        0 / 10       0 / 2,000
-m         batch          7       58 / 60  9,000 / 15,000  borrows 33 requests/min, borrows 4,000 tokens/min
-m         search         -       12 / 30     500 / 3,000  lends 45 requests/min`,
+share of  project  waiting  max_rpm         max_tpm
+m         (none)         -   0 / 10       0 / 2,000
+m         batch          7  58 / 60  9,000 / 15,000  borrows 33 of max_rpm, borrows 4,000 of max_tpm
+m         search         -  12 / 30     500 / 3,000  lends 45 of max_rpm`,
 		},
 		"projects": {
 			admin.State{Ready: true, Projects: []admin.Project{
 				{ID: "free", Windows: []admin.Window{}},
 				{ID: "held", Windows: []admin.Window{{Name: "minute", Limit: 60, Remaining: 48}}, Limit: project.Limit{RequestsPerMinute: 60, MaxConcurrent: 5}},
-				{ID: "slow", Windows: []admin.Window{}, Limit: project.Limit{MaxConcurrent: 1, Weight: 3}},
+				{ID: "slow", Windows: []admin.Window{}, Limit: project.Limit{MaxConcurrent: 1, Weight: 3, MinShare: 20, Dedicated: true, MaxShare: 50}},
 			}},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
 
-project  closest limit   used  weight  also
-held     minute 12 / 60   20%       -  5 at a time
-free     no limits          -       -
-slow     1 at a time        -       3`,
+project  closest limit                used  also
+held     requests_per_minute 12 / 60   20%  max_concurrent 5
+free     no limits                       -
+slow     max_concurrent 1                -  weight 3, min_share 20%, dedicated, max_share 50%`,
 		},
 		"calls get 503": {
 			admin.State{
@@ -127,7 +127,7 @@ func TestSubtreeLines(t *testing.T) {
 		return admin.Window{Name: name, Unit: "nanodollars", Limit: int64(of * 1e9), Remaining: int64((of - used) * 1e9), ResetAfter: reset}
 	}
 	got := shown(subtreeLines([]admin.Project{
-		{ID: "acme", Windows: []admin.Window{dollars("dollars-month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens-minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
+		{ID: "acme", Limit: project.Limit{Weight: 2, MaxShare: 25}, Windows: []admin.Window{dollars("dollars-month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens-minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
 		{ID: "acme/chat"},
 		{ID: "acme/search", Windows: []admin.Window{dollars("dollars-day", 0, 150, 0), dollars("dollars", 150, 150, 99)}},
 		{ID: "acme/search/a-user-with-a-long-name", Windows: []admin.Window{}},
@@ -135,15 +135,16 @@ func TestSubtreeLines(t *testing.T) {
 		{ID: "acme/search/alice", Windows: []admin.Window{{Name: "day", Unit: "requests", Limit: 10, Remaining: 7, ResetAfter: 3*3600 + 25*60 + 7}}},
 	}, 80))
 	want := `
-project                      limit               used         of  all is back
-acme                         dollars-month  $1,234.56  $5,000.00       14d17h
-                             tokens-minute      1,234  2,000,000          42s
-  chat                       (no answer)
-  search                     dollars-day        $0.00    $150.00            -
-                             dollars          $150.00    $150.00        never
-    a-user-with-a-long-name  no limits
-    alice                    day                    3         10        3h25m
-  search-b                   no limits`
+project                     limit                   used         of  all is back
+acme                        dollars_per_month  $1,234.56  $5,000.00       14d17h
+    weight 2, max_share 25%
+                            tokens_per_minute      1,234  2,000,000          42s
+  chat                      (no answer)
+  search                    dollars_per_day        $0.00    $150.00            -
+                            dollars              $150.00    $150.00        never
+    a-user-with-a-long-na…  no limits
+    alice                   requests_per_day           3         10        3h25m
+  search-b                  no limits`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -163,7 +164,7 @@ func TestStatusOfAState(t *testing.T) {
 	}
 	for i, wanted := range [][]string{{"acme"}, {"1 / 100", "acme"}} { // a gateway saves the quotas of models when it ends
 		got := run(t, "status", "--state", state)
-		for _, want := range append(wanted, "what is counted in "+state, "minute 1 / 4", "25%") {
+		for _, want := range append(wanted, "what is counted in "+state, "requests_per_minute 1 / 4", "25%") {
 			if got.code != exitFine || !strings.Contains(got.stdout, want) {
 				t.Errorf("%d: there is no %q in %+v", i, want, got)
 			}

@@ -72,21 +72,21 @@ func styleOf(pressure float64, stands bool) func(string) string {
 	return nil
 }
 
-// used returns how much of a limit is used, such as 3 / 500. Without a limit, the usage may
-// be unknown: then it is a dash.
+// used returns how much of a limit is used, such as 3 / 500; without a limit, 3 / -. The usage may be
+// unknown then: all is a dash.
 func used(n, most int) string {
 	switch {
 	case most > 0:
 		return numeral.Grouped(int64(n)) + " / " + numeral.Grouped(int64(most))
 	case n > 0:
-		return numeral.Grouped(int64(n))
+		return numeral.Grouped(int64(n)) + " / -"
 	default:
 		return "-"
 	}
 }
 
 // waiting returns how many calls wait, or a dash for none.
-func waiting(n int) string { return used(n, 0) }
+func waiting(n int) string { return count(int64(n)) }
 
 // projectLines returns a table of projects with the limit that each is closest to; those that are
 // closest come first.
@@ -97,7 +97,7 @@ func projectLines(projects []admin.Project, width int) []string {
 	byPressure := func(a, b admin.Project) int {
 		return cmp.Or(cmp.Compare(pressureOf(b), pressureOf(a)), cmp.Compare(a.ID, b.ID))
 	}
-	t := console.NewTable(console.Text("project").ShortenedAtStart(16), console.Text("closest limit"), console.Number("used"), console.Number("weight").Leaves(1), console.Text("also").Below())
+	t := console.NewTable(console.Text("project").ShortenedAtStart(16), console.Text("closest limit"), console.Number("used"), console.Text("also").Below())
 	for _, p := range slices.SortedFunc(slices.Values(projects), byPressure) {
 		t.AddStyled(styleOf(pressureOf(p), p.Paused), projectRow(p)...)
 	}

@@ -23,8 +23,9 @@ func (l modelLimit) pressure() float64 {
 	return float64(l.used) / float64(l.most)
 }
 
-// modelUnits are the limits of models, as the tables name them, in the order of limitsOf.
-var modelUnits = []string{"requests/min", "tokens/min", "input/min", "output/min", "requests/day", "tokens/day", "at a time"}
+// modelLimitFields are the limits of models as the configuration and the tables name them, in the order
+// of limitsOf.
+var modelLimitFields = []string{"max_rpm", "max_tpm", "max_input_tpm", "max_output_tpm", "max_rpd", "max_tpd", "max_concurrent"}
 
 func limitsOf(u *admin.Usage, q *admin.Quota) []modelLimit {
 	return []modelLimit{{u.RPM, q.MaxRPM}, {u.TPM, q.MaxTPM}, {u.InputTPM, q.MaxInputTPM}, {u.OutputTPM, q.MaxOutputTPM}, {u.RPD, q.MaxRPD}, {u.TPD, q.MaxTPD}, {u.Concurrent, q.MaxConcurrent}}
@@ -72,7 +73,7 @@ func modelLines(models []admin.Model, width int) []string {
 // modelColumns returns the columns of a table of models. Of the limits, those leave first of which the
 // least is used.
 func modelColumns(models []admin.Model) []console.Column {
-	pressures := make([]float64, len(modelUnits))
+	pressures := make([]float64, len(modelLimitFields))
 	for _, m := range models {
 		if m.Usage != nil {
 			for i, l := range limitsOf(m.Usage, &m.Quota) {
@@ -80,13 +81,13 @@ func modelColumns(models []admin.Model) []console.Column {
 			}
 		}
 	}
-	order := make([]int, len(modelUnits))
+	order := make([]int, len(modelLimitFields))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(pressures[a], pressures[b]) })
 	columns := []console.Column{console.Text("model").Shortened(20), console.Number("waiting")}
-	for i, unit := range modelUnits {
+	for i, unit := range modelLimitFields {
 		columns = append(columns, console.Number(unit).Leaves(slices.Index(order, i)+1))
 	}
 	return append(columns, console.Text("").Below())
@@ -95,7 +96,7 @@ func modelColumns(models []admin.Model) []console.Column {
 func modelRow(m admin.Model) []string {
 	row := []string{m.Name, waiting(m.Waiting)}
 	if m.Usage == nil {
-		for range modelUnits {
+		for range modelLimitFields {
 			row = append(row, "-")
 		}
 		return append(row, "the store does not answer")
@@ -122,17 +123,15 @@ func pausesOf(m admin.Model) (notes []string) {
 	return notes
 }
 
-// shareUnits are the limits that projects share, as the tables name them.
-var shareUnits = []struct{ limit, unit string }{
-	{"rpm", "requests/min"}, {"tpm", "tokens/min"}, {"input_tpm", "input/min"}, {"output_tpm", "output/min"}, {"rpd", "requests/day"}, {"tpd", "tokens/day"},
-}
+// sharedLimits are the limits of models that projects share.
+var sharedLimits = []string{"rpm", "tpm", "input_tpm", "output_tpm", "rpd", "tpd"}
 
 // shareLines returns a table of what projects use of their shares, at the models that several
 // projects use, or nothing if there is no such model.
 func shareLines(models []admin.Model, width int) []string {
 	columns := []console.Column{console.Text("share of").Shortened(12), console.Text("project").ShortenedAtStart(12), console.Number("waiting")}
-	for i, u := range shareUnits {
-		columns = append(columns, console.Number(u.unit).Leaves(len(shareUnits)-i))
+	for i, limit := range sharedLimits {
+		columns = append(columns, console.Number(admin.LimitInWords(limit)).Leaves(len(sharedLimits)-i))
 	}
 	t := console.NewTable(append(columns, console.Text("").Below())...)
 	for _, m := range models {
@@ -155,8 +154,8 @@ func shareLines(models []admin.Model, width int) []string {
 func shareRow(model string, p ratelimit.ProjectShare) []string {
 	row := []string{model, cmp.Or(p.Project, "(none)"), waiting(p.Waiting)}
 	var notes []string
-	for _, u := range shareUnits {
-		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == u.limit })
+	for _, limit := range sharedLimits {
+		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == limit })
 		if i < 0 {
 			row = append(row, "-")
 			continue
@@ -164,10 +163,10 @@ func shareRow(model string, p ratelimit.ProjectShare) []string {
 		l := p.Limits[i]
 		row = append(row, numeral.Grouped(int64(l.Used))+" / "+numeral.Grouped(int64(l.Share)))
 		if l.Lent > 0 {
-			notes = append(notes, fmt.Sprintf("lends %s %s", numeral.Grouped(int64(l.Lent)), u.unit))
+			notes = append(notes, fmt.Sprintf("lends %s of %s", numeral.Grouped(int64(l.Lent)), admin.LimitInWords(limit)))
 		}
 		if l.Borrowed > 0 {
-			notes = append(notes, fmt.Sprintf("borrows %s %s", numeral.Grouped(int64(l.Borrowed)), u.unit))
+			notes = append(notes, fmt.Sprintf("borrows %s of %s", numeral.Grouped(int64(l.Borrowed)), admin.LimitInWords(limit)))
 		}
 	}
 	return append(row, strings.Join(notes, ", "))

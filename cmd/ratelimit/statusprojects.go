@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // pressureOf returns which part of its closest limit a project has used.
@@ -24,17 +25,13 @@ func windowPressure(w admin.Window) float64 {
 
 // projectRow returns the cells of a project: its closest limit, and below it the others.
 func projectRow(p admin.Project) []string {
-	weight := "-"
-	if p.Limit.Weight > 1 {
-		weight = fmt.Sprint(p.Limit.Weight)
-	}
 	var also []string
 	windows := slices.SortedStableFunc(slices.Values(p.Windows), func(a, b admin.Window) int {
 		return cmp.Compare(windowPressure(b), windowPressure(a))
 	})
 	closest, share := "no limits", "-"
 	for i, w := range windows {
-		text := fmt.Sprintf("%s %s / %s", w.Name, amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit))
+		text := fmt.Sprintf("%s %s / %s", admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit))
 		if i > 0 {
 			also = append(also, text)
 			continue
@@ -42,7 +39,7 @@ func projectRow(p admin.Project) []string {
 		closest, share = text, percent(windowPressure(w))
 	}
 	if most := p.Limit.MaxConcurrent; most > 0 {
-		text := fmt.Sprintf("%s at a time", numeral.Grouped(int64(most)))
+		text := "max_concurrent " + numeral.Grouped(int64(most))
 		if len(windows) > 0 {
 			also = append(also, text)
 		} else {
@@ -52,11 +49,33 @@ func projectRow(p admin.Project) []string {
 	if p.Windows == nil {
 		closest = "? (the store does not answer)"
 	}
-	if p.Paused {
-		also = append(also, "paused by an operator")
+	return []string{p.ID, closest, share, strings.Join(append(also, projectNotes(p)...), ", ")}
+}
+
+// projectNotes returns what else is to be said of a project: its weight and shares, a pause, its mode.
+func projectNotes(p admin.Project) (notes []string) {
+	if p.Limit.Weight > 1 {
+		notes = append(notes, fmt.Sprintf("weight %d", p.Limit.Weight))
 	}
-	also = append(also, shadowNote(p.Mode)...)
-	return []string{p.ID, closest, share, weight, strings.Join(also, ", ")}
+	notes = append(notes, shareNotes(p.Limit)...)
+	if p.Paused {
+		notes = append(notes, "paused by an operator")
+	}
+	return append(notes, shadowNote(p.Mode)...)
+}
+
+// shareNotes returns what a project has at least and at most of every limit of a model, if it is set.
+func shareNotes(l project.Limit) (notes []string) {
+	if l.MinShare > 0 {
+		notes = append(notes, fmt.Sprintf("min_share %v", l.MinShare))
+	}
+	if l.Dedicated {
+		notes = append(notes, "dedicated")
+	}
+	if l.MaxShare > 0 {
+		notes = append(notes, fmt.Sprintf("max_share %v", l.MaxShare))
+	}
+	return notes
 }
 
 // percent returns a part as whole percents, rounded down: 100% is only what is used up.

@@ -32,20 +32,20 @@ func subtreeLines(projects []admin.Project, width int) []string {
 		return slices.Compare(strings.Split(a.ID, "/"), strings.Split(b.ID, "/"))
 	}
 	projects = slices.SortedFunc(slices.Values(projects), byPath)
-	t := console.NewTable(console.Text("project").Shortened(20), console.Text("limit"), console.Number("used"), console.Number("of"), console.Number("all is back"))
+	t := console.NewTable(console.Text("project").Shortened(20), console.Text("limit"), console.Number("used"), console.Number("of"), console.Number("all is back"), console.Text("").Below())
 	for _, p := range projects {
-		name := nameInTree(p.ID, projects[0].ID)
+		name, notes := nameInTree(p.ID, projects[0].ID), strings.Join(projectNotes(p), ", ")
 		switch {
 		case p.Windows == nil:
-			t.Add(name, "(no answer)", "", "", "") // of the store
+			t.Add(name, "(no answer)", "", "", "", notes) // of the store
 		case len(p.Windows) == 0:
-			t.Add(name, "no limits", "", "", "")
+			t.Add(name, "no limits", "", "", "", notes)
 		}
 		for i, w := range p.Windows {
 			if i > 0 {
-				name = ""
+				name, notes = "", ""
 			}
-			t.Add(name, w.Name, amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w))
+			t.Add(name, admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w), notes)
 		}
 	}
 	return t.Lines(width)

@@ -40,8 +40,8 @@ func newTail() *cobra.Command {
 		Use:   "tail",
 		Short: "Show decisions and other events as they come",
 		Long: `Show decisions and other events as they come, until Ctrl-C: what became of each call, budgets
-that reach a threshold, pauses of providers, changes, reloads, and the loss of Redis. If the
-gateway goes, the command waits until it is back.`,
+that reach a threshold, pauses of providers, changes, reloads, and the loss of Redis. The time
+of a call is that of its end. If the gateway goes, the command waits until it is back.`,
 		Example: `  ratelimit tail
   ratelimit tail --project acme --outcome denied,throttled
   ratelimit tail --kind change,pause,resume --json`,
@@ -138,15 +138,16 @@ func eventLine(event string, data []byte, width int) string {
 
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
 
-// decisionLine returns what became of a request: what matters most first.
+// decisionLine returns what became of a request, and when: what matters most first. A decision is told
+// when its request ends, so the lines are in the order of their times.
 func decisionLine(d admin.Decision, width int) string {
 	who := d.Project
 	if d.User != "" {
 		who += "/" + d.User
 	}
-	parts := []string{clock(d.Time), fmt.Sprintf("%-9s", d.Outcome), orNone(who), d.Model}
+	parts := []string{clock(d.Time.Add(time.Duration(d.Took * 1e9))), fmt.Sprintf("%-9s", d.Outcome), orNone(who), d.Model}
 	if d.Limit != "" {
-		parts = append(parts, "by "+strings.TrimSpace(d.Limit+" of "+d.Owner))
+		parts = append(parts, "by "+strings.TrimSpace(admin.LimitInWords(d.Limit)+" of "+d.Owner))
 	}
 	if d.Waited >= 0.01 {
 		parts = append(parts, fmt.Sprintf("waited %.2f s", d.Waited))

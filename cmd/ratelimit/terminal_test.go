@@ -156,7 +156,7 @@ func TestChangesInATerminal(t *testing.T) {
 	term = openTerminal(t, 80, 24, status...)
 	term.awaitEnd(t)
 	screen := term.await(t, `closest limit`)
-	if !regexp.MustCompile(`(?m)^default +minute 0 / 3 +0%$`).MatchString(screen) || !strings.Contains(screen, "…") {
+	if !regexp.MustCompile(`(?m)^default +requests_per_minute 0 / 3 +0%$`).MatchString(screen) || !strings.Contains(screen, "…") {
 		t.Errorf("status:\n%s", screen)
 	}
 	if coloured := term.tmux(t, "capture-pane", "-p", "-e"); !strings.Contains(coloured, "\x1b[1m") {

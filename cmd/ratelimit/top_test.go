@@ -106,7 +106,7 @@ func TestTopFollows(t *testing.T) {
 	}
 	s.Update(deltaMsg{Projects: []admin.Row{row("b", 0.99, 4), row("d", 0.4, 0)}, GoneProjects: []string{"c"}})
 	text := s.text()
-	if strings.Contains(text, "\nc ") || !strings.Contains(text, "\nd ") || !strings.Contains(text, "rpm 99 / 100") || s.chosen != "b" {
+	if strings.Contains(text, "\nc ") || !strings.Contains(text, "\nd ") || !strings.Contains(text, "max_rpm 99 / 100") || s.chosen != "b" {
 		t.Error(text)
 	}
 	s.pressed("enter")
@@ -153,7 +153,7 @@ func TestTopPrints(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", withMock(t, "projects: {search: {requests_per_minute: 4}}"))
 	s.ask(t, "search", "any")
 	got := run(t, "top")
-	for _, want := range []string{"1 passed", "rpm 1 / 100", "search", "minute 1 / 4", "25%"} {
+	for _, want := range []string{"1 passed", "max_rpm 1 / 100", "search", "requests_per_minute 1 / 4", "25%"} {
 		if got.code != exitFine || !strings.Contains(got.stdout, want) {
 			t.Errorf("there is no %q in %+v", want, got)
 		}

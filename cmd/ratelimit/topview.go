@@ -118,7 +118,7 @@ func chosenStyle(style func(string) string) func(string) string {
 }
 
 func topTable(title string) *console.Table {
-	return console.NewTable(console.Text(title).ShortenedAtStart(14), console.Text("used").Kept(), console.Number("").Kept(), console.Text("closest limit").Kept().Shortened(10),
+	return console.NewTable(console.Text(title).ShortenedAtStart(14), console.Text("used").Kept(), console.Number("").Kept(), console.Text("closest limit").Kept().Shortened(24),
 		console.Number("waits").Kept(), console.Number("calls").Kept(), console.Number("denied").Kept(),
 		console.Number("longest").Kept().Leaves(4), console.Number("tokens").Kept().Leaves(3), console.Number("dollars").Kept().Leaves(2), console.Text("15 minutes").Kept().Leaves(5), console.Text("").Leaves(1))
 }
@@ -171,7 +171,7 @@ func (t *top) detailLines() []string {
 	table := console.NewTable(console.Text("limit"), console.Text("used"), console.Number(""), console.Number("of"), console.Text(""), console.Text("share of").Shortened(12), console.Text("").Below())
 	for _, d := range r.Dimensions {
 		part := d.Used / max(d.Limit, 1e-9)
-		table.AddStyled(styleOf(part, false), d.Name, bar(part, 2*barColumns), inUnit(d.Unit, d.Used), inUnit(d.Unit, d.Limit), d.Unit, d.Model, lending(d))
+		table.AddStyled(styleOf(part, false), admin.LimitInWords(d.Name), bar(part, 2*barColumns), inUnit(d.Unit, d.Used), inUnit(d.Unit, d.Limit), d.Unit, d.Model, lending(d))
 	}
 	if table.Len() > 0 {
 		lines = append(lines, table.Lines(t.width)...)
@@ -183,8 +183,8 @@ func (t *top) detailLines() []string {
 		lines = append(append(lines, ""), console.Sentences(t.width, fmt.Sprintf("In 15 minutes %s tokens were estimated, and %s used.", numeral.Grouped(r.Estimated), numeral.Grouped(r.Actual)))...)
 	}
 	for _, p := range r.Provider {
-		lines = append(lines, console.Sentences(t.width, fmt.Sprintf("The provider said at %s that %s of %s %s were left; used here were %s.",
-			clock(p.At), numeral.Grouped(p.Remaining), numeral.Grouped(p.Limit), p.Dimension, numeral.Grouped(int64(p.UsedHere))))...)
+		lines = append(lines, console.Sentences(t.width, fmt.Sprintf("The provider said at %s that %s of %s (%s) were left; used here were %s.",
+			clock(p.At), numeral.Grouped(p.Remaining), numeral.Grouped(p.Limit), admin.LimitInWords(p.Dimension), numeral.Grouped(int64(p.UsedHere))))...)
 	}
 	return lines
 }

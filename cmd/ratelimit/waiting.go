@@ -54,9 +54,9 @@ func waitingLines(list admin.WaitingList, now time.Time, width int) []string {
 		waitsFor := "those before it"
 		switch {
 		case w.Owner != "":
-			waitsFor = w.Limit + " of " + w.Owner
+			waitsFor = admin.LimitInWords(w.Limit) + " of " + w.Owner
 		case w.Limit != "":
-			waitsFor = w.Limit + ", in line" // those before it wait for the limit
+			waitsFor = admin.LimitInWords(w.Limit) + ", in line" // those before it wait for the limit
 		}
 		t.Add(cmp.Or(w.Project, "(none)"), w.Model, fmt.Sprintf("%.1f s", w.Waited), waitsFor, fmt.Sprint(w.Position), until(w.PassesAt, now), until(w.Until, now), count(w.Tokens), w.ID)
 	}

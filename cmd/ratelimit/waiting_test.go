@@ -52,9 +52,9 @@ func TestWaiting(t *testing.T) {
 	}}, now, 80))
 	want := `
 project      model           waits  for               place  passes in  gives up
-acme/search  gpt-6-luna      2.2 s  tpm of gpt-6-lu…      1      3.0 s    60.0 s
+acme/search  gpt-6-luna      2.2 s  max_tpm of gpt-…      1      3.0 s    60.0 s
 (none)       gpt-6-luna\x1b  1.0 s  those before it       2          -     0.0 s
-chat         gpt-6-luna      1.0 s  concurrent, in …      3          -         -
+chat         gpt-6-luna      1.0 s  max_concurrent,…      3          -         -
 (and more)`
 	if got != want {
 		t.Errorf("%s\nwant:%s", got, want)

@@ -21,7 +21,7 @@ import (
 
 // Options configures the API.
 type Options struct {
-	Reload  func() error // reads the configuration again; nil: the gateway has no file
+	Reload  func(dryRun bool) ([]gateway.Changed, error) // reads the configuration again, and returns which limits change; nil: the gateway has no file
 	Version string
 	Log     *slog.Logger // nil: nothing is logged
 	Pages   http.Handler // serves / and /assets/, to everyone: they contain no data; nil: there are no pages
@@ -30,7 +30,7 @@ type Options struct {
 // Admin is the handler of a gateway's admin API. Make one with New.
 type Admin struct {
 	gateway  *gateway.Gateway
-	reload   func() error
+	reload   func(dryRun bool) ([]gateway.Changed, error)
 	version  string
 	log      *slog.Logger
 	started  time.Time

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -324,7 +325,12 @@ func TestDecisions(t *testing.T) {
 func TestReload(t *testing.T) {
 	var fault error
 	asked := 0
-	r := newRigWith(t, usual, Options{Reload: func() error { asked++; return fault }})
+	r := newRigWith(t, usual, Options{Reload: func(dryRun bool) ([]gateway.Changed, error) {
+		if !dryRun {
+			asked++
+		}
+		return nil, fault
+	}})
 	if got := as[Reloaded](t, r.want(t, 200, "POST", "/v1/reload", "")); len(got.Warnings) != 0 || asked != 1 {
 		t.Errorf("%+v after %d", got, asked)
 	}
@@ -338,13 +344,32 @@ func TestReload(t *testing.T) {
 // Changes of a model and a project that the configuration names hold until a reload.
 func TestReloadRestoresTheConfiguration(t *testing.T) {
 	var r *rig
-	r = newRigWith(t, usual, Options{Reload: func() error { return r.gateway.Reload(r.gateway.Config()) }})
+	r = newRigWith(t, usual, Options{Reload: func(dryRun bool) ([]gateway.Changed, error) {
+		changed, err := r.gateway.Changes(r.gateway.Config())
+		if err == nil && !dryRun {
+			err = r.gateway.Reload(r.gateway.Config())
+		}
+		return changed, err
+	}})
 	quotas, limits := r.gateway.Models().Quotas(), r.gateway.Projects().Limits()
 	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 1}`)
 	r.want(t, 200, "PUT", "/v1/projects/search?replace=true", `{"requests_per_day": 1}`)
 	r.want(t, 200, "DELETE", "/v1/projects/small", "")
 	r.want(t, 200, "PUT", "/v1/projects/new", `{"requests_per_day": 1}`)
-	r.want(t, 200, "POST", "/v1/reload", "")
+	preview := as[Reloaded](t, r.want(t, 200, "POST", "/v1/reload?dry_run=true", ""))
+	if q, _ := r.gateway.Models().Quota("gpt-4o"); q.MaxRPM != 1 {
+		t.Errorf("the dry run has changed something: %+v", q)
+	}
+	reloaded := as[Reloaded](t, r.want(t, 200, "POST", "/v1/reload", ""))
+	testkit.Equal(t, "the dry run and the reload", preview, reloaded)
+	testkit.Equal(t, "what the reload takes back", []ReloadChange{
+		{"model", "gpt-4o", []FieldChange{{"max_rpm", 1.0, 100.0}, {"max_tpm", nil, 100000.0}}, true},
+		{"project", "search", []FieldChange{{"requests_per_day", 1.0, nil}, {"requests_per_minute", nil, 60.0}, {"tokens_per_month", nil, 1e6}, {"weight", nil, 3.0}}, true},
+		{"project", "small", []FieldChange{{"requests_per_minute", nil, 2.0}}, true},
+	}, reloaded.Changes)
+	if again := as[Reloaded](t, r.want(t, 200, "POST", "/v1/reload", "")); len(again.Changes) != 0 {
+		t.Errorf("a second reload changes %+v", again.Changes)
+	}
 	limits["new"] = project.Limit{RequestsPerDay: 1}
 	if diff := cmp.Diff(quotas, r.gateway.Models().Quotas()); diff != "" {
 		t.Error(diff)
@@ -485,7 +510,7 @@ func TestBadInput(t *testing.T) {
 
 // A panic ends only its own request, and unlocks what the request had locked.
 func TestPanic(t *testing.T) {
-	r := newRigWith(t, usual, Options{Reload: func() error { panic("a mistake") }})
+	r := newRigWith(t, usual, Options{Reload: func(bool) ([]gateway.Changed, error) { panic("a mistake") }})
 	r.want(t, 500, "POST", "/v1/reload", "")
 	if log := r.logged.String(); !strings.Contains(log, "has panicked") || strings.Contains(log, "a mistake") {
 		t.Errorf("the log should say that it has, but not what may be of the request: %s", log)

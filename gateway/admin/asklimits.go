@@ -46,18 +46,11 @@ func windowDimension(s *project.Standing, now time.Time) Dimension {
 	case w.Dollars:
 		unit, limit, used = "dollars", limit/price.Dollar, used/price.Dollar
 	}
-	d := newDimension(w.Name, windowSettings[w.Name], unit, limit, used)
+	d := newDimension(w.Name, settingOf(w.Name), unit, limit, used)
 	if !w.Total() && w.Period > time.Minute && used > 0 {
 		d.ResetsAt = now.Add(s.ResetAfter).Round(time.Second)
 	}
 	return d
-}
-
-// windowSettings maps the windows of projects to the fields that set them.
-var windowSettings = map[string]string{
-	"minute": "requests_per_minute", "hour": "requests_per_hour", "day": "requests_per_day",
-	"tokens-minute": "tokens_per_minute", "tokens-hour": "tokens_per_hour", "tokens-day": "tokens_per_day", "tokens-month": "tokens_per_month",
-	"dollars-hour": "dollars_per_hour", "dollars-day": "dollars_per_day", "dollars-week": "dollars_per_week", "dollars-month": "dollars_per_month", "dollars": "dollars",
 }
 
 // modelLimits are the limits of a quota.

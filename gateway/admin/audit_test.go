@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
@@ -49,7 +50,7 @@ func entriesIn(t testing.TB, path string) (list []Entry) {
 func TestAudit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var fault error
-	r := newRigWith(t, withAudit(path), Options{Reload: func() error { return fault }})
+	r := newRigWith(t, withAudit(path), Options{Reload: func(bool) ([]gateway.Changed, error) { return nil, fault }})
 	r.want(t, 200, "PUT", "/v1/quotas/gpt-4o?replace=true", `{"max_rpm": 5}`)
 	r.want(t, 200, "PUT", "/v1/projects/new", `{"requests_per_day": 9}`)
 	r.want(t, 200, "DELETE", "/v1/projects/new", "")
@@ -138,7 +139,10 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := false
-	r := newRigWith(t, withAudit(dir+"/audit.jsonl"), Options{Reload: func() error { asked = true; return nil }})
+	r := newRigWith(t, withAudit(dir+"/audit.jsonl"), Options{Reload: func(dryRun bool) ([]gateway.Changed, error) {
+		asked = asked || !dryRun
+		return nil, nil
+	}})
 	_, key, err := r.gateway.Keys().Create(t.Context(), "search", "", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,11 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	return get[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
 }
 
+// PreviewReload returns what Reload would change.
+func (c *Client) PreviewReload(ctx context.Context) (Reloaded, error) {
+	return get[Reloaded](ctx, c, http.MethodPost, "/v1/reload?dry_run=true", nil)
+}
+
 // Reset sets the usage of a model or of a project to zero.
 func (c *Client) Reset(ctx context.Context, of Reset) error {
 	_, err := get[struct{}](ctx, c, http.MethodPost, "/v1/reset", of)

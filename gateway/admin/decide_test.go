@@ -155,7 +155,7 @@ providers:
 			t.Errorf("%s: %+v", model, a)
 		}
 	}
-	if a := r.want(t, 400, "POST", "/v1/decide", `{"model": "unheard-of"}`); !strings.Contains(a.text, "it must be one of anthropic, gemini, local, mine, openai") {
+	if a := r.want(t, 400, "POST", "/v1/decide", `{"model": "unheard-of"}`); !strings.Contains(a.text, "provider must be one of anthropic, gemini, local, mine, openai") {
 		t.Error(a.text)
 	}
 }

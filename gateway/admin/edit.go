@@ -19,10 +19,12 @@ type Preview struct {
 }
 
 // edit is a change of a document of type T: of what a project, a quota or a key has. next returns what
-// the document becomes, and apply sets that.
+// the document becomes, and apply sets that. spelled returns the document for people, with the
+// configuration's mode in place of none; it may be nil.
 type edit[T any] struct {
 	action, subject string
 	now             func() T
+	spelled         func(T) T
 	next            func(before T) (after T, err error)
 	apply           func(ctx context.Context, before, after T) error
 }
@@ -45,8 +47,13 @@ func perform[T any](a *Admin, r *http.Request, e edit[T]) (lifted []string, prev
 		return nil, nil, err
 	}
 	changed, lifted := changesOf(before, after)
+	old, new := before, after
+	if e.spelled != nil {
+		old, new = e.spelled(before), e.spelled(after)
+	}
 	switch {
 	case ask.dryRun:
+		changed, _ = changesOf(old, new)
 		return nil, &Preview{before, after, changed, lifted}, nil
 	case len(lifted) > 0 && r.Method == http.MethodPut && !ask.replace:
 		return nil, nil, liftsLimits(e.subject, lifted)
@@ -56,8 +63,8 @@ func perform[T any](a *Admin, r *http.Request, e edit[T]) (lifted []string, prev
 	ctx := context.WithoutCancel(r.Context()) // a change that has begun ends even if the client leaves
 	return lifted, nil, a.record(r, change{
 		action: e.action, subject: e.subject,
-		before: func() any { return before },
-		apply:  func() (any, error) { return after, e.apply(ctx, before, after) },
+		before: func() any { return old },
+		apply:  func() (any, error) { return new, e.apply(ctx, before, after) },
 	})
 }
 

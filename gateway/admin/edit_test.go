@@ -225,8 +225,8 @@ func TestPatchesAreInTheAuditLog(t *testing.T) {
 	}
 	before, _ := json.Marshal(list[1].Before)
 	after, _ := json.Marshal(list[1].After)
-	testkit.Equal(t, "before", `{"requests_per_minute":60,"tokens_per_month":1000000,"weight":3}`, string(before))
-	testkit.Equal(t, "after", `{"paused":true,"requests_per_minute":10,"tokens_per_month":1000000,"weight":3}`, string(after))
+	testkit.Equal(t, "before", `{"mode":"enforce","requests_per_minute":60,"tokens_per_month":1000000,"weight":3}`, string(before))
+	testkit.Equal(t, "after", `{"mode":"enforce","paused":true,"requests_per_minute":10,"tokens_per_month":1000000,"weight":3}`, string(after))
 }
 
 func TestPatchOfAKey(t *testing.T) {

@@ -99,13 +99,16 @@ projects:
 func TestEvents(t *testing.T) {
 	reloads := make(chan error, 1)
 	var r *rig
-	r = newRigWith(t, lively, Options{Reload: func() error {
+	r = newRigWith(t, lively, Options{Reload: func(dryRun bool) ([]gateway.Changed, error) {
+		if dryRun {
+			return nil, nil
+		}
 		err := <-reloads
 		if err != nil {
 			r.gateway.ReloadFailed(err)
-			return err
+			return nil, err
 		}
-		return r.gateway.Reload(gatewaytest.Config(t, strings.Replace(lively, "MOCK", "http://127.0.0.1:1", 1), "http://127.0.0.1:1"))
+		return nil, r.gateway.Reload(gatewaytest.Config(t, strings.Replace(lively, "MOCK", "http://127.0.0.1:1", 1), "http://127.0.0.1:1"))
 	}})
 	all := r.follows(t, "/v1/events")
 	_, id := r.asks(t, "once", "X-Project-ID", "acme/search")

@@ -2,12 +2,10 @@ package admin
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Explanation is a decision with all limits that were asked, and what would have to change for a
@@ -83,32 +81,4 @@ func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) 
 		l.Share = &AskedShare{int64(a.Share.Max), int64(a.Share.Used), a.Share.Projects}
 	}
 	return l
-}
-
-// settingOf returns the field that sets a limit, or "" if none does.
-func settingOf(limit string) string {
-	period, isTokens := strings.CutPrefix(limit, "tokens-")
-	_, isDollars := strings.CutPrefix(limit, "dollars-")
-	run, isRun := strings.CutPrefix(limit, "run-")
-	switch {
-	case limit == "paused":
-		return ""
-	case strings.HasSuffix(limit, "_share"):
-		return "weight"
-	case strings.HasSuffix(limit, "_pace"):
-		return "pace"
-	case isTokens:
-		return "tokens_per_" + period
-	case isDollars:
-		return strings.ReplaceAll(limit, "-", "_per_")
-	case isRun:
-		return "runs." + run
-	case limit == project.Concurrent:
-		return "max_concurrent"
-	case limit == "dollars":
-		return limit
-	case limit == "minute", limit == "hour", limit == "day":
-		return "requests_per_" + limit
-	}
-	return "max_" + limit
 }

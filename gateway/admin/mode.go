@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -31,6 +32,9 @@ func (a *Admin) changeGateway(r *http.Request) (any, error) {
 	_, preview, err := perform(a, r, edit[GatewaySettings]{
 		action: "gateway.change",
 		now:    func() GatewaySettings { return GatewaySettings(a.gateway.Controls().State().Gateway()) },
+		spelled: func(s GatewaySettings) GatewaySettings {
+			return GatewaySettings{cmp.Or(s.Mode, a.gateway.Config().Mode)}
+		},
 		next: func(before GatewaySettings) (after GatewaySettings, err error) {
 			if after, err = merge(before, patch, "gateway"); err == nil {
 				err = invalid(control.CheckMode(after.Mode))

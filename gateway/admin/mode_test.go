@@ -31,7 +31,7 @@ func TestModes(t *testing.T) {
 	calls(429)
 	testkit.Equal(t, "the gateway", Gateway{"enforce", "test"}, as[Gateway](t, r.get(t, "/v1/gateway")))
 	p2 := as[Preview](t, r.want(t, 200, "PATCH", "/v1/gateway?dry_run=true", `{"mode": "shadow"}`))
-	testkit.Equal(t, "what would change", []FieldChange{{"mode", nil, "shadow"}}, p2.Changed)
+	testkit.Equal(t, "what would change", []FieldChange{{"mode", "enforce", "shadow"}}, p2.Changed)
 	calls(429)
 	testkit.Equal(t, "the gateway in shadow", "shadow", as[Gateway](t, r.want(t, 200, "PATCH", "/v1/gateway", `{"mode": "shadow"}`)).Mode)
 	calls(200, 200)
@@ -41,7 +41,7 @@ func TestModes(t *testing.T) {
 	r.want(t, 200, "PATCH", "/v1/gateway", `{"mode": null}`)
 	calls(429)
 	list := as[AuditList](t, r.get(t, "/v1/audit")).Entries
-	if last := list[len(list)-1]; last.Action != "gateway.change" || last.Before.(object)["mode"] != "shadow" || last.Result != done {
+	if last := list[len(list)-1]; last.Action != "gateway.change" || last.Before.(object)["mode"] != "shadow" || last.After.(object)["mode"] != "enforce" || last.Result != done {
 		t.Errorf("%+v", last)
 	}
 	for _, c := range [][2]string{

@@ -194,6 +194,10 @@ func (a *Admin) changeProject(r *http.Request) (any, error) {
 	return editProject(a, r, id, edit[ProjectSettings]{
 		action: "project.change", subject: id,
 		now: func() ProjectSettings { return a.projectSettings(id) },
+		spelled: func(s ProjectSettings) ProjectSettings {
+			s.Mode = cmp.Or(s.Mode, a.gateway.ConfiguredProjectMode(id))
+			return s
+		},
 		next: func(before ProjectSettings) (after ProjectSettings, err error) {
 			if after, err = merge(before, patch, "project"); err != nil {
 				return after, err

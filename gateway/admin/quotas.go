@@ -143,6 +143,10 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 			switched := a.gateway.Controls().State().Model(name)
 			return QuotaSettings{a.quotaNow(name), switched.Paused, switched.Mode}
 		},
+		spelled: func(s QuotaSettings) QuotaSettings {
+			s.Mode = cmp.Or(s.Mode, a.gateway.ConfiguredModelMode(name))
+			return s
+		},
 		next: func(before QuotaSettings) (after QuotaSettings, err error) {
 			if after, err = merge(before, patch, "model"); err == nil {
 				after.Quota, err = a.checkedQuota(name, after.Quota)

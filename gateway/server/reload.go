@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/gateway"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 )
 
@@ -40,20 +41,21 @@ func (s *server) watch(ctx context.Context) {
 			}
 		}
 		if again {
-			s.reload()
+			s.reload(false)
 		}
 	}
 }
 
-// reload reads the configuration again. An invalid one changes nothing.
-func (s *server) reload() error {
+// reload reads the configuration again, and returns which limits change. An invalid one changes nothing,
+// and neither does a dry run.
+func (s *server) reload(dryRun bool) ([]gateway.Changed, error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	old := s.gateway.Config()
-	cfg, err := s.load()
-	if err == nil && cfg.Blank && !old.Blank {
-		err = fmt.Errorf("ratelimit: %s says nothing any more, which would lift all limits: if that is meant, it must say so, such as with keys: off", s.File)
+	cfg, changed, err := s.loadAgain()
+	if dryRun {
+		return changed, err
 	}
+	old := s.gateway.Config()
 	if err != nil {
 		s.gateway.ReloadFailed(err)
 	} else {
@@ -62,15 +64,45 @@ func (s *server) reload() error {
 	s.reloadFailed.Store(err != nil)
 	if err != nil {
 		s.Log.Error("the configuration could not be reloaded: the old one stays", "error", err)
-		return err
+		return nil, err
 	}
 	s.apply(cfg)
 	s.Log.Info("the configuration was reloaded", "keys", cfg.Keys,
 		changes("projects", old.Projects, cfg.Projects), changes("models", models(old), models(cfg)))
+	s.logTakenBack(changed)
 	if needsRestart(old.Server, cfg.Server) {
 		s.Log.Warn("max_header, header_timeout and idle_timeout of the server change when the gateway starts anew")
 	}
-	return nil
+	return changed, nil
+}
+
+// loadAgain reads the configuration, and returns which limits it would change.
+func (s *server) loadAgain() (*config.Config, []gateway.Changed, error) {
+	cfg, err := s.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.Blank && !s.gateway.Config().Blank {
+		return nil, nil, fmt.Errorf("ratelimit: %s says nothing any more, which would lift all limits: if that is meant, it must say so, such as with keys: off", s.File)
+	}
+	changed, err := s.gateway.Changes(cfg)
+	return cfg, changed, err
+}
+
+// maxNamed is how many names a line of the log has.
+const maxNamed = 20
+
+// logTakenBack logs whose limits were set at run time, and are those of the configuration again.
+func (s *server) logTakenBack(changed []gateway.Changed) {
+	var names []string
+	for _, c := range changed {
+		if c.SetAtRunTime {
+			names = append(names, c.Kind+" "+c.Name)
+		}
+	}
+	if len(names) > 0 {
+		s.Log.Warn("limits that were set at run time are those of the configuration again", "count", len(names), "of", names[:min(len(names), maxNamed)])
+	}
 }
 
 // changes counts the entries of a map that were added, removed and changed.
