@@ -1,4 +1,4 @@
-# `make` lists the targets. `make test` is all that CI runs.
+# `make` lists the targets. CI runs `make test`, and `make apidiff`.
 
 MODULES := . interop benchmarks
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
@@ -18,7 +18,7 @@ help: ## list the targets
 deps: ## install what the tests need and the machine lacks, or say what to install
 	@scripts/deps.sh
 
-test: deps lint unit ## everything that CI checks: format, vet, staticcheck, all tests with the race detector
+test: deps lint unit ## everything that CI checks: format, vet, staticcheck, actionlint, all tests with the race detector
 
 quick: ## the tests of a minute: vet, and the packages whose tests are quick, without the race detector
 	@go vet ./...
@@ -27,6 +27,7 @@ quick: ## the tests of a minute: vet, and the packages whose tests are quick, wi
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	@for m in $(MODULES); do (cd $$m && go vet ./... && $(TOOL) staticcheck ./...) || exit 1; done
+	@$(TOOL) actionlint # the workflows in .github
 
 unit:
 	@for m in $(MODULES); do (cd $$m && go test $(RACE) -shuffle=on -timeout 15m ./...) || exit 1; done
