@@ -7,10 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
-	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -79,8 +77,8 @@ func TestFaultsOfBatches(t *testing.T) {
 			io.Copy(io.Discard, response.Body)
 			response.Body.Close()
 		}
-		if charged := full - r.dollars(t, "acme"); !c.want(charged) || r.batches.none() == c.open {
-			t.Errorf("%s: %v are charged, open: %v", c.name, charged, !r.batches.none())
+		if charged := full - r.dollars(t, "acme"); !c.want(charged) || r.noBatches(t) == c.open {
+			t.Errorf("%s: %v are charged, open: %v", c.name, charged, !r.noBatches(t))
 		}
 	}
 }
@@ -139,55 +137,5 @@ runs: {dollars: 0.02, calls: 1}
 	row.Amounts[books.Input], row.Amounts[books.Output] = int64(2*opus.Input), int64(2*opus.Output)
 	if len(sum.Rows) != 1 || sum.Rows[0] != row {
 		t.Errorf("the books have %+v, want %+v", sum.Rows, row)
-	}
-}
-
-// The gateway knows a bounded number of batches. The oldest stays charged what was reserved.
-func TestManyOpenBatches(t *testing.T) {
-	var open openBatches
-	for i := range maxOpenBatches + 5 {
-		open.open(batchID{"p", fmt.Sprint(i)}, "acme", new(call.Batch))
-		if i == 7 {
-			open.settle(open.of(batchID{"p", "7"}), open.of(batchID{"p", "7"}).Results())
-		}
-	}
-	if open.of(batchID{"p", "4"}) != nil || open.of(batchID{"p", "5"}) == nil || open.of(batchID{"p", "7"}) != nil || len(open.byID) != maxOpenBatches-1 {
-		t.Errorf("%d are open", len(open.byID))
-	}
-	again := new(call.Batch)
-	open.open(batchID{"p", "8"}, "acme", again)
-	if open.of(batchID{"p", "8"}).Batch != again {
-		t.Error("a batch that was submitted again is not the new one")
-	}
-	open.close()
-	if !open.none() {
-		t.Error("batches are open after the end")
-	}
-}
-
-// Gateways tell each other of batches. What another project, or nobody, has submitted is ignored.
-func TestMessagesOnBatches(t *testing.T) {
-	var a, b openBatches
-	a.tell = func(m batchMessage) { b.receive(m, nil) }
-	b.tell = func(m batchMessage) { a.receive(m, nil) }
-	id, file := batchID{"p", "1"}, batchID{"p", "out"}
-	a.open(id, "acme", call.Announced(nil, "p", []string{"m"}, time.Now()))
-	if there := b.of(id); there == nil || !there.remote || there.project != "acme" || a.of(id).remote {
-		t.Fatalf("the other gateway knows %+v", there)
-	}
-	b.receive(batchMessage{Provider: "p", ID: "1", Project: "acme", File: "out"}, nil)
-	b.send(batchMessage{Provider: "p", ID: "1", Project: "acme", File: "out"})
-	if a.ofFile(file) == nil || b.ofFile(file) == nil {
-		t.Error("a gateway does not know the file")
-	}
-	b.send(batchMessage{Provider: "p", ID: "1", Project: "other", Total: &call.Total{}})
-	b.send(batchMessage{Provider: "p", ID: "2", Project: "acme", Total: &call.Total{}})
-	a.send(batchMessage{Provider: "p", ID: "1", Project: "acme", Models: []string{"x"}}) // b knows it already
-	if a.none() || b.none() {
-		t.Error("a batch was settled by a message that is not on it")
-	}
-	b.settle(b.ofFile(file), b.of(id).Results())
-	if !a.none() || !b.none() || a.ofFile(file) != nil {
-		t.Error("a batch is open after its results were fetched")
 	}
 }

@@ -13,16 +13,13 @@ import (
 func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	unread := func(response *http.Response) io.Reader { return response.Body }
 	at := namesIn(x.target.Path)
-	if at(1) != "batches" && at(2) != "batches" && x.g.batches.none() {
-		return unread
-	}
 	get := x.r.Method == http.MethodGet && x.r.Header["Range"] == nil
 	var read func(*http.Response) io.Reader
 	switch {
 	case get && at(1) == "content" && at(3) == "files":
-		read = x.settles(x.g.batches.ofFile(batchID{x.Provider, at(2)}))
+		read = x.settles(x.g.batches.of(fileName(x.Provider, at(2))))
 	case get && at(1) == "results" && at(3) == "batches":
-		read = x.settles(x.g.batches.of(batchID{x.Provider, at(2)}))
+		read = x.settles(x.g.batches.of(batchID{x.Provider, at(2)}.name()))
 	case get && (at(1) == "batches" || at(2) == "batches"), at(1) == "cancel" && at(3) == "batches":
 		read = x.followBatches
 	}
@@ -38,15 +35,16 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 func (x *exchange) followBatches(response *http.Response) io.Reader {
 	body, objects := readBatches(response)
 	for _, o := range objects {
-		open := x.g.batches.of(batchID{x.Provider, o.ID})
+		if !o.Ended() {
+			continue
+		}
+		open := x.g.batches.of(batchID{x.Provider, o.ID}.name())
 		switch {
-		case open == nil || !o.Ended():
+		case open == nil:
 		case o.OutputFile != "":
-			if x.g.batches.setFile(open, batchID{x.Provider, o.OutputFile}) {
-				x.g.batches.send(batchMessage{Provider: x.Provider, ID: o.ID, Project: open.project, File: o.OutputFile})
-			}
+			x.g.batches.setFile(open, o.OutputFile)
 		case open.project == x.Project:
-			x.g.batches.settle(open, open.Results())
+			open.Results().Settle()
 		}
 	}
 	return body
@@ -62,7 +60,7 @@ func (x *exchange) settles(open *openBatch) func(*http.Response) io.Reader {
 		if response.StatusCode != http.StatusOK || response.Header["Content-Encoding"] != nil {
 			return response.Body
 		}
-		r := &resultsReader{body: response.Body, open: open, results: open.Results(), batches: &x.g.batches}
+		r := &resultsReader{body: response.Body, results: open.Results()}
 		r.lines = batch.Lines{Max: maxResult, Grow: x.grow, Each: r.each}
 		return r
 	}
@@ -75,9 +73,7 @@ const maxResult = 32 << 20
 type resultsReader struct {
 	body    io.Reader
 	lines   batch.Lines
-	open    *openBatch
 	results *call.Results
-	batches *openBatches
 }
 
 func (r *resultsReader) Read(p []byte) (int, error) {
@@ -89,7 +85,7 @@ func (r *resultsReader) Read(p []byte) (int, error) {
 		if r.lines.Close() != nil {
 			r.results.Unread()
 		}
-		r.batches.settle(r.open, r.results)
+		r.results.Settle()
 	}
 	return n, err
 }

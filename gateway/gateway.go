@@ -50,16 +50,15 @@ type Gateway struct {
 	transports map[transportKind]http.RoundTripper
 	signers    map[sigv4.Account]*sigv4.Signer
 
-	limits       call.Limits
-	keys         *keys.Ring
-	controls     *control.Board
-	policies     admit.Policies
-	books        *ledger
-	reads        *limit.Limiter[*exchange, string] // how often clients have the books read
-	batches      openBatches
-	leaveBatches func() // ends the messages of other gateways on batches
-	prune        func()
-	log          *slog.Logger
+	limits   call.Limits
+	keys     *keys.Ring
+	controls *control.Board
+	policies admit.Policies
+	books    *ledger
+	reads    *limit.Limiter[*exchange, string] // how often clients have the books read
+	batches  *openBatches
+	prune    func()
+	log      *slog.Logger
 
 	ids        *idSource
 	recent     *recent
@@ -108,7 +107,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.metrics.follow(g.limits.Models, g.namedProjects)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	g.books = newLedger(g)
-	g.leaveBatches = g.shareBatches()
+	g.batches = newOpenBatches(g)
 	return g, nil
 }
 
@@ -273,7 +272,6 @@ func (g *Gateway) Drain() { g.drain() }
 // Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
 	g.prune()
-	g.leaveBatches()
 	g.batches.close()
 	g.books.close()
 	g.logMissedKeys()

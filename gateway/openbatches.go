@@ -1,140 +1,143 @@
 package gateway
 
 import (
+	"context"
+	"errors"
+	"net/url"
 	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// openBatches are the batches that were submitted through a gateway and whose results have not been
-// fetched. What a batch has reserved is known to the gateway alone that has sent it, so that no other
-// can settle it: the others tell that gateway what the results say.
+// openBatches are the batches that were submitted and whose results have not been fetched. The store
+// keeps what is reserved for them, so that any gateway that shares it can settle them, also after a
+// restart.
 type openBatches struct {
-	tell func(batchMessage) // tells the other gateways; nil: there are none
-
-	mu     sync.Mutex
-	byID   map[batchID]*openBatch
-	byFile map[batchID]*openBatch // by the file of their results
-	oldest []*openBatch           // in the order in which they came, with some that were settled
+	g       *Gateway
+	vault   store.Depository
+	more    chan struct{} // a batch was opened
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
-// batchID is the id of a batch or of a file at a provider.
+// batchID is the id of a batch at a provider.
 type batchID struct{ provider, id string }
+
+// name returns the name of the batch in the store.
+func (b batchID) name() string { return "batch/" + url.PathEscape(b.provider) + "/" + b.id }
+
+// fileName returns the name in the store of a batch whose results are in a file.
+func fileName(provider, file string) string { return "file/" + url.PathEscape(provider) + "/" + file }
 
 // openBatch is a batch that has no results yet.
 type openBatch struct {
 	*call.Batch
-	project string
-	id      batchID
-	file    batchID // of its results; zero: it is not known
-	at      time.Time
-	remote  bool // another gateway has sent it
+	name    string // in the store
+	project string // that may settle it
 }
 
 const (
 	maxOpenBatches = 10_000
 	maxBatchAge    = 31 * 24 * time.Hour // no provider keeps results for longer
+	maxBatchID     = 256                 // bytes
+	batchTimeout   = 5 * time.Second     // for the store
+	closeEvery     = time.Hour           // how often batches are closed whose results nobody has fetched
 )
 
-// open adds a batch. If there are too many, the oldest stays charged what was reserved for it, and so
-// do those whose results cannot be fetched any more.
-func (o *openBatches) open(id batchID, project string, b *call.Batch) {
-	o.add(&openBatch{Batch: b, project: project, id: id, at: time.Now()})
-	models, at := b.Announce()
-	o.send(batchMessage{Provider: id.provider, ID: id.id, Project: project, Models: models, At: at})
+// newOpenBatches begins to close batches whose results do not come.
+func newOpenBatches(g *Gateway) *openBatches {
+	o := &openBatches{g: g, more: make(chan struct{}, 1)}
+	o.vault, _ = g.limits.Models.Store().(store.Depository)
+	ctx, stop := context.WithCancel(context.Background())
+	o.stop = stop
+	if o.vault != nil {
+		o.running.Go(func() { o.closeDue(ctx) })
+	}
+	return o
 }
 
-// add adds a batch of any gateway.
-func (o *openBatches) add(added *openBatch) {
-	id := added.id
-	var left []*openBatch
-	o.mu.Lock()
-	if o.byID == nil {
-		o.byID, o.byFile = map[batchID]*openBatch{}, map[batchID]*openBatch{}
+// open has the store keep a batch. If it cannot, the batch stays charged what was reserved.
+func (o *openBatches) open(id batchID, project string, b *call.Batch) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	err := errors.New("its id is too long")
+	if len(id.id) <= maxBatchID {
+		err = b.Deposit(ctx, id.name(), project)
 	}
-	if same := o.byID[id]; same != nil { // the provider has answered with the same batch again
-		o.remove(same)
-		left = append(left, same)
+	if err != nil {
+		o.g.log.Warn("a batch stays charged what was reserved: the store does not keep it", "provider", id.provider, "batch", id.id, "error", err)
+		b.Unknown()
+		return
 	}
-	o.byID[id] = added
-	o.oldest = append(o.oldest, added)
-	for first := o.oldest[0]; len(o.oldest) > maxOpenBatches || time.Since(first.at) > maxBatchAge || o.byID[first.id] != first; first = o.oldest[0] {
-		o.oldest = o.oldest[1:]
-		if o.remove(first) {
-			left = append(left, first)
+	select {
+	case o.more <- struct{}{}:
+	default:
+	}
+}
+
+// of returns an open batch by its name in the store, or nil.
+func (o *openBatches) of(name string) *openBatch {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	b, id, project, err := call.FindBatch(ctx, &o.g.limits, &o.g.setup.Load().prices, name)
+	switch {
+	case errors.Is(err, store.ErrDeposit):
+		o.g.log.Error("a batch stays charged what was reserved: what the store has kept of it cannot be read", "batch", id, "error", err)
+		o.vault.DropDeposit(ctx, id) // an error comes again
+		return nil
+	case err != nil:
+		o.g.log.Warn("a batch is not settled: fetch its results again when the store answers", "batch", name, "error", err)
+		return nil
+	case b == nil:
+		return nil
+	}
+	return &openBatch{b, id, project}
+}
+
+// setFile says in which file of its provider the results of an open batch are.
+func (o *openBatches) setFile(b *openBatch, file string) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	if err := o.vault.NameDeposit(ctx, b.name, fileName(b.Provider, file)); err != nil {
+		o.g.log.Warn("the file of a batch's results is not known: ask for the batch again", "batch", b.name, "error", err)
+	}
+}
+
+// closeDue closes batches at the start, every hour, and when there are more, until ctx ends.
+func (o *openBatches) closeDue(ctx context.Context) {
+	again := time.NewTicker(closeEvery)
+	defer again.Stop()
+	for {
+		if err := o.closeThese(ctx, time.Now().Add(-maxBatchAge), maxOpenBatches); err != nil && ctx.Err() == nil {
+			o.g.log.Warn("batches whose results have not come are not closed yet", "error", err)
+		}
+		select {
+		case <-again.C:
+		case <-o.more:
+		case <-ctx.Done():
+			return
 		}
 	}
-	o.mu.Unlock()
-	for _, each := range left {
-		each.Unknown()
+}
+
+// closeThese closes batches from before a time, the oldest of those beyond a number, and those that
+// another gateway has begun to settle when it ended. The latter are settled as that gateway has begun,
+// and the others stay charged what was reserved for them.
+func (o *openBatches) closeThese(ctx context.Context, before time.Time, most int) error {
+	names, err := o.vault.DueDeposits(ctx, before.UnixNano(), most)
+	for _, name := range names {
+		if b := o.of(name); b != nil {
+			o.g.log.Info("a batch is closed: its results did not come, too many are open, or a gateway has ended before it was settled", "batch", name)
+			b.Unknown()
+		}
 	}
+	return err
 }
 
-// remove removes a batch, and reports whether it was open.
-func (o *openBatches) remove(b *openBatch) bool {
-	if o.byID[b.id] != b {
-		return false
-	}
-	delete(o.byID, b.id)
-	if o.byFile[b.file] == b {
-		delete(o.byFile, b.file)
-	}
-	return true
-}
-
-// none reports whether no batch is open.
-func (o *openBatches) none() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.byID) == 0
-}
-
-// of returns an open batch by its id, or nil.
-func (o *openBatches) of(id batchID) *openBatch {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.byID[id]
-}
-
-// ofFile returns the open batch whose results a file has, or nil.
-func (o *openBatches) ofFile(id batchID) *openBatch {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.byFile[id]
-}
-
-// setFile says in which file the results of an open batch are, and reports whether that is new.
-func (o *openBatches) setFile(b *openBatch, file batchID) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.byID[b.id] != b || b.file == file {
-		return false
-	}
-	b.file = file
-	o.byFile[file] = b
-	return true
-}
-
-// settle settles a batch by its results, once.
-func (o *openBatches) settle(b *openBatch, results *call.Results) {
-	o.mu.Lock()
-	open := o.remove(b)
-	o.mu.Unlock()
-	switch {
-	case open && b.remote:
-		o.send(batchMessage{Provider: b.id.provider, ID: b.id.id, Project: b.project, Total: &results.Total})
-	case open:
-		results.Settle()
-	}
-}
-
-// close leaves all batches charged what was reserved for them.
+// close ends the closing of batches. Those that are open stay in the store.
 func (o *openBatches) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, b := range o.byID {
-		b.Unknown()
-	}
-	o.byID = nil
+	o.stop()
+	o.running.Wait()
 }

@@ -1,6 +1,8 @@
 package project
 
 import (
+	"context"
+
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -70,4 +72,10 @@ func (r *Reservation) Served() {
 	if r != nil {
 		(*admission.Reservation)(r).Served()
 	}
+}
+
+// FindDeposit returns the reservation that a process has deposited in the store under an id or a name,
+// or nil if there is none. It is for package call alone.
+func (l *Limiter) FindDeposit(ctx context.Context, name string) (*admission.Deposit, error) {
+	return l.engine.FindDeposit(ctx, name)
 }

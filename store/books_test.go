@@ -9,11 +9,17 @@ import (
 )
 
 func TestBooksInMemory(t *testing.T) {
-	storetest.RunBooks(t, func(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
-		m := store.NewMemoryAt(clock)
-		store.SetMaxLines(m, maxLines)
-		return func() storetest.BookStore { return m }
-	})
+	storetest.RunBooks(t, newBooksInMemory)
+}
+
+func TestDepositsInMemory(t *testing.T) {
+	storetest.RunDeposits(t, newBooksInMemory)
+}
+
+func newBooksInMemory(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
+	m := store.NewMemoryAt(clock)
+	store.SetMaxLines(m, maxLines)
+	return func() storetest.BookStore { return m }
 }
 
 func BenchmarkEnter(b *testing.B) {

@@ -26,7 +26,8 @@ type Memory struct {
 	_      [96]byte // so that no shard shares a cache line with the fields above
 	shards [shards]shard
 
-	books memoryBooks
+	books    memoryBooks
+	deposits deposits
 }
 
 // NewMemory returns an empty store. Its clock is monotonic: it follows the wall clock

@@ -15,6 +15,7 @@ type correction struct {
 	receipt store.Receipt
 	actual  []int64
 	entry   *books.Entry // is booked with it; nil: nothing is
+	deposit string       // the id of the deposit to settle, in place of the receipt
 }
 
 // owed is the corrections that could not be made, because the store could not be asked.
@@ -42,6 +43,9 @@ func (e *Engine) correct(c correction) {
 
 // settle settles a take in the store, and books its entry if the store keeps books.
 func (e *Engine) settle(ctx context.Context, c correction) error {
+	if c.deposit != "" {
+		return e.store.(store.Depository).SettleDeposit(ctx, c.deposit, c.actual, c.entry)
+	}
 	if keeper, ok := e.store.(store.Bookkeeper); ok && c.entry != nil {
 		return keeper.SettleBooked(ctx, c.receipt, c.actual, c.entry)
 	}
@@ -83,7 +87,7 @@ func (e *Engine) correctAll(ctx context.Context, all []correction) (again []corr
 
 // hopeless reports whether what has failed always will.
 func hopeless(err error) bool {
-	return errors.Is(err, store.ErrClosed) || errors.Is(err, limit.ErrCorrupt)
+	return errors.Is(err, store.ErrClosed) || errors.Is(err, limit.ErrCorrupt) || errors.Is(err, store.ErrDeposit) || errors.Is(err, store.ErrReceipt)
 }
 
 func (o *owed) add(some ...correction) {

@@ -91,6 +91,6 @@ func (e *Engine) takeSlots(list []store.Charge) (store.Receipt, error) {
 
 func (r *Reservation) giveBackSlots(receipt *store.Receipt) {
 	if receipt != nil {
-		r.of().correct(correction{*receipt, make([]int64, len(r.slots())), nil})
+		r.of().correct(correction{receipt: *receipt, actual: make([]int64, len(r.slots()))})
 	}
 }

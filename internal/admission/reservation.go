@@ -296,7 +296,7 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 			e.memory.Enter(*entry)
 		}
 	} else if r.receipt != nil || entry != nil {
-		e.correct(correction{r.receipt, r.actual(nil, used), entry})
+		e.correct(correction{receipt: r.receipt, actual: r.actual(nil, used), entry: entry})
 	}
 	if e.thresholds.Load() != nil {
 		r.noticeRaise(asked, used)

@@ -28,7 +28,9 @@ type Batch struct {
 	at          time.Time // by which everything is priced
 	prices      map[string]*price.Price
 	expected    Total
-	reservation *project.Reservation
+	reservation *project.Reservation // nil if the batch was deposited by another process, or
+	deposit     *admission.Deposit
+	owners      project.Owners // to whom the batch is charged
 	settled     sync.Once
 }
 
@@ -105,6 +107,7 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 // wait.
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
 	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
+	b.owners = project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject}
 	c.Tokens = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
 	var d project.Decision
 	var err error
@@ -142,19 +145,6 @@ func (b *Batch) Cancel() { b.reservation.Cancel() }
 
 // Unknown leaves the batch charged what was reserved: nobody will tell what it has used.
 func (b *Batch) Unknown() { b.settle(&b.expected) }
-
-// Announce returns what another process must know of the batch to price its results: its models, and
-// the time by which they are priced.
-func (b *Batch) Announce() (models []string, at time.Time) { return b.Models(), b.at }
-
-// Announced returns a batch that another process has reserved. It can only price its results.
-func Announced(prices *Prices, provider string, models []string, at time.Time) *Batch {
-	b := &Batch{Prices: prices, Provider: provider, at: at, prices: map[string]*price.Price{}}
-	for _, model := range models[:min(len(models), maxModels)] {
-		b.prices[model] = prices.of(provider, model, at)
-	}
-	return b
-}
 
 // Results is what the results of a batch say.
 type Results struct {
@@ -214,15 +204,29 @@ func (r *Results) Settle() {
 func (b *Batch) settle(t *Total) { b.settled.Do(func() { b.commit(t) }) }
 
 func (b *Batch) commit(t *Total) {
-	if b.Owner != nil && b.reservation != nil {
-		(*admission.Reservation)(b.reservation).Book(books.Entry{Owner: *b.Owner, Amounts: books.Amounts{
-			books.Requests:   int64(t.Calls),
-			books.Input:      int64(t.Used.Input),
-			books.Cached:     int64(t.Used.Cached),
-			books.CacheWrite: int64(t.Used.CacheWrite),
-			books.Output:     int64(t.Used.Output),
-			books.Reasoning:  int64(t.Used.Reasoning),
-		}})
+	tokens, entry := llm.Tokens{Input: t.Used.Input, Output: t.Used.Output}, b.entry(t)
+	if b.deposit != nil {
+		scopes, _ := b.Limits.Projects.AppendScopes(nil, b.owners) // only to let calls go on that wait for them
+		b.deposit.CommitPriced(tokens, t.Dollars, entry, scopes)
+		return
 	}
-	b.reservation.CommitPriced(llm.Tokens{Input: t.Used.Input, Output: t.Used.Output}, price.Amount(t.Dollars))
+	if entry != nil && b.reservation != nil {
+		(*admission.Reservation)(b.reservation).Book(*entry)
+	}
+	b.reservation.CommitPriced(tokens, price.Amount(t.Dollars))
+}
+
+// entry returns what the books have of the batch, or nil if they have nothing.
+func (b *Batch) entry(t *Total) *books.Entry {
+	if b.Owner == nil {
+		return nil
+	}
+	return &books.Entry{Owner: *b.Owner, Amounts: books.Amounts{
+		books.Requests:   int64(t.Calls),
+		books.Input:      int64(t.Used.Input),
+		books.Cached:     int64(t.Used.Cached),
+		books.CacheWrite: int64(t.Used.CacheWrite),
+		books.Output:     int64(t.Used.Output),
+		books.Reasoning:  int64(t.Used.Reasoning),
+	}}
 }

@@ -119,14 +119,9 @@ func (b *outbox) send(sent *bundle) (lost bool) {
 // sendLines sends entries of one page. If Redis has not got them, it keeps them, and reports false.
 func (b *outbox) sendLines(p page, entries []books.Entry) bool {
 	o := b.books.newBookOp(stepBook, p)
-	w := writer(o.body)
 	for i := range entries {
-		w.bytes([]byte(fieldOf(entries[i].Owner)))
-		for _, n := range entries[i].Amounts {
-			w.number(n)
-		}
+		o.body = appendLine(o.body, &entries[i])
 	}
-	o.body = w
 	o.late = func(r result) { // the answer came after the timeout
 		if r.err != nil && r.notRun {
 			b.keep(entries)
@@ -137,6 +132,16 @@ func (b *outbox) sendLines(p page, entries []books.Entry) bool {
 		b.keep(entries)
 	}
 	return err == nil
+}
+
+// appendLine appends an entry to the request of an op.
+func appendLine(body []byte, e *books.Entry) []byte {
+	w := writer(body)
+	w.bytes([]byte(fieldOf(e.Owner)))
+	for _, n := range e.Amounts {
+		w.number(n)
+	}
+	return w
 }
 
 // keep puts entries back that Redis has not got.

@@ -416,7 +416,7 @@ func (l *leases) settleLate(ctx context.Context, p *leasePart, actual int64) (do
 	}
 	of := *p.of.charged
 	of.N = p.n
-	return l.remote.correct(ctx, []*chargeReceipt{&of}, []int64{actual}, false)
+	return l.remote.correct(ctx, settlement{takes: []*chargeReceipt{&of}, actual: []int64{actual}})
 }
 
 // Reset implements [store.Store]. Other nodes may take from their leases until these end.

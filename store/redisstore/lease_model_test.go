@@ -334,7 +334,7 @@ func (s *leaseModel) settlePart() {
 	of.N, receipt.N = part.n, part.n
 	s.forget(l.of)
 	s.logf("settle %d of %d that were leased of %q", actual, part.n, l.of.key)
-	if done, err := s.lender.correct(s.Context(), []*chargeReceipt{&of}, []int64{actual}, false); !done || err != nil {
+	if done, err := s.lender.correct(s.Context(), settlement{takes: []*chargeReceipt{&of}, actual: []int64{actual}}); !done || err != nil {
 		s.failf("settle a part: %v, %v", done, err)
 	}
 	l.of.account.Settle(l.of.limits, receipt, s.now(), actual)

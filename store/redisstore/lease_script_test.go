@@ -506,7 +506,7 @@ func TestSettlePartsOfALease(t *testing.T) {
 		for _, part := range []struct{ n, actual int64 }{{10, 4}, {20, 0}, {30, 30}} {
 			of := *paid
 			of.N = part.n
-			if done, err := d.correct(d.Context(), []*chargeReceipt{&of}, []int64{part.actual}, false); !done || err != nil {
+			if done, err := d.correct(d.Context(), settlement{takes: []*chargeReceipt{&of}, actual: []int64{part.actual}}); !done || err != nil {
 				d.Fatal(done, err)
 			}
 		}

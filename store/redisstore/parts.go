@@ -44,7 +44,7 @@ func (r *remote) takeParts(parent context.Context, charges []store.Charge) (stor
 func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*chargeReceipt, each [][]limit.Decision) (err error) {
 	for _, part := range groups[:deniedBy] {
 		taken := pick(takes, part)
-		done, failed := r.correct(ctx, taken, make([]int64, len(part)), true)
+		done, failed := r.correct(ctx, settlement{takes: taken, actual: make([]int64, len(part)), undo: true})
 		if !done {
 			r.undo(taken)
 		}

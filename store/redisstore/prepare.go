@@ -26,7 +26,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
-	_, err = r.replace(ctx, charges, accounts) // if another call has changed an account meanwhile, the take is tried again anyway
+	_, err = r.replace(ctx, charges, accounts, "") // if another call has changed an account meanwhile, the take is tried again anyway
 	return err
 }
 
@@ -132,20 +132,20 @@ func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]lim
 }
 
 // settleLocally settles takes that the script could not settle.
-func (r *remote) settleLocally(ctx context.Context, takes []*chargeReceipt, actual []int64) (status, error) {
-	charges := make([]store.Charge, len(takes))
-	for i, t := range takes {
+func (r *remote) settleLocally(ctx context.Context, s settlement) (status, error) {
+	charges := make([]store.Charge, len(s.takes))
+	for i, t := range s.takes {
 		charges[i] = t.charge
 	}
 	accounts, at, err := r.read(ctx, charges)
 	if err != nil {
 		return 0, err
 	}
-	for i, t := range takes {
+	for i, t := range s.takes {
 		accounts[i].rewind(at)
-		accounts[i].account.Settle(t.charge.Limits, t.Receipt, at, actual[i])
+		accounts[i].account.Settle(t.charge.Limits, t.Receipt, at, s.actual[i])
 	}
-	return r.replace(ctx, charges, accounts)
+	return r.replace(ctx, charges, accounts, s.once)
 }
 
 // Read returns the accounts of the keys, and the time in Unix nanoseconds as of which they are
@@ -200,8 +200,8 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 }
 
 // replace writes accounts. If another call has changed one of them since it was read, replace writes
-// nothing, and its status is unready.
-func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored) (status, error) {
+// nothing, and its status is unready. once is the marker of a settlement, or empty.
+func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored, once string) (status, error) {
 	q := r.newRequest(stepReplace, charges)
 	for i, c := range charges {
 		account, ring, err := accounts[i].write()
@@ -214,6 +214,7 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 		q.w.bytes(ring)
 	}
 	o := q.op()
+	o.once(once)
 	if err := r.do(ctx, o); err != nil {
 		return 0, err
 	}

@@ -22,6 +22,7 @@ const (
 	stepReplace
 	stepBook
 	stepMove
+	stepOnce
 )
 
 // Kinds of limits, by their arithmetic.

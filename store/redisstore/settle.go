@@ -39,7 +39,7 @@ func (r *remote) Settle(ctx context.Context, taken store.Receipt, actual []int64
 			return err
 		}
 		if !done {
-			done, err = r.correct(ctx, pick(own.takes, part), pick(actual, part), false)
+			done, err = r.correct(ctx, settlement{takes: pick(own.takes, part), actual: pick(actual, part)})
 		}
 		u, _ := errors.AsType[unanswered](err)
 		for _, i := range part {
@@ -121,19 +121,28 @@ func (r *remote) do(ctx context.Context, o *op) error {
 	return err
 }
 
-// correct settles takes that may share a script call. After an error that is unanswered, done is true:
-// the link finishes the settlement.
-func (r *remote) correct(ctx context.Context, takes []*chargeReceipt, actual []int64, undo bool) (done bool, err error) {
+// settlement is a correction of takes that may share a script call.
+type settlement struct {
+	takes  []*chargeReceipt
+	actual []int64
+	undo   bool   // if nothing has changed since, the accounts become what they were before the takes
+	once   string // the name in Redis of a marker that lets it happen once; empty: the caller sees to that
+}
+
+// correct settles takes. After an error that is unanswered, done is true: the link finishes the
+// settlement.
+func (r *remote) correct(ctx context.Context, s settlement) (done bool, err error) {
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
-		o := r.settle(takes, actual, undo)
+		o := r.settle(s.takes, s.actual, s.undo)
+		o.once(s.once)
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}
-		if s := statusOf(o.answer); s != skewed {
-			return s, nil
+		if found := statusOf(o.answer); found != skewed {
+			return found, nil
 		}
 		return unready, nil // the take was too long ago for the script
-	}, func(ctx context.Context) (status, error) { return r.settleLocally(ctx, takes, actual) })
+	}, func(ctx context.Context) (status, error) { return r.settleLocally(ctx, s) })
 	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err
 }

@@ -14,14 +14,20 @@ import (
 )
 
 func TestBooks(t *testing.T) {
-	storetest.RunBooks(t, func(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
-		path := filepath.Join(t.TempDir(), "limits.db")
-		return func() storetest.BookStore {
-			s := openAt(t, path)
-			s.clock, s.maxLines = clock, maxLines
-			return s
-		}
-	})
+	storetest.RunBooks(t, newBookStores)
+}
+
+func TestDeposits(t *testing.T) {
+	storetest.RunDeposits(t, newBookStores)
+}
+
+func newBookStores(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
+	path := filepath.Join(t.TempDir(), "limits.db")
+	return func() storetest.BookStore {
+		s := openAt(t, path)
+		s.clock, s.maxLines = clock, maxLines
+		return s
+	}
 }
 
 func bookedTotal(t testing.TB, s *Store) books.Amounts {

@@ -172,8 +172,8 @@ func (s *Store) useWAL() error {
 	return nil
 }
 
-// migrate creates missing tables. The first programs that wrote version 1 had no settings and no
-// books; they can also use a file that has them.
+// migrate creates missing tables. The first programs that wrote version 1 had no settings, no
+// books and no deposits; they can also use a file that has them.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
@@ -183,7 +183,7 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		missing := settingsSchema + ";" + booksSchema + ";" + journalSchema
+		missing := settingsSchema + ";" + booksSchema + ";" + journalSchema + ";" + depositsSchema
 		if found < version {
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}

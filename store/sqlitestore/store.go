@@ -72,12 +72,7 @@ func (s *Store) settle(ctx context.Context, r store.Receipt, actual []int64, e *
 		if err != nil {
 			return err
 		}
-		accounts.Settle(taken, own.receipts, actual, b.now)
-		for i, c := range own.charges {
-			settles := actual[i] >= 0 && actual[i] != c.N
-			b.stepRows[i].dirty = b.stepRows[i].dirty || settles
-			b.stepRows[i].changed = b.stepRows[i].changed || settles && (b.stepRows[i].stored || actual[i] > c.N)
-		}
+		b.settle(taken, own.charges, own.receipts, actual)
 		if e != nil {
 			b.book(e)
 		}
@@ -87,6 +82,16 @@ func (s *Store) settle(ctx context.Context, r store.Receipt, actual []int64, e *
 		own.settled.Store(false)
 	}
 	return err
+}
+
+// settle corrects charges, whose accounts the step has just got, to the actual amounts.
+func (b *batch) settle(taken []accounts.Charge, charges []store.Charge, receipts []limit.Receipt, actual []int64) {
+	accounts.Settle(taken, receipts, actual, b.now)
+	for i, c := range charges {
+		settles := actual[i] >= 0 && actual[i] != c.N
+		b.stepRows[i].dirty = b.stepRows[i].dirty || settles
+		b.stepRows[i].changed = b.stepRows[i].changed || settles && (b.stepRows[i].stored || actual[i] > c.N)
+	}
 }
 
 // Peek implements [store.Store]. It does not lock the file unless it shares its transaction with a

@@ -25,5 +25,8 @@ local function flush()
 			call('SET', a[KEY], bytes_of(a), 'PXAT', due)
 		end
 	end
-	if F.pages then F.flush_books() end
+	if F.pages then
+		F.flush_books()
+		F.flush_marks()
+	end
 end

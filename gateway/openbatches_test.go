@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
+)
+
+// submitFile submits a batch of so many calls, and returns its id.
+func (r *rig) submitFile(t *testing.T, calls int) string {
+	t.Helper()
+	return field(t, r.post(t, "/openai/v1/batches", submission(r.uploadFile(t, chatLines(calls, 100), "batch")), "X-Project-ID", "acme"), "id")
+}
+
+// A batch whose results nobody fetches stays charged what was reserved. In the end it is in the books,
+// and its results do not change anything any more.
+func TestBatchWithoutResults(t *testing.T) {
+	r := newRig(t, batchRig, mockprovider.Config{})
+	batch := r.submitFile(t, 2)
+	reserved := full - r.dollars(t, "acme")
+	if err := r.batches.closeThese(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || r.noBatches(t) {
+		t.Fatalf("a young batch is closed, or %v", err)
+	}
+	if err := r.batches.closeThese(t.Context(), time.Now().Add(time.Hour), 10); err != nil || !r.noBatches(t) {
+		t.Fatalf("an old batch is open, or %v", err)
+	}
+	output := field(t, r.do(t, "GET", "/openai/v1/batches/"+batch, "", "X-Project-ID", "acme"), "output_file_id")
+	r.do(t, "GET", "/openai/v1/files/"+output+"/content", "", "X-Project-ID", "acme")
+	if got := full - r.dollars(t, "acme"); got != reserved || got == 0 {
+		t.Errorf("%v are charged; %v were reserved", got, reserved)
+	}
+	sum, err := r.Usage(t.Context(), books.Query{Project: "acme"})
+	if err != nil || sum.Total[books.Requests] != 2 || sum.Total[books.Nanodollars] != int64(reserved) {
+		t.Errorf("the books have %+v, %v", sum, err)
+	}
+}
+
+// If too many batches are open, the oldest is closed.
+func TestTooManyBatches(t *testing.T) {
+	r := newRig(t, batchRig, mockprovider.Config{})
+	var ids []string
+	for range 3 {
+		ids = append(ids, r.submitFile(t, 1))
+	}
+	if err := r.batches.closeThese(t.Context(), time.Time{}, 2); err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		if open := r.batches.of(batchID{"openai", id}.name()) != nil; open != (i > 0) {
+			t.Errorf("batch %d of 3: it is open: %v", i, open)
+		}
+	}
+}
+
+// What cannot be read of a batch is logged, and forgotten. A batch that cannot be kept is logged, and
+// stays charged.
+func TestBatchesThatAreNotKept(t *testing.T) {
+	r := newRig(t, batchRig, mockprovider.Config{})
+	log := new(testkit.Log)
+	r.log = slog.New(slog.NewTextHandler(log, nil))
+	for _, note := range []string{"", "{", "[]", `{"units":[99]}`} {
+		name := batchID{"openai", "batch_x"}.name()
+		if err := r.batches.vault.Deposit(t.Context(), name, nil, []byte(note)); err != nil {
+			t.Fatal(err)
+		}
+		if b := r.batches.of(name); b != nil || !r.noBatches(t) {
+			t.Errorf("%q is open", note)
+		}
+	}
+	if n := strings.Count(log.String(), "what the store has kept of it cannot be read"); n != 4 {
+		t.Errorf("%d of 4 faults are in the log:\n%s", n, log)
+	}
+	r.batches.open(batchID{"openai", strings.Repeat("x", 1000)}, "acme", new(call.Batch))
+	if !strings.Contains(log.String(), "its id is too long") {
+		t.Errorf("the log has %s", log)
+	}
+}

@@ -1,0 +1,170 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Deposit is a reservation that the store keeps, so that any process that shares the store can commit
+// it, hours or days later: that of a batch.
+type Deposit struct {
+	ID   string
+	Note []byte // of the depositor
+
+	units       []Unit // of each charge
+	reservation *Reservation
+}
+
+// deposited is what the store keeps of a reservation beside its charges. Units are numbers: those of
+// package admission must not change.
+type deposited struct {
+	Project  string        `json:"project"`
+	Model    string        `json:"model,omitempty"`
+	First    int64         `json:"first"`
+	Other    int64         `json:"other"`
+	Price    int64         `json:"price"`
+	Requests int64         `json:"requests"`
+	Free     [2]int64      `json:"free"`
+	Split    bool          `json:"split"`
+	Waited   time.Duration `json:"waited,omitempty"`
+	Units    []int         `json:"units"`
+	Note     []byte        `json:"note"`
+}
+
+// ErrNoDeposits is the error of a store that keeps no deposits.
+var ErrNoDeposits = errors.New("ratelimit: the store keeps no deposits")
+
+// Deposit lets the store keep the reservation under an id. After that, Commit and Cancel do nothing.
+// After an error they do.
+func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error {
+	e := r.of()
+	vault, ok := e.store.(store.Depository)
+	if !ok {
+		return ErrNoDeposits
+	}
+	if r.ended.Load() {
+		return errors.New("ratelimit: the reservation has ended")
+	}
+	text, err := json.Marshal(r.written(note))
+	if err != nil {
+		return fmt.Errorf("ratelimit: the reservation cannot be kept: %w", err)
+	}
+	if err := vault.Deposit(ctx, id, r.receiptOf(), text); err != nil {
+		return err
+	}
+	r.ended.Store(true)
+	return nil
+}
+
+// written returns what the store keeps of the reservation.
+func (r *Reservation) written(note []byte) *deposited {
+	n := r.ofScopes()
+	if r.names != nil {
+		n = *r.names
+	}
+	d := &deposited{
+		Project: n.project, Model: n.model, First: r.first, Other: r.other, Price: r.price, Requests: r.requests,
+		Free: r.free, Split: r.split, Waited: r.waited, Note: note,
+	}
+	for _, p := range r.plans {
+		for _, u := range p.units {
+			d.Units = append(d.Units, int(u))
+		}
+	}
+	return d
+}
+
+// receiptOf returns the receipt of what was taken, from any store.
+func (r *Reservation) receiptOf() store.Receipt {
+	m := r.of().memory
+	if m == nil || len(r.plans) == 0 {
+		return r.receipt
+	}
+	var asked Ask
+	var taken []store.Amount
+	r.ask(&asked)
+	for _, s := range r.settlements(nil, &asked, &Amounts{}) {
+		taken = append(taken, store.Amount{Of: s.Of, N: s.Taken})
+	}
+	return m.ReceiptOf(&r.hold, taken)
+}
+
+// FindDeposit returns the deposit with an id or a name, or nil if there is none. Of one that cannot be
+// read, it returns the id with the error.
+func (e *Engine) FindDeposit(ctx context.Context, name string) (*Deposit, error) {
+	vault, ok := e.store.(store.Depository)
+	if !ok {
+		return nil, nil
+	}
+	id, text, err := vault.FindDeposit(ctx, name)
+	if id == "" {
+		return nil, err
+	}
+	found := &Deposit{ID: id}
+	if err == nil {
+		err = found.read(e, text)
+	}
+	return found, err
+}
+
+// read reads what the store has kept of a reservation.
+func (d *Deposit) read(e *Engine, text []byte) error {
+	var kept deposited
+	if err := json.Unmarshal(text, &kept); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrDeposit, err)
+	}
+	d.Note, d.reservation = kept.Note, kept.reservation(e)
+	for _, u := range kept.Units {
+		if u < 0 || u >= int(units) {
+			return fmt.Errorf("%w: no unit has the number %d", store.ErrDeposit, u)
+		}
+		d.units = append(d.units, Unit(u))
+	}
+	return nil
+}
+
+// reservation returns the reservation that was deposited, without the plans of its scopes.
+func (d *deposited) reservation(e *Engine) *Reservation {
+	return &Reservation{first: d.First, other: d.Other, price: d.Price, split: d.Split, special: &special{
+		requests: max(d.Requests, 1), free: d.Free, waited: d.Waited, engine: e, names: &names{d.Project, d.Model},
+	}}
+}
+
+// CommitPriced is [Reservation.CommitPriced] for a deposit, and books an entry unless it is nil. The
+// store sees to it that a deposit is committed once. scopes are those of the call, as far as they are
+// known: calls that wait for what is given back go on.
+func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, scopes Scopes) {
+	r := d.reservation
+	if !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	t.Input, t.Output = max(t.Input, -1), max(t.Output, -1)
+	var asked Ask
+	var used Amounts
+	r.ask(&asked)
+	r.used(t, &asked, &used)
+	used[Dollars] = min(max(price, -1), MaxTokens)
+	r.special.entry = entry
+	actual := make([]int64, len(d.units))
+	for i, u := range d.units {
+		actual[i] = used[u]
+	}
+	e := r.of()
+	e.correct(correction{actual: actual, entry: r.booking(used[Dollars]), deposit: d.ID})
+	for _, s := range scopes {
+		s = s.Real()
+		if rules := s.rules.Load(); e.thresholds.Load() != nil && rules != nil && rules.budgets != nil && rules.budgets.raised.CompareAndSwap(false, true) {
+			e.teller.addRaise(e, raise{r.names.project, rules})
+		}
+		e.Wake(s)
+	}
+	r.observe(event.Settled, t)
+}

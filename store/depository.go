@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
+	"dappco.re/go/core/go-ratelimit/internal/books"
+)
+
+// Depository is a store that keeps takes which are settled hours or days later, by whichever process
+// that shares the store learns what was used: those of batches. All stores of this module are
+// depositories. What a store in memory keeps ends with its process.
+type Depository interface {
+	// Deposit keeps a take under an id, until it is settled by that id. note is for whoever settles
+	// it. A nil receipt is a deposit without charges. The receipt must not be settled any more. The
+	// error is [ErrDeposited] if the id is in use, and [ErrReceipt] if the take is of a kind that only
+	// this process can settle: one that was decided without the server, or from a lease.
+	Deposit(ctx context.Context, id string, r Receipt, note []byte) error
+
+	// NameDeposit lets a deposit be found by another name as well. A later name replaces an earlier
+	// one. Without the deposit it does nothing.
+	NameDeposit(ctx context.Context, id, name string) error
+
+	// FindDeposit returns the id and the note of the deposit with an id or a name. The id is empty if
+	// there is none.
+	FindDeposit(ctx context.Context, name string) (id string, note []byte, err error)
+
+	// SettleDeposit is SettleBooked for a deposit. Whoever calls it, and however often, the take is
+	// settled and booked once, by the amounts and the entry of the first call that succeeded or has
+	// begun. Without the deposit it does nothing. e may be nil. After an error it may be called again.
+	SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error
+
+	// DropDeposit forgets a deposit. What was taken stays charged.
+	DropDeposit(ctx context.Context, id string) error
+
+	// DueDeposits returns the ids of deposits that should be settled now: those of before a time in
+	// Unix nanoseconds, the oldest of those beyond a number, and those whose settlement was begun by
+	// a process that has ended. It may return some of them.
+	DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error)
+}
+
+// Errors of deposits that callers may want to tell apart.
+var (
+	ErrDeposited = errors.New("ratelimit: there is a deposit with this id")
+	ErrDeposit   = accounts.ErrDeposit // what was kept of a deposit cannot be read
+)
+
+var _ Depository = (*Memory)(nil)
+
+// deposits are those of a store in memory.
+type deposits struct {
+	mu     sync.Mutex
+	byID   map[string]*deposit
+	byName map[string]*deposit
+}
+
+type deposit struct {
+	id, name string // name may be empty
+	receipt  Receipt
+	note     []byte
+	at       int64
+}
+
+// ReceiptOf returns the receipt of a take of prepared charges that TakeInto has made.
+func (m *Memory) ReceiptOf(h *Hold, taken []Amount) Receipt {
+	r := &memoryReceipt{store: m}
+	h.CopyTo(&r.hold, nil)
+	for _, a := range taken {
+		c := *a.Of
+		c.N = a.N
+		r.charges = append(r.charges, readied{Charge: c})
+	}
+	return r
+}
+
+// Deposit is [Depository]'s.
+func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte) error {
+	if err := m.checkOpen(ctx); err != nil {
+		return err
+	}
+	if own, ok := r.(*memoryReceipt); r != nil && (!ok || own.store != m) {
+		return ErrReceipt
+	}
+	d := &m.deposits
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byID[id] != nil {
+		return ErrDeposited
+	}
+	if d.byID == nil {
+		d.byID, d.byName = map[string]*deposit{}, map[string]*deposit{}
+	}
+	d.byID[id] = &deposit{id: id, receipt: r, note: slices.Clone(note), at: m.clock()}
+	return nil
+}
+
+// NameDeposit is [Depository]'s.
+func (m *Memory) NameDeposit(ctx context.Context, id, name string) error {
+	if err := m.checkOpen(ctx); err != nil {
+		return err
+	}
+	d := &m.deposits
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if kept := d.byID[id]; kept != nil {
+		delete(d.byName, kept.name)
+		kept.name = name
+		d.byName[name] = kept
+	}
+	return nil
+}
+
+// FindDeposit is [Depository]'s.
+func (m *Memory) FindDeposit(ctx context.Context, name string) (string, []byte, error) {
+	if err := m.checkOpen(ctx); err != nil {
+		return "", nil, err
+	}
+	d := &m.deposits
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.byID[name]
+	if kept == nil {
+		kept = d.byName[name]
+	}
+	if kept == nil {
+		return "", nil, nil
+	}
+	return kept.id, slices.Clone(kept.note), nil
+}
+
+// take removes a deposit with so many charges, and returns it, or nil if there is none.
+func (d *deposits) take(id string, charges int) (*deposit, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.byID[id]
+	if kept == nil {
+		return nil, nil
+	}
+	if kept.charges() != charges {
+		return nil, ErrReceipt
+	}
+	d.remove(kept)
+	return kept, nil
+}
+
+func (d *deposits) remove(kept *deposit) {
+	delete(d.byID, kept.id)
+	delete(d.byName, kept.name)
+}
+
+// charges returns how many charges the take has.
+func (d *deposit) charges() int {
+	if r, ok := d.receipt.(*memoryReceipt); ok {
+		return len(r.charges)
+	}
+	return 0
+}
+
+// SettleDeposit is [Depository]'s.
+func (m *Memory) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
+	if err := m.checkOpen(ctx); err != nil {
+		return err
+	}
+	kept, err := m.deposits.take(id, len(actual))
+	switch {
+	case kept == nil || kept.receipt == nil && e == nil:
+		return err
+	case e == nil:
+		return m.Settle(ctx, kept.receipt, actual)
+	}
+	return m.SettleBooked(ctx, kept.receipt, actual, e)
+}
+
+// DropDeposit is [Depository]'s.
+func (m *Memory) DropDeposit(ctx context.Context, id string) error {
+	m.deposits.mu.Lock()
+	defer m.deposits.mu.Unlock()
+	if kept := m.deposits.byID[id]; kept != nil {
+		m.deposits.remove(kept)
+	}
+	return m.checkOpen(ctx)
+}
+
+// DueDeposits is [Depository]'s.
+func (m *Memory) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
+	if err := m.checkOpen(ctx); err != nil {
+		return nil, err
+	}
+	d := &m.deposits
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	oldest := make([]*deposit, 0, len(d.byID))
+	for _, kept := range d.byID {
+		oldest = append(oldest, kept)
+	}
+	slices.SortFunc(oldest, func(a, b *deposit) int { return int(min(max(a.at-b.at, -1), 1)) })
+	for i, kept := range oldest {
+		if kept.at < before || i < len(oldest)-most {
+			ids = append(ids, kept.id)
+		}
+	}
+	return ids, nil
+}
