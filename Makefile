@@ -1,11 +1,18 @@
 # `make` lists the targets. CI runs `make test`, and `make apidiff`.
 
 MODULES := . interop benchmarks
-TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
-RACE    := -race -gcflags='modernc.org/...=-race=0 -d=checkptr=0'
+# Everything that looks at our packages uses these flags, so each package is compiled once.
+RACE    := -race '-gcflags=modernc.org/...=-race=0 -d=checkptr=0'
+# Tools, Helm and the programs that tests run are compiled as a release is: once, too.
+STATIC  := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS) -trimpath'
+TOOL    := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
+# Many tests wait for processes more than they compute: there are more of them at once than the machine has cores.
+AT_ONCE := -p $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+# -short runs fewer rounds of the tests at random, and of those with very many calls; `make lint` has vetted already.
+SHORT   := -short -vet=off -shuffle=on $(AT_ONCE)
 # Packages whose tests take more than a few seconds, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/admission$$|/share$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
 
@@ -22,16 +29,18 @@ test: deps lint unit ## everything that CI checks: format, vet, staticcheck, act
 
 quick: ## the tests of a minute: vet, and the packages whose tests are quick, without the race detector
 	@go vet ./...
-	@go test $$(go list ./... | grep -v -E '$(SLOW)')
+	@go test -short -vet=off $(AT_ONCE) $$(go list ./... | grep -v -E '$(SLOW)')
 
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
-	@for m in $(MODULES); do (cd $$m && go vet ./... && $(TOOL) staticcheck ./...) || exit 1; done
+	@staticcheck=$$($(TOOL) -n staticcheck) && for m in $(MODULES); do \
+		(cd $$m && go vet $(RACE) ./... && GOFLAGS="$(RACE)" $$staticcheck ./...) || exit 1; done
+	@cd deploy && $(STATIC) go vet ./...
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@for m in $(MODULES); do (cd $$m && go test $(RACE) -shuffle=on -timeout 15m ./...) || exit 1; done
-	@cd deploy && go vet ./... && go test -shuffle=on ./... # nothing runs at once there, and Helm is large
+	@for m in $(MODULES); do (cd $$m && go test $(RACE) $(SHORT) -timeout 15m ./...) || exit 1; done
+	@cd deploy && $(STATIC) go test $(SHORT) ./... # nothing runs at once there, and Helm is large
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas
@@ -50,7 +59,7 @@ bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
 fuzz: ## fuzz every target for FUZZTIME each (30s)
 	@for m in $(MODULES); do (cd $$m && $(CURDIR)/scripts/fuzz.sh $(FUZZTIME)) || exit 1; done
 
-soak: ## the long versions of the property and concurrency tests
+soak: ## the long versions of all tests, ten times over, and far longer ones of the tests at random
 	@for m in . interop; do (cd $$m && go test $(RACE) -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
 	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000
 

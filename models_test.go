@@ -18,6 +18,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // TestModelsAndIter: models with a quota and models that were used are listed, each once, in
@@ -373,7 +374,7 @@ func TestModelsAreAlwaysThere(t *testing.T) {
 func TestBackgroundPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxRPM: 1000})
-		stop := rl.BackgroundPrune(30 * time.Second)
+		stop := rl.BackgroundPrune(10 * time.Minute)
 		other := rl.BackgroundPrune(time.Hour)
 		defer other()
 		memTake(t, rl, 10)
@@ -460,7 +461,7 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
-	const names = 100_000
+	names := testkit.Rounds(10_000, 100_000)
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
 	clock := memClock(rl)
 	name := func(i int) string { return fmt.Sprint("model ", i) }

@@ -221,9 +221,6 @@ func TestProjectsOfTwoLimiters(t *testing.T) {
 // In a cluster, a project and a model are on different shards. A call is charged to both or to
 // neither all the same, by any number of nodes.
 func TestProjectsInARedisCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a cluster takes seconds to start")
-	}
 	url := redistest.NewCluster(t, 3).URL()
 	var nodes []*ratelimit.RateLimiter
 	var projects []*project.Limiter

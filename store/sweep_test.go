@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -28,10 +29,7 @@ func fill(t testing.TB, m *store.Memory, keys int, limits []limit.Limit) {
 // Keys that are full go away while a few others are in use, wherever those are,
 // and their memory with them; no call does much of it.
 func TestIdleKeysCostNothing(t *testing.T) {
-	keys := 1_000_000
-	if testing.Short() {
-		keys = 50_000
-	}
+	keys := testkit.Rounds(50_000, 1_000_000)
 	now := time.Now().UnixNano()
 	before := heap()
 	m := store.NewMemoryAt(func() int64 { return now })

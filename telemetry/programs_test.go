@@ -9,9 +9,6 @@ import (
 // program returns the path of one of Prometheus's programs.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skipf("-short: it runs %s", name)
-	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Fatalf("%s is needed: run scripts/deps.sh, or on Debian: sudo apt-get install prometheus (%v)", name, err)

@@ -43,7 +43,8 @@ func buildGateway(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("the module %s is not found from here: %w", module, err)
 	}
 	program := filepath.Join(dir, "ratelimit")
-	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-o", program, "./cmd/ratelimit")
+	build := exec.CommandContext(ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-trimpath", "-o", program, "./cmd/ratelimit")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as a release is built
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the gateway does not build: %w\n%s", err, out)
 	}

@@ -41,7 +41,7 @@ func run(t *testing.T, name string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-test.run=^" + regexp.QuoteMeta(name) + "$", "-test.v"}
+	args := []string{"-test.run=^" + regexp.QuoteMeta(name) + "$", "-test.v", fmt.Sprint("-test.short=", testing.Short())}
 	if until, ok := t.Deadline(); ok {
 		args = append(args, "-test.timeout="+time.Until(until).String())
 	}

@@ -23,6 +23,15 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// Rounds returns how many rounds a test makes: few with -short, as in `make test`, and otherwise many,
+// as in `make soak`.
+func Rounds(few, many int) int {
+	if testing.Short() {
+		return few
+	}
+	return many
+}
+
 // Equal fails the test if a value is not the wanted one, and prints what differs.
 func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -171,6 +172,18 @@ func shown(code string) string {
 	return strings.Join(lines, "\n")
 }
 
+// ownFlags returns the flags that this test was built with, so that what the snippets import is compiled
+// already.
+func ownFlags() (flags []string) {
+	info, _ := debug.ReadBuildInfo()
+	for _, s := range info.Settings {
+		if s.Key == "-race" || s.Key == "-gcflags" {
+			flags = append(flags, s.Key+"="+s.Value)
+		}
+	}
+	return flags
+}
+
 // compile returns what the compiler says, but for variables that a snippet declares and does not use.
 func compile(t *testing.T, folder string, overlay map[string]string) (faults []string) {
 	t.Helper()
@@ -182,7 +195,7 @@ func compile(t *testing.T, folder string, overlay map[string]string) (faults []s
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "build", "-gcflags=-e", "-overlay", file, "./snippets").CombinedOutput()
+	out, err := exec.Command("go", append(append([]string{"build"}, ownFlags()...), "-gcflags=-e", "-overlay", file, "./snippets")...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "declared and not used") {
 			faults = append(faults, strings.TrimSpace(line))

@@ -71,8 +71,9 @@ func serve(t *testing.T, p *provider) *command {
 	t.Helper()
 	dir := t.TempDir()
 	g := &command{program: filepath.Join(dir, "ratelimit"), log: new(testkit.Log), logEnded: make(chan struct{})}
-	build := exec.Command("go", "build", "-o", g.program, "./cmd/ratelimit")
-	build.Dir = "../.." // the main module, with its own requirements
+	build := exec.Command("go", "build", "-trimpath", "-o", g.program, "./cmd/ratelimit")
+	build.Dir = "../.."                               // the main module, with its own requirements
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as a release is built: its packages are compiled once for all tests
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

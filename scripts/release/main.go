@@ -35,6 +35,7 @@ func run(args []string, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer os.RemoveAll(r.work)
 	fmt.Fprintf(progress, "ratelimit %s of %s\n", r.version, r.time.Format("2006-01-02"))
 	for platform := range strings.SplitSeq(*only, ",") {
 		goos, goarch, ok := strings.Cut(platform, "/")

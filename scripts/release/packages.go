@@ -49,7 +49,7 @@ func (r *release) writePackage(b binary, kind string) error {
 	}
 	name := r.name(b.target, "."+kind)
 	c := exec.Command("go", "tool", "-modfile=tools/go.mod", "nfpm", "package", "--config", file, "--packager", kind, "--target", filepath.Join(r.out, name))
-	c.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix()))
+	c.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix()), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("nfpm: %w\n%s", err, out)
 	}
