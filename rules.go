@@ -55,8 +55,8 @@ func factsOf(name string) limitFacts {
 	if facts, ok := modelLimits[name]; ok {
 		return facts
 	}
-	if limit, isShare := strings.CutSuffix(name, admission.ShareEnd); isShare {
-		facts := modelLimits[limit]
+	limit, isShare := strings.CutSuffix(name, admission.ShareEnd)
+	if facts, ok := modelLimits[limit]; ok && isShare {
 		return limitFacts{facts.dimension, DecisionShareLimit, "the project's share of the " + facts.what}
 	}
 	return limitFacts{state.Dimensions, DecisionProjectLimit, "what the project may use"}

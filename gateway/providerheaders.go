@@ -51,6 +51,11 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	case "tpm_share":
 		tokens.consider(int64(d.Share.Max), 0, reset)
 	}
+	if s := &d.Project.Share; s.Window != nil && s.Window.Tokens {
+		tokens.consider(s.Max, 0, reset)
+	} else if s.Window != nil && !s.Window.Dollars {
+		requests.consider(s.Max, 0, reset)
+	}
 	for _, s := range d.Project.Windows() {
 		of := &requests
 		switch {

@@ -17,7 +17,8 @@ type Decision struct {
 	Allowed bool
 
 	// Exceeded is the name of the limit that denies, or of the one that denies longest:
-	// that of a [Window], or [Concurrent]. It is empty if none does.
+	// that of a [Window], or [Concurrent]. If it is the project's share of a window that
+	// denies, it ends with "_share". It is empty if none does.
 	Exceeded string
 
 	// Owner says whose limit Exceeded is: the id of the call's project or of one above it,
@@ -34,6 +35,9 @@ type Decision struct {
 	// to [Limit].MaxConcurrent. If that is 0, they are not counted.
 	Concurrent int64
 
+	// Share is the share of the call's project in the window of Owner, if that denies the call.
+	Share DeniedShare
+
 	// Shadow is the limit that would have denied a call which has passed, if [Call].ShadowOf is set.
 	Shadow ShadowDenial
 
@@ -42,6 +46,15 @@ type Decision struct {
 	count int
 	few   [fewStandings]Standing
 	many  *[]Standing // all, if there are more than few; a pointer, so that decisions can be compared
+}
+
+// DeniedShare is a project's share of a limit that a project above it has, or the project itself has with
+// those inside of it. It is zero if no share denies the call.
+type DeniedShare struct {
+	Project   string  // whose share it is
+	Window    *Window // that is divided: do not change it
+	Max, Used int64
+	Projects  int // how many projects share the window now
 }
 
 // ShadowDenial is a limit in shadow that would have denied a call. It is zero if none would have.
@@ -128,6 +141,10 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 		if l, said := o.At(s, i); l.Unit != admission.Slots {
 			d.enter(p, s.Scope.Name, l.ID, said)
 		}
+	}
+	if share := s.Share(); share != nil && share.RetryAfter > d.RetryAfter {
+		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, share.RetryAfter, share.Name, s.Scope.Name, p
+		d.Share = DeniedShare{share.Of, &p.windows[share.Limit.ID], share.Share, share.Used, share.Members}
 	}
 	for i := range s.Len() { // which come last, whatever their place
 		if l, said := o.At(s, i); l.Unit == admission.Slots {

@@ -43,8 +43,8 @@ type Limit struct {
 	// free again; a call that may take longer needs [Reservation.Keep].
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
-	// Priority, from -1000 to 1000, counts when several projects want a model. Projects
-	// of a higher priority have what they want of it first. Those of a lower one have
+	// Priority, from -1000 to 1000, counts when several projects want a model, or a limit of
+	// the project that they are in. Projects of a higher priority have what they want first. Those of a lower one have
 	// what is left, and their MinShare; their calls may wait for long, so give them a
 	// MaxWait.
 	Priority int `json:"priority,omitempty"`
@@ -52,16 +52,17 @@ type Limit struct {
 	// Weight decides on the project's share of every quota of a model, in any minute and
 	// every day, while projects of the same priority want the model: a project of weight 3
 	// has three times the share of one of weight 1, however many calls each makes and
-	// whatever their size. What a project does not want is lent to the others. Zero is 1.
+	// whatever their size. What a project does not want is lent to the others. Projects inside
+	// of another share its limits in the same way: those of a minute, an hour and a day. Zero is 1.
 	Weight int `json:"weight,omitempty"`
 
-	// MinShare is the part of every quota of a model that the project has at least. It is
-	// kept free while the project calls the model: for a period of the quota, a minute or a
+	// MinShare is the part of every quota of a model, and of such limits of each project above
+	// it, that the project has at least. It is kept free while the project calls the model: for a period of the quota, a minute or a
 	// day, after its last call. All MinShares together may be 100% at most. Zero is none.
 	MinShare limit.Percent `json:"min_share,omitempty"`
 
-	// MaxShare is the part of every quota of a model that the project has at most, even if
-	// no other wants the rest. Zero is all of it.
+	// MaxShare is the part of every quota of a model, and of such limits of each project above
+	// it, that the project has at most, even if no other wants the rest. Zero is all of it.
 	MaxShare limit.Percent `json:"max_share,omitempty"`
 
 	// Dedicated keeps MinShare free at every model, even if the project does not call it.
@@ -171,6 +172,8 @@ type plan struct {
 	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
 	waiting  int               // how many calls may wait for one model
 	tokens   int64             // the smallest of the limits on tokens; 0: there is none
+
+	dividedTokens int64 // the smallest of those that projects inside share; 0: there is none
 }
 
 func newPlan(l Limit, maxWaiting int) (*plan, error) {
@@ -202,6 +205,9 @@ func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bo
 	p.windows = append(p.windows, w)
 	if w.Tokens && (p.tokens == 0 || w.Count < p.tokens) {
 		p.tokens = w.Count
+	}
+	if w.Tokens && w.Period <= admission.LongestDivided && (p.dividedTokens == 0 || w.Count < p.dividedTokens) {
+		p.dividedTokens = w.Count
 	}
 	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
 }

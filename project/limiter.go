@@ -41,6 +41,7 @@ type Limiter struct {
 	inner  *plan                // of projects inside of others that have neither one nor a template: it limits nothing
 	plans  *plans               // of those with one, and of templates
 	scopes *scopes              // of projects that are in use
+	nested atomic.Bool          // some of them are inside of others
 
 	keyPlans *plans               // of keys
 	keys     *scopes              // of keys that are in use and have limits
@@ -125,6 +126,9 @@ func (l *Limiter) Allow(ctx context.Context, projectID string) (bool, error) {
 
 // err returns what Allow says to a denial.
 func (d *Decision) err() error {
+	if d.Share.Window != nil {
+		return fmt.Errorf("%w: %s", ErrExceeded, d.Reason())
+	}
 	for i := range d.plan.windows {
 		if d.plan.windows[i].Name == d.Exceeded {
 			return d.plan.exceeded[i]
@@ -157,10 +161,19 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 }
 
 // isSimple reports whether a call that does not wait asks for requests of a single project alone,
-// in memory.
+// in memory, which shares them with nobody.
 func (l *Limiter) isSimple(c *Call) bool {
 	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Asked == nil && c.Key == "" && c.Run == "" && c.ShadowOf == "" &&
-		strings.IndexByte(c.Project, '/') < 0
+		strings.IndexByte(c.Project, '/') < 0 && !l.hasInside(c.Project)
+}
+
+// hasInside reports whether there are projects inside of another, with which it shares its limits.
+func (l *Limiter) hasInside(id string) bool {
+	if !l.nested.Load() {
+		return false
+	}
+	scope := l.scopes.known(id)
+	return scope != nil && scope.HasBelow()
 }
 
 // spendInMemory is Spend of a simple call that is valid, while no call waits.

@@ -146,7 +146,7 @@ func CheckPriced(scopes []*admission.Scope) error {
 
 // Caps is what a call may ask for at most by the limits of its owners. It is for package call alone.
 type Caps struct {
-	Tokens   int64         // the smallest limit on tokens: of the project, of those above it, of the key and of the run; 0: there is none
+	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none
 	MaxShare limit.Percent // the smallest MaxShare of the project and of those above it; 0: there is none
 }
 
@@ -160,6 +160,9 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 			p = l.planOf(id)
 		}
 		c.limit(p)
+		if c.MaxShare > 0 && p.dividedTokens > 0 { // those inside may have a part of it
+			c.tokens(int64(c.Of(int(p.dividedTokens))))
+		}
 		if share := p.limit.MaxShare; share > 0 && (c.MaxShare == 0 || share < c.MaxShare) {
 			c.MaxShare = share
 		}
@@ -175,8 +178,15 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 
 // limit lowers the cap on tokens to that of a plan, which may be nil.
 func (c *Caps) limit(p *plan) {
-	if p != nil && p.tokens > 0 && (c.Tokens == 0 || p.tokens < c.Tokens) {
-		c.Tokens = p.tokens
+	if p != nil {
+		c.tokens(p.tokens)
+	}
+}
+
+// tokens lowers the cap on tokens; 0 is no limit.
+func (c *Caps) tokens(n int64) {
+	if n > 0 && (c.Tokens == 0 || n < c.Tokens) {
+		c.Tokens = n
 	}
 }
 

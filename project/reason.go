@@ -7,7 +7,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
-	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // Reason says for people what denies the call: empty where nothing does.
@@ -17,6 +16,8 @@ func (d *Decision) Reason() string {
 	}
 	s := d.Denying()
 	switch {
+	case d.Share.Window != nil:
+		return d.Share.reason(d.Owner, d.RetryAfter)
 	case s == nil:
 		return ""
 	case d.RetryAfter == Never:
@@ -25,6 +26,20 @@ func (d *Decision) Reason() string {
 		return s.Left() + ", and it does not come back"
 	}
 	return fmt.Sprintf("%s, which is too little: try again in %v", s.Left(), message.Wait(d.RetryAfter))
+}
+
+// reason says for people how much of a window of its owner the project may use.
+func (s *DeniedShare) reason(owner string, retry time.Duration) string {
+	w := s.Window
+	if retry == Never {
+		return fmt.Sprintf("more than the %s %s of %s that %s may use at most", w.amount(s.Max), w.per(), OwnerText(owner), OwnerText(s.Project))
+	}
+	others := ""
+	if s.Projects > 1 {
+		others = fmt.Sprintf(" while %d projects share them", s.Projects)
+	}
+	return fmt.Sprintf("%s has a share of %s of the %s %s of %s%s, and has used %s: try again in %v",
+		OwnerText(s.Project), w.quantity(s.Max), w.amount(w.Count), w.per(), OwnerText(owner), others, w.quantity(s.Used), message.Wait(retry))
 }
 
 // Busy says for people that as many calls are under way as a limit on calls at a time allows: empty
@@ -60,11 +75,7 @@ func OwnerText(owner string) string {
 // Left says how much is left of the window: project "acme" has $0.12 of its $5,000.00 of November
 // left.
 func (s *Standing) Left() string {
-	left := numeral.Grouped(max(s.Remaining, 0))
-	if s.Window.Dollars {
-		left = price.Amount(max(s.Remaining, 0)).Floor().String()
-	}
-	return fmt.Sprintf("%s has %s of its %s %s left", OwnerText(s.Owner), left, s.Window.amount(s.Window.Count), s.period())
+	return fmt.Sprintf("%s has %s of its %s %s left", OwnerText(s.Owner), s.Window.quantity(s.Remaining), s.Window.amount(s.Window.Count), s.period())
 }
 
 // May says what the owner of the window may use: project "acme" may use $5,000.00 a month.

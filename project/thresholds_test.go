@@ -102,7 +102,7 @@ func TestThresholds(t *testing.T) {
 					t.Error("taken")
 				}
 				told() // it was too large for what is left
-				take(project.Call{Project: "acme", Dollars: 10})
+				take(project.Call{Project: "acme/a", Dollars: 10})
 				if r := take(project.Call{Project: "acme/a", Dollars: 30}); r != nil {
 					t.Error("taken")
 				}

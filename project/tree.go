@@ -104,5 +104,6 @@ func (l *Limiter) newScope(id string) (*admission.Scope, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.nested.Store(true)
 	return l.engine.NewBelow(parent, keyOf(id), id), nil
 }

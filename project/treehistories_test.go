@@ -23,6 +23,19 @@ import (
 type paperTree struct {
 	limits map[string]project.Limit // of projects and templates
 	calls  []*paperCall
+	called map[string]bool // the projects that have made a call
+}
+
+// shares reports whether another project than the one that calls has called an owner or one inside of it:
+// only then a share of the owner's limits may deny a call.
+func (p *paperTree) shares(owner, caller string) bool {
+	inside := caller == owner || strings.HasPrefix(caller, owner+"/")
+	for id := range p.called {
+		if inside && id != caller && (id == owner || strings.HasPrefix(id, owner+"/")) {
+			return true
+		}
+	}
+	return false
 }
 
 type paperCall struct {
@@ -132,12 +145,13 @@ var treeSteps = rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) treeStep {
 }), 1, 40)
 
 // Whatever the tree and its limits, a call passes exactly if every level of it has room for it, and
-// then all of them are charged, and corrected to what it has cost.
+// then all of them are charged, and corrected to what it has cost. Shares may deny it too, but only where
+// others have called.
 func TestHistoriesOfTrees(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				p := &paperTree{limits: map[string]project.Limit{}}
+				p := &paperTree{limits: map[string]project.Limit{}, called: map[string]bool{}}
 				for _, id := range append(paths[:len(paths):len(paths)], templates...) {
 					if rapid.Bool().Draw(rt, id) {
 						p.limits[id] = treeLimit(rt)
@@ -167,6 +181,13 @@ func (p *paperTree) play(l *project.Limiter, steps []treeStep, longest time.Dura
 			return fmt.Sprintf("step %d, %+v: %v", i, s, err)
 		}
 		owners := p.denies(c)
+		p.called[s.project] = true
+		if len(owners) == 0 && d.Share.Projects > 0 {
+			if !p.shares(d.Owner, s.project) {
+				return fmt.Sprintf("step %d, %+v: %s, which nobody else has called", i, s, d.Reason())
+			}
+			continue
+		}
 		if d.Allowed != (len(owners) == 0) {
 			return fmt.Sprintf("step %d, %+v: %s %s; on paper these deny: %v", i, s, d.Owner, d.Reason(), owners)
 		}

@@ -41,6 +41,15 @@ func (w *Window) amount(n int64) string {
 	return numeral.Grouped(n) + " requests"
 }
 
+// quantity returns an amount of what the window limits without saying what that is: "$4.99", "10". It is
+// rounded down, and at least 0.
+func (w *Window) quantity(n int64) string {
+	if w.Dollars {
+		return price.Amount(max(n, 0)).Floor().String()
+	}
+	return numeral.Grouped(max(n, 0))
+}
+
 // short returns the window as Allow's errors name it, such as "1000 requests/minute".
 func (w *Window) short() string {
 	text := strings.ReplaceAll(w.amount(w.Count), ",", "")

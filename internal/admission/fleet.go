@@ -103,12 +103,20 @@ func (f *fleet) changed(s *Scope) {
 		d = &divided{}
 		f.divided[s.Key] = d
 	}
-	due := f.engine.clock() + int64(tellSoon)
+	wait := tellSoon
+	if s.line == nil { // there may be very many
+		wait *= time.Duration(1 + len(f.divided)/fewDivided)
+	}
+	due := f.engine.clock() + int64(wait)
 	if d.scope = s; d.due == 0 || due < d.due {
 		d.due = due
 	}
-	f.tellIn(tellSoon)
+	f.tellIn(wait)
 }
+
+// fewDivided is how many own scopes may be divided before a process collects for longer what it tells of
+// their pools.
+const fewDivided = 10
 
 // gave says that something was given back to a scope.
 func (f *fleet) gave(s *Scope) {
@@ -169,7 +177,7 @@ func (f *fleet) tell() {
 		f.send(message{Waits: waits})
 	}
 	for key, s := range reports {
-		if r := s.Rules(); r == nil || r.sharing == nil || !f.report(key, r.sharing.pool.Report(now)) {
+		if d := s.Rules().shared(); d == nil || !f.report(key, d.pool.Report(now)) {
 			delete(reports, key)
 		}
 	}
@@ -186,7 +194,10 @@ func (f *fleet) tell() {
 		if reports[key] != nil && d.due == 0 {
 			d.due = now + int64(share.ReportEvery)
 		}
-		if d.due != 0 && (next == 0 || d.due < next) {
+		switch {
+		case d.due == 0 && d.scope.line == nil:
+			delete(f.divided, key) // nobody calls
+		case d.due != 0 && (next == 0 || d.due < next):
 			next = d.due
 		}
 	}
@@ -277,15 +288,15 @@ func (f *fleet) receive(text []byte) {
 	if s == nil {
 		return
 	}
-	r := s.Rules()
-	if r == nil || r.sharing == nil {
+	pools := s.Rules().shared()
+	if pools == nil {
 		return
 	}
 	if m.Reset {
-		r.sharing.pool.Reset()
+		pools.pool.Reset()
 	}
 	if m.Report != nil {
-		r.sharing.pool.Hear(m.Node, now, *m.Report)
+		pools.pool.Hear(m.Node, now, *m.Report)
 	}
 }
 

@@ -22,11 +22,11 @@ type Reservation struct {
 	other int64      // tokens of its output, if split is set
 	price int64      // that the call was expected to have, in billionths of a dollar
 
-	at      int64 // when it was made, if it is shared
+	at      int64 // when it was made, if it is in pools
 	ended   atomic.Bool
 	split   bool
-	limited bool // for observers
-	shared  bool // what was taken counts in a share
+	limited bool   // for observers
+	pools   uint32 // the plans by whose places what was taken counts in shares, one bit for each
 
 	*special // &ordinary, unless any of it is set: see set
 }
@@ -44,7 +44,7 @@ type special struct {
 	line     *line.Line         // in which it has had a turn, or nil
 	after    func(t llm.Tokens) // is told what the call has used; may be nil
 	engine   *Engine            // of a call without scopes
-	extra    []int64            // what shares were charged beyond what the call asked for; nil: nothing
+	extra    []int64            // what shares were charged beyond what the call asked for, for each limit in pools; nil: nothing
 	names    *names             // for observers, if they are not those of the scopes
 	entry    *books.Entry       // is booked when the call is committed; nil: the call is not booked
 	waited   time.Duration      // how long the call has waited in line
@@ -301,8 +301,8 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 	if e.thresholds.Load() != nil {
 		r.noticeRaise(asked, used)
 	}
-	if r.shared {
-		r.correctShare(asked, used)
+	if r.pools != 0 {
+		r.correctShares(asked, used)
 	}
 	if r.line != nil {
 		r.line.Charge(r.flow, r.costMore(used))

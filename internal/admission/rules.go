@@ -3,6 +3,7 @@ package admission
 import (
 	"math/bits"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -73,10 +74,12 @@ type Rules struct {
 	scope    *Scope
 	shadowOf *Rules   // the rules whose limits these count by, and do not deny; nil: they deny
 	budgets  *budgets // nil: none of the limits is a budget
-	sharing  *sharing // nil: nothing is divided among flows
 	plans    [parts]plan
 	most     [units]int64 // the least count of the unit's limits; 0: it has none
 	limited  bool         // some limit denies
+
+	divisible bool                    // some limit may be divided among flows
+	sharing   atomic.Pointer[sharing] // nil: nothing is divided among flows
 }
 
 // Part is the part of a scope's limits that a call is charged to.
@@ -110,6 +113,9 @@ func (p Part) onlyCounts(l *Limit) bool {
 	return p == Batch && l.Unit != Requests && l.Limit.Period() < time.Hour
 }
 
+// onlyCounts reports whether a limit counts calls of the plan, and does not deny them.
+func (p *plan) onlyCounts(l *Limit) bool { return p == &p.rules.plans[Batch] && Batch.onlyCounts(l) }
+
 // of returns a limit of the rules as it holds for a call of a part.
 func (r *Rules) of(l *Limit, part Part) limit.Limit {
 	if r.shadowOf != nil {
@@ -140,6 +146,7 @@ func (r *Rules) ready(s *Scope) error {
 			continue
 		}
 		r.limited = true
+		r.divisible = r.divisible || r.shadowOf == nil && r.divides(l)
 		if n := l.Limit.Count(); r.most[l.Unit] == 0 || n < r.most[l.Unit] {
 			r.most[l.Unit] = n
 		}
@@ -239,8 +246,10 @@ func (p *plan) larger(i int, n int64) *store.Charge {
 	return &larger
 }
 
-// has reports whether a limit of such a name has a part in the plan.
+// has reports whether a limit of such a name, or one that the share of such a name is of, has a part in the
+// plan.
 func (p *plan) has(name string) bool {
+	name = strings.TrimSuffix(name, ShareEnd)
 	for _, i := range p.limits {
 		if p.rules.Limits[i].Name == name {
 			return true

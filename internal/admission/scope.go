@@ -25,6 +25,7 @@ type Scope struct {
 	rules   atomic.Pointer[Rules]
 	member  share.Who     // of the shares of its calls
 	group   share.Group   // of the shares of calls of the scopes below it
+	below   atomic.Bool   // there are scopes below it
 	counts  bool          // it only counts what a member of a shared scope uses
 	nothing plan          // of calls while the scope limits nothing
 	wakes   atomic.Uint64 // how often Wake was called, if the store is not in memory
@@ -92,6 +93,7 @@ func (e *Engine) NewBelow(parent *Scope, key, name string) *Scope {
 	s := e.NewOwn(key, name)
 	if parent != nil {
 		s.parent, s.member.Group, s.group.Above = parent, &parent.group, &parent.group
+		parent.below.Store(true)
 	}
 	return s
 }
@@ -111,7 +113,7 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	if err := r.ready(s); err != nil {
 		return err
 	}
-	if s.line != nil && !e.undivided {
+	if (s.line != nil || s.below.Load()) && !e.undivided {
 		r.divide(s.rules.Load())
 	}
 	s.rules.Store(r)
@@ -140,6 +142,9 @@ func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
 // Shared reports whether calls of several flows name the scope.
 func (s *Scope) Shared() bool { return s.isShared() }
+
+// HasBelow reports whether there are scopes below the scope.
+func (s *Scope) HasBelow() bool { return s.below.Load() }
 
 // Limited reports whether a limit of the scope may deny a call.
 func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }
@@ -174,7 +179,7 @@ func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
 	if lower.ready(r.scope) != nil {
 		return r // a count out of range
 	}
-	lower.sharing = r.sharing
+	lower.sharing.Store(r.sharing.Load())
 	return lower
 }
 
@@ -269,8 +274,8 @@ func (e *Engine) Reset(ctx context.Context, s *Scope) error {
 	if err == nil && r != nil && r.budgets != nil {
 		r.budgets.forget()
 	}
-	if err == nil && r != nil && r.sharing != nil {
-		r.sharing.pool.Reset()
+	if d := r.shared(); err == nil && d != nil {
+		d.pool.Reset()
 		if f := e.join(); f != nil {
 			f.send(message{Key: s.Key, Reset: true})
 		}

@@ -73,11 +73,15 @@ func (e *Engine) lookThrough(ctx context.Context, c *Call, scopes Scopes, o *Out
 // takeLimits takes what a call asks for of every limit, or nothing.
 func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	o.begin(e, c.Part, scopes)
-	var cl claim
-	if o.claimOf(c, &cl) {
-		return e.takeShared(ctx, c, o, &cl)
+	in, own := o.pools(e, false)
+	switch {
+	case in == 0:
+		return e.takeStore(ctx, c, o, 0)
+	case in&(in-1) != 0:
+		return e.takeMany(ctx, c, o, in, own)
 	}
-	return e.takeStore(ctx, c, o, 0)
+	var room [1]claim
+	return e.takeShared(ctx, c, o, o.claims(c, in, own, room[:0]))
 }
 
 // takeStore takes what a call asks for of the store, or nothing. now is the time that was just read, or

@@ -72,7 +72,7 @@ type wait struct {
 	wakes  uint64 // of its scopes, before it asked without having the turn
 	lost   int    // races against other machines
 	asked  int64  // when it asked the store last, in its turn
-	pool   inPool
+	pools  inPools
 
 	waitsFor atomic.Pointer[WaitsFor] // nil before that is known
 
@@ -128,8 +128,13 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		}
 		return w.late(again)
 	}
-	w.pool = w.scopes.waitInPool(e, c, first.Aside || r.Ahead.Own)
-	defer w.pool.leave()
+	w.pools = w.scopes.waitInPools(e, c, &r.Outcome)
+	defer w.pools.leave(e)
+	if !r.Behind {
+		w.pools.turn(&r.Outcome, first.Aside)
+	} else if r.Ahead.Own {
+		w.pools.behind()
+	}
 	t.Call = c
 	t.Overtake = func(first any, deniedFor time.Duration) (line.Answer, error) {
 		return w.overtake(ctx, first, deniedFor)
@@ -169,7 +174,7 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	}
 	w.result.Reservation, w.result.Outcome = res, *said
 	a, err := w.answer()
-	w.pool.turn(a.Aside)
+	w.pools.turn(said, a.Aside)
 	return a, err
 }
 
@@ -187,9 +192,12 @@ func (w *wait) answer() (line.Answer, error) {
 		return line.Answer{}, w.late(least)
 	}
 	shared, own := said.waits(e.slotWait())
-	if s := said.share(); s != nil && own == 0 {
+	if s := said.share(); s != nil && (own == 0 || s.own && shared == 0) {
 		w.waitsFor.Store(&WaitsFor{Limit: s.Name, Scope: said.shared().Scope, At: e.clock() + int64(s.RetryAfter), Guess: true})
 		return s.answer(), nil
+	}
+	if s := said.share(); s != nil && s.own {
+		own = min(own, s.again()) // a gate is closed as well
 	}
 	again := max(shared, own)
 	scope, by, guess := said.waitsFor(own > shared)
@@ -210,9 +218,9 @@ func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 		if (s.Scope.line == nil) != own || wait <= longest {
 			continue
 		}
-		of, longest, name, guess = s.Scope, wait, PausedName, false
+		of, longest, name, guess = s.Scope, wait, o.NameOf(s), false
 		if l, _ := o.By(s); l != nil {
-			name, guess = l.Name, l.Unit == Slots
+			guess = l.Unit == Slots
 		}
 	}
 	return of, name, guess

@@ -52,10 +52,15 @@ const mostSingle = 1000
 // single returns whom calls count for: the member itself, or its group if the pool has too many
 // members.
 func (p *Pool) single(w *Who, t Terms) (name string, in *Group, terms Terms) {
-	if w.Group == nil || p.members[w.Name] != nil || len(p.members) < mostSingle {
-		return w.Name, w.Group, t
+	switch {
+	case p.isRoot(w.Name):
+		return w.Name, nil, Terms{} // its own terms are for other pools
+	case w.Group == nil || p.members[w.Name] != nil || len(p.members) < mostSingle:
+		return w.Name, p.below(w.Group), t
+	case p.isRoot(w.Group.Name):
+		return w.Group.Name, nil, Terms{}
 	}
-	return w.Group.Name, w.Group.Above, w.Group.Terms()
+	return w.Group.Name, p.below(w.Group.Above), w.Group.Terms()
 }
 
 // group returns the pool's own of a group, and makes it if there is none; nil for nil.
@@ -65,7 +70,7 @@ func (p *Pool) group(of *Group) *group {
 	}
 	g := p.named[of.Name]
 	if g == nil {
-		g = &group{above: p.group(of.Above), parts: make([]groupPart, len(p.quotas))}
+		g = &group{above: p.group(p.below(of.Above)), parts: make([]groupPart, len(p.quotas))}
 		for i := range g.parts {
 			g.parts[i].weight = of.Terms().weight()
 		}

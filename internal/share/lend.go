@@ -59,7 +59,7 @@ func (p *Pool) lends(m *member, now int64, amounts []Amount, used []int64) bool 
 		if n < 0 {
 			continue
 		}
-		if p.capped(m, i, now, amounts[i].N) || !m.parts[i].fits(now, n) && !p.borrows(m, i, now, n, float64(used[i])) {
+		if p.capped(m, i, now, amounts[i].N) || !m.parts[i].fits(now, n) && !p.borrows(m, i, now, amounts[i].N, float64(used[i])) {
 			return false
 		}
 	}
@@ -67,7 +67,7 @@ func (p *Pool) lends(m *member, now int64, amounts []Amount, used []int64) bool 
 }
 
 // borrows reports whether a member may use an amount beyond its share of a quota, of which so much is
-// used.
+// used. If nobody wants what is free, the call need not fit with what it is expected to use more.
 func (p *Pool) borrows(m *member, i int, now, n int64, used float64) bool {
 	q := &p.quotas[i]
 	room := q.count
@@ -78,6 +78,9 @@ func (p *Pool) borrows(m *member, i int, now, n int64, used float64) bool {
 		p.foresee(i, now, used)
 	}
 	q.lending.uses++
+	if q.spare < 0 {
+		n = m.parts[i].expected(n)
+	}
 	return used+float64(n) <= room+q.spare && !p.leads(m, i, now, q.count-used)
 }
 

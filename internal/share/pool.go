@@ -1,6 +1,7 @@
 // Package share divides quotas among those who use them, by weight.
 //
-// A [Pool] is the quotas of one model. Its members are the projects that use the model.
+// A [Pool] is the quotas of one model, or the limits of one project. Its members are the projects that
+// use the model, or those inside of the project.
 // Every member has a share of each quota. A member within its share passes. A member that
 // has used its share passes too, as long as the others are expected to find theirs when
 // they ask for it: so what they do not want is lent, and a member that is alone has
@@ -29,6 +30,8 @@ type Pool struct {
 	joined   atomic.Int32 // the number of members
 
 	dedicated *Dedicated // nil: no members are dedicated
+	root      *Group     // whose limits the quotas are; nil: they are a model's
+	depth     int        // the number of groups that root is in, plus one; 0 without a root
 
 	mu      sync.Mutex
 	seen    *map[string]Terms // the dedicated members that the pool has
@@ -86,8 +89,9 @@ type member struct {
 	forgotten bool  // it is no member any more
 	dedicated bool  // the minimum is kept free even if the member has not called for long
 	parked    bool  // it has not called for so long that it wants nothing: see park
-	own       bool  // a limit of the member's own denies its calls that wait
+	own       bool  // something else than the pool's quotas denies its calls that wait
 	waiting   int   // calls that wait
+	here      int   // of these, the calls that the quotas of a pool with a root deny, and nothing else
 	since     int64 // when it asked first, after it had not for a period
 	called    int64 // when it asked last, here, even if that was not to count
 	asked     int64 // when it asked last, here
@@ -152,7 +156,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *member {
 	switch {
 	case m == nil:
 		m = p.newMember(name)
-		w.last.Store(m)
+		w.last[p.depth].Store(m)
 	case m.terms == t && p.isIn(m, in):
 		p.unpark(m, now)
 		return m

@@ -71,6 +71,19 @@ func (r *ring) add(now int64, n float64) {
 	}
 }
 
+// spread adds what was used evenly within the last period, or in the fixed window.
+func (r *ring) spread(now int64, n float64) {
+	if r.part == 0 {
+		r.sum += n
+		return
+	}
+	r.move(now)
+	for k := range r.used {
+		r.used[k] += n / parts
+	}
+	r.sum += n
+}
+
 // correct corrects what was used at a time, if it still counts.
 func (r *ring) correct(at int64, more float64) {
 	switch k := r.first + parts - 1; {

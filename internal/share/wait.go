@@ -4,7 +4,10 @@ import "math"
 
 // Waiting is a call that waits: see [Pool.Wait]. It counts for one member until it leaves, even if
 // other calls of the same caller count for another one meanwhile.
-type Waiting struct{ member *member }
+type Waiting struct {
+	member *member
+	here   bool // it counts in member.here
+}
 
 // Wait says that one more call of a member waits from now on.
 func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
@@ -16,8 +19,11 @@ func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
 		p.lift(m, now)
 	}
 	m.waiting++
+	if p.root != nil {
+		m.own = m.here == 0
+	}
 	p.wantsMore(m)
-	return Waiting{m}
+	return Waiting{member: m}
 }
 
 // lift lets a member that begins to wait be served no sooner than those who wait already. So it does
@@ -51,15 +57,32 @@ func (p *Pool) lift(m *member, now int64) {
 	}
 }
 
-// Turn says what a waiting call of a member has found when it asked: whether a limit of the
-// member's own denies it. Then the member does not want its share until a call of it finds
-// otherwise.
-func (w Waiting) Turn(own bool) {
+// Turn says what a waiting call of a member has found when it asked: whether something else than the
+// pool's quotas denies it. Then the member does not want its share until a call of it finds otherwise.
+// Calls of one member wait for many models, so in a pool with a root the member wants its share as long as
+// any of them waits for that.
+func (w *Waiting) Turn(own bool) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.root != nil {
+		w.waitsHere(!own)
+		own = m.here == 0
+	}
 	if m.own = own; !own {
 		p.wantsMore(m)
+	}
+}
+
+// waitsHere says whether nothing but the quotas of a pool with a root denies the call.
+func (w *Waiting) waitsHere(here bool) {
+	if w.here == here {
+		return
+	}
+	if w.here = here; here {
+		w.member.here++
+	} else {
+		w.member.here--
 	}
 }
 
@@ -77,7 +100,7 @@ func (p *Pool) wantsMore(m *member) {
 func (m *member) wants(now int64) bool { return m.waiting > 0 && !m.own || now < m.nodesWait }
 
 // Leave says that the call waits no more.
-func (w Waiting) Leave(now int64) {
+func (w *Waiting) Leave(now int64) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,6 +109,10 @@ func (w Waiting) Leave(now int64) {
 		for i := range m.parts {
 			m.parts[i].asks.pressed = true
 		}
+	}
+	w.waitsHere(false)
+	if p.root != nil {
+		m.own = m.here == 0
 	}
 	if m.waiting--; m.waiting == 0 {
 		m.own, m.left = false, now

@@ -23,15 +23,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// node is an engine with a model and some projects.
+// node is an engine with a model and some projects, or with a project and some inside of it.
 type node struct {
 	*admission.Engine
-	model    *admission.Scope
+	model    *admission.Scope // or the project above the others
 	projects map[string]*admission.Scope
 }
 
 // newNodes returns engines on one store each, which are one store to the outside.
-func newNodes(t *testing.T, open func() (store.Store, error), n int, rules func() *admission.Rules, weights map[string]int) (list []*node) {
+func newNodes(t *testing.T, open func() (store.Store, error), n int, rules func() *admission.Rules, weights map[string]int) []*node {
+	return newNodesBelow(t, open, n, rules, weights, func(e *admission.Engine) (*admission.Scope, *admission.Scope) {
+		return e.NewShared("m/", "m", nil), nil
+	})
+}
+
+// newNodesBelow is newNodes with another scope that has the rules, and the one that is above the projects.
+func newNodesBelow(t *testing.T, open func() (store.Store, error), n int, rules func() *admission.Rules, weights map[string]int,
+	make func(e *admission.Engine) (divided, above *admission.Scope)) (list []*node) {
 	for range n {
 		s, err := open()
 		if err != nil {
@@ -43,12 +51,13 @@ func newNodes(t *testing.T, open func() (store.Store, error), n int, rules func(
 				t.Error(err)
 			}
 		})
-		each := &node{Engine: e, model: e.NewShared("m/", "m", nil), projects: map[string]*admission.Scope{}}
+		divided, above := make(e)
+		each := &node{Engine: e, model: divided, projects: map[string]*admission.Scope{}}
 		if err := e.SetRules(each.model, rules()); err != nil {
 			t.Fatal(err)
 		}
 		for name, weight := range weights {
-			p := e.NewOwn("p/"+name+"/", name)
+			p := e.NewBelow(above, "p/"+name+"/", name)
 			if err := e.SetRules(p, &admission.Rules{Weight: weight}); err != nil {
 				t.Fatal(err)
 			}
@@ -89,6 +98,20 @@ func eachStore(t *testing.T, test func(t *testing.T, open func() (store.Store, e
 // A quota is divided by weight among projects whose calls come to several nodes, however
 // many workers each has.
 func TestSharesHoldOverNodes(t *testing.T) {
+	sharesHold(t, newNodes)
+}
+
+// So is a limit of the project above them.
+func TestSharesOfTheProjectAboveHoldOverNodes(t *testing.T) {
+	sharesHold(t, func(t *testing.T, open func() (store.Store, error), n int, rules func() *admission.Rules, weights map[string]int) []*node {
+		return newNodesBelow(t, open, n, rules, weights, func(e *admission.Engine) (*admission.Scope, *admission.Scope) {
+			above := e.NewOwn("p/acme/", "acme")
+			return above, above
+		})
+	})
+}
+
+func sharesHold(t *testing.T, newNodes func(*testing.T, func() (store.Store, error), int, func() *admission.Rules, map[string]int) []*node) {
 	const quota, windows, window = 60, 2, 6 * time.Second
 	rules := func() *admission.Rules {
 		log := limit.New(quota, window).Using(limit.SlidingLog)

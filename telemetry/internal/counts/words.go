@@ -33,6 +33,8 @@ var limits = [...]string{
 	"dollars-hour", "dollars-day", "dollars-week", "dollars-month", "dollars", "run-calls", "run-tokens", "run-dollars",
 	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
 	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
+	"minute_share", "hour_share", "day_share", "tokens-minute_share", "tokens-hour_share", "tokens-day_share",
+	"dollars-hour_share", "dollars-day_share",
 	"rpm_pace", "tpm_pace", "input_tpm_pace", "output_tpm_pace",
 	other,
 }
