@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,8 @@ type platform struct {
 }
 
 // writeImage writes an OCI image from scratch: the program, and a folder for its state. No daemon is
-// needed; docker load, podman load and skopeo take the file.
+// needed; docker load, podman load and skopeo take the file. It also has the index of docker save, manifest.json, for
+// versions of Docker that do not know OCI, and for podman, which heeds a health check in Docker's images alone.
 func (r *release) writeImage(b binary) error {
 	program, err := os.ReadFile(b.path)
 	if err != nil {
@@ -54,7 +56,15 @@ func (r *release) writeImage(b binary) error {
 	if err != nil {
 		return err
 	}
-	files := append([]file{{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644}, {"index.json", index, 0o644}}, image.blobs...)
+	docker, err := json.Marshal([]any{map[string]any{
+		"Config": blobName(config), "RepoTags": []string{"ratelimit:" + r.version}, "Layers": []string{blobName(layer)},
+	}})
+	if err != nil {
+		return err
+	}
+	files := append([]file{
+		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644}, {"index.json", index, 0o644}, {"manifest.json", docker, 0o644},
+	}, image.blobs...)
 	out, err := r.create(r.name(b.target, ".oci.tar"))
 	if err != nil {
 		return err
@@ -110,9 +120,12 @@ func (l *layout) addJSON(kind string, value any) descriptor {
 }
 
 func (l *layout) add(kind string, data []byte) descriptor {
-	d := digest(data)
-	l.blobs = append(l.blobs, file{"blobs/sha256/" + d[len("sha256:"):], data, 0o644})
-	return descriptor{MediaType: kind, Digest: d, Size: len(data)}
+	d := descriptor{MediaType: kind, Digest: digest(data), Size: len(data)}
+	l.blobs = append(l.blobs, file{blobName(d), data, 0o644})
+	return d
 }
+
+// blobName returns the name of the file that has a part of an image.
+func blobName(d descriptor) string { return "blobs/" + strings.Replace(d.Digest, ":", "/", 1) }
 
 func digest(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }

@@ -154,46 +154,6 @@ func runAlone(t *testing.T, program []byte) {
 	}
 }
 
-// checkImage reads the image as a registry would, from its index down to the files of its layer.
-func checkImage(t *testing.T, data []byte) {
-	files, _ := readTar(t, bytes.NewReader(data))
-	blob := func(d descriptor) []byte {
-		name := "blobs/" + strings.Replace(d.Digest, ":", "/", 1)
-		if got := files[name]; digest(got) != d.Digest || len(got) != d.Size {
-			t.Fatalf("%s has %d bytes with %s, want %d", name, len(got), digest(got), d.Size)
-		}
-		return files[name]
-	}
-	var index struct{ Manifests []descriptor }
-	read(t, files["index.json"], &index)
-	var manifest struct {
-		Config descriptor
-		Layers []descriptor
-	}
-	read(t, blob(index.Manifests[0]), &manifest)
-	var image struct {
-		Config struct{ User, WorkingDir string }
-		Rootfs struct {
-			DiffIDs []string `json:"diff_ids"`
-		}
-	}
-	read(t, blob(manifest.Config), &image)
-	if image.Config.User != "65532:65532" {
-		t.Errorf("it runs as %q", image.Config.User)
-	}
-	whole, err := io.ReadAll(unpack(t, blob(manifest.Layers[0])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if digest(whole) != image.Rootfs.DiffIDs[0] {
-		t.Error("the layer is not the one that the configuration names")
-	}
-	_, headers := readTar(t, bytes.NewReader(whole))
-	if len(headers) != 2 || headers["ratelimit"].Mode != 0o755 || headers["state/"].Uid != user {
-		t.Errorf("the layer has %+v", headers)
-	}
-}
-
 // checkSBOM expects all modules that the program links, and Go itself.
 func checkSBOM(t *testing.T, data []byte) {
 	var bom struct {
