@@ -46,10 +46,9 @@ func (rl *RateLimiter) forgetIdle(but []string) {
 }
 
 // SetQuota sets the quota of a model. Its usage stays; a day that is under way ends when
-// the new quota says. A limiter on Redis writes the quota there too, and the other
-// limiters follow at once. A limiter with a SQLite file writes it there too, and
-// other processes read it when they open or Load the file. Until then they use the
-// quota that they know.
+// the new quota says. A limiter on Redis or SQLite writes the quota there too, and the other
+// limiters follow: at once on Redis, within a second on SQLite. Until then they use the quota
+// that they know.
 func (rl *RateLimiter) SetQuota(model string, quota ModelQuota) error {
 	rl.setting.Lock()
 	defer rl.setting.Unlock()
@@ -61,13 +60,39 @@ func (rl *RateLimiter) setQuotaLocked(model string, quota state.Quota) error {
 	if err := state.Check(model, quota); err != nil {
 		return err
 	}
-	quotas := map[string]state.Quota{model: quota}
 	if rl.keeper != nil {
-		if err := rl.keeper.PutQuotas(quotas); err != nil {
+		if err := rl.keeper.PutQuotas(map[string]state.Quota{model: quota}); err != nil {
 			return err
 		}
 	}
+	return rl.useQuota(model, quota)
+}
+
+// ReplaceQuota sets the quota of a model if the model still has the quota was, as [RateLimiter.Quota] returns
+// it, and reports whether it has. So of several who change different fields of one quota at the same time,
+// through any limiters on one store, none undoes what another has done: one that gets false reads the quota
+// again.
+func (rl *RateLimiter) ReplaceQuota(ctx context.Context, model string, was, quota ModelQuota) (bool, error) {
+	if err := state.Check(model, state.Quota(quota)); err != nil {
+		return false, err
+	}
+	rl.setting.Lock()
+	defer rl.setting.Unlock()
+	if current, _ := rl.Quota(model); current != was {
+		return false, nil
+	}
+	if rl.keeper != nil {
+		if swapped, err := rl.keeper.SwapQuota(ctx, model, state.Quota(was), state.Quota(quota)); !swapped {
+			return false, err
+		}
+	}
+	return true, rl.useQuota(model, state.Quota(quota))
+}
+
+// useQuota uses a quota that the keeper has. The caller has locked setting.
+func (rl *RateLimiter) useQuota(model string, quota state.Quota) error {
 	before, _ := rl.Quota(model)
+	quotas := map[string]state.Quota{model: quota}
 	if err := rl.setQuotas(quotas); err != nil || before.DayResetsAt == quota.DayResetsAt {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 // fault is.
 //
 // In SQLite and Redis usage is always up to date. There Load reads the quotas that other
-// limiters have set since; on Redis, limiters follow those by themselves. On other stores
-// Load does nothing.
+// limiters have set since; limiters follow those by themselves, too, a little later. On other
+// stores Load does nothing.
 func (rl *RateLimiter) Load() error { return rl.load(context.Background()) }
 
 func (rl *RateLimiter) load(ctx context.Context) error {

@@ -21,6 +21,18 @@ func (k *settingsKeeper) PutQuotas(quotas map[string]state.Quota) error {
 	return err
 }
 
+func (k *settingsKeeper) SwapQuota(ctx context.Context, model string, was, quota state.Quota) (bool, error) {
+	all, err := k.store.Settings(ctx)
+	if err != nil {
+		return false, err
+	}
+	if current, there := k.parse(all)[model]; there && current != was {
+		return false, nil
+	}
+	next := ModelQuota(quota)
+	return settings.Swap(ctx, k.store, all, quotaPrefix, model, &next)
+}
+
 func (k *settingsKeeper) AddQuotas(quotas map[string]state.Quota) (map[string]state.Quota, error) {
 	values, err := settings.Put(context.Background(), k.store, quotaPrefix, modelQuotas(quotas), true)
 	return k.parse(values), err

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"dappco.re/go/core/go-ratelimit/internal/database"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
 )
 
@@ -48,6 +49,7 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 	for _, name := range found.Unknown {
 		rl.unknown.admit(name, rl.engine.Now())
 	}
+	rl.unfollow = settings.Follow(file, rl.loadUnlessClosed, rl.engine.Miss)
 	return rl, nil
 }
 

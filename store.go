@@ -68,6 +68,10 @@ type keeper interface {
 	// PutQuotas writes quotas.
 	PutQuotas(quotas map[string]state.Quota) error
 
+	// SwapQuota writes the quota of a model if the model has the quota was in the store, or none. It
+	// reports whether it did.
+	SwapQuota(ctx context.Context, model string, was, quota state.Quota) (bool, error)
+
 	// AddQuotas writes the quotas of models that have none in the store yet. It
 	// returns the quotas in the store of all models in quotas.
 	AddQuotas(quotas map[string]state.Quota) (stored map[string]state.Quota, err error)

@@ -508,6 +508,20 @@ func (b *board) PutSettings(_ context.Context, values map[string]string, onlyNew
 	return stands, nil
 }
 
+func (b *board) SwapSetting(_ context.Context, name, old, new string) (bool, error) {
+	if err := b.ask("swap"); err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.values[name] != old {
+		return false, nil
+	}
+	b.values[name] = new
+	b.tell()
+	return true, nil
+}
+
 func (b *board) tell() {
 	for _, tell := range b.watchers {
 		tell()

@@ -46,6 +46,39 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	return l.setPlans(limits)
 }
 
+// ReplaceLimit sets the limit of a project if the project still has the limit was, as [Limiter.Limit]
+// returns it, and reports whether it has. So of several who change different fields of one limit at the same
+// time, through any limiters on one store, none undoes what another has done: one that gets false reads the
+// limit again.
+func (l *Limiter) ReplaceLimit(ctx context.Context, projectID string, was, limit Limit) (bool, error) {
+	if l.closed.Load() {
+		return false, store.ErrClosed
+	}
+	l.setting.Lock()
+	defer l.setting.Unlock()
+	limits := map[string]Limit{projectID: limit}
+	if err := l.checkLimits(limits); err != nil {
+		return false, err
+	}
+	keeper, keeps := l.engine.Store().(settings.Keeper)
+	var all map[string]string
+	if keeps {
+		var err error
+		if all, err = l.load(ctx, keeper); err != nil {
+			return false, err
+		}
+	}
+	if l.Limit(projectID) != was {
+		return false, nil
+	}
+	if keeps {
+		if swapped, err := settings.Swap(ctx, keeper, all, limitSetting, projectID, &limit); !swapped {
+			return false, err
+		}
+	}
+	return true, l.setPlans(limits)
+}
+
 // SetDefault sets the limit of projects that have none of their own, for this limiter
 // alone: no store keeps it. What the projects have used stays. Calls that wait find the
 // new limit when they ask again.
@@ -146,13 +179,21 @@ func (l *Limiter) Load(ctx context.Context) error {
 	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	values, err := keeper.Settings(ctx)
-	if err != nil && !errors.Is(err, store.ErrClosed) {
-		return err
+	_, err := l.load(ctx, keeper)
+	if errors.Is(err, store.ErrClosed) {
+		return nil
 	}
-	limits, unset := settings.Parse(values, limitSetting, checkLimit, l.engine.Miss)
+	return err
+}
+
+// load is Load for a caller that has locked setting. It returns all settings of the store.
+func (l *Limiter) load(ctx context.Context, keeper settings.Keeper) (all map[string]string, err error) {
+	if all, err = keeper.Settings(ctx); err != nil {
+		return nil, err
+	}
+	limits, unset := settings.Parse(all, limitSetting, checkLimit, l.engine.Miss)
 	l.unsetPlans(unset)
-	return l.setPlans(l.withinShares(l.changed(limits)))
+	return all, l.setPlans(l.withinShares(l.changed(limits)))
 }
 
 // follow goes by the limits that a store keeps, now and whenever others set one.

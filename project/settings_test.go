@@ -430,6 +430,10 @@ func (k *keeping) PutSettings(context.Context, map[string]string, bool) (map[str
 	return nil, errAsked
 }
 
+func (k *keeping) SwapSetting(context.Context, string, string, string) (bool, error) {
+	return false, errAsked
+}
+
 func (k *keeping) WatchSettings(func()) (stop func()) {
 	k.watch(1)
 	return func() { k.watch(-1) }

@@ -19,7 +19,7 @@ type Preview struct {
 }
 
 // edit is a change of a document of type T: of what a project, a quota or a key has. next returns what
-// the document becomes, and apply sets that. spelled returns the document for people, with the
+// the document becomes, and apply sets that, or returns errChanged if before is not there any more. spelled returns the document for people, with the
 // configuration's mode in place of none; it may be nil.
 type edit[T any] struct {
 	action, subject string
@@ -29,8 +29,22 @@ type edit[T any] struct {
 	apply           func(ctx context.Context, before, after T) error
 }
 
-// perform makes an edit. It returns the limits that were removed, and for a dry run the preview. The
-// document is read from the store first, since another gateway may have changed it a moment ago.
+// errChanged is the error of an edit of a document that another gateway has changed since it was read.
+var errChanged = problemf(http.StatusServiceUnavailable, "another gateway has changed it at the same time")
+
+// unchanged returns errChanged for a replacement that has found another document.
+func unchanged(replaced bool, err error) error {
+	if err == nil && !replaced {
+		return errChanged
+	}
+	return err
+}
+
+// maxTries is how often an edit is tried. Each time that it fails, another gateway has made a change.
+const maxTries = 100
+
+// perform makes an edit. It returns the limits that were removed, and for a dry run the preview. If another
+// gateway changes the document at the same time, the edit is made again on what that has left.
 func perform[T any](a *Admin, r *http.Request, e edit[T]) (lifted []string, preview *Preview, err error) {
 	ask, err := readEditQuery(r)
 	if err != nil {
@@ -38,6 +52,16 @@ func perform[T any](a *Admin, r *http.Request, e edit[T]) (lifted []string, prev
 	}
 	a.changing.Lock()
 	defer a.changing.Unlock()
+	for range maxTries {
+		if lifted, preview, err = try(a, r, e, ask); err != errChanged {
+			break
+		}
+	}
+	return lifted, preview, err
+}
+
+// try makes an edit of the document as it is in the store now. The caller has locked changing.
+func try[T any](a *Admin, r *http.Request, e edit[T], ask editQuery) (lifted []string, preview *Preview, err error) {
 	if err := a.refresh(r.Context()); err != nil {
 		return nil, nil, err
 	}

@@ -164,9 +164,11 @@ func (a *Admin) setLimit(r *http.Request) (any, error) {
 	}
 	return editProject(a, r, id, edit[project.Limit]{
 		action: "limit.set", subject: id,
-		now:   func() project.Limit { return a.gateway.Projects().Limit(id) },
-		next:  func(project.Limit) (project.Limit, error) { return limit, a.checkLimit(id, limit) },
-		apply: func(_ context.Context, _, after project.Limit) error { return a.gateway.Projects().SetLimit(id, after) },
+		now:  func() project.Limit { return a.gateway.Projects().Limit(id) },
+		next: func(project.Limit) (project.Limit, error) { return limit, a.checkLimit(id, limit) },
+		apply: func(ctx context.Context, before, after project.Limit) error {
+			return unchanged(a.gateway.Projects().ReplaceLimit(ctx, id, before, after))
+		},
 	})
 }
 
@@ -210,14 +212,14 @@ func (a *Admin) changeProject(r *http.Request) (any, error) {
 		},
 		apply: func(ctx context.Context, before, after ProjectSettings) error {
 			if switched := after.controls(); !reflect.DeepEqual(switched, before.controls()) {
-				if err := a.gateway.Controls().SetProject(ctx, id, switched); err != nil {
+				if err := unchanged(a.gateway.Controls().ReplaceProject(ctx, id, before.controls(), switched)); err != nil {
 					return err
 				}
 			}
 			if before.Limit == after.Limit {
 				return nil
 			}
-			return a.gateway.Projects().SetLimit(id, after.Limit)
+			return unchanged(a.gateway.Projects().ReplaceLimit(ctx, id, before.Limit, after.Limit))
 		},
 	})
 }

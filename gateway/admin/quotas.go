@@ -126,7 +126,7 @@ func (a *Admin) setQuota(r *http.Request) (any, error) {
 		action: "quota.set", subject: name,
 		now:   func() Quota { return a.quotaNow(name) },
 		next:  func(Quota) (Quota, error) { return a.checkedQuota(name, ask) },
-		apply: func(_ context.Context, _, after Quota) error { return a.gateway.Models().SetQuota(name, after.plain()) },
+		apply: func(ctx context.Context, before, after Quota) error { return a.replaceQuota(ctx, name, before, after) },
 	})
 }
 
@@ -158,16 +158,26 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 		},
 		apply: func(ctx context.Context, before, after QuotaSettings) error {
 			if before.Paused != after.Paused || before.Mode != after.Mode {
-				if err := a.gateway.Controls().SetModel(ctx, name, control.Model{Paused: after.Paused, Mode: after.Mode}); err != nil {
+				was, switched := control.Model{Paused: before.Paused, Mode: before.Mode}, control.Model{Paused: after.Paused, Mode: after.Mode}
+				if err := unchanged(a.gateway.Controls().ReplaceModel(ctx, name, was, switched)); err != nil {
 					return err
 				}
 			}
 			if a.quotaOf(name) != nil && before.plain() == after.plain() {
 				return nil
 			}
-			return a.gateway.Models().SetQuota(name, after.plain())
+			return a.replaceQuota(ctx, name, before.Quota, after.Quota)
 		},
 	})
+}
+
+// replaceQuota sets the quota of a model in place of one that quotaNow has returned.
+func (a *Admin) replaceQuota(ctx context.Context, name string, before, after Quota) error {
+	was := before.plain()
+	if a.quotaOf(name) == nil {
+		was = ratelimit.ModelQuota{}
+	}
+	return unchanged(a.gateway.Models().ReplaceQuota(ctx, name, was, after.plain()))
 }
 
 // editQuota makes an edit of a quota, and returns the model afterwards.

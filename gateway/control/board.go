@@ -54,14 +54,19 @@ func (b *Board) State() *State { return b.state.Load() }
 
 // Load reads the State from the store, with what other gateways have changed a moment ago.
 func (b *Board) Load(ctx context.Context) error {
-	if b.keeper == nil {
-		return nil
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all, err := b.keeper.Settings(ctx)
-	if err != nil {
-		return err
+	_, err := b.load(ctx)
+	return err
+}
+
+// load is Load for a caller that has locked mu. It returns all settings of the store.
+func (b *Board) load(ctx context.Context) (all map[string]string, err error) {
+	if b.keeper == nil {
+		return nil, nil
+	}
+	if all, err = b.keeper.Settings(ctx); err != nil {
+		return nil, err
 	}
 	s := &State{}
 	s.projects, _ = settings.Parse(all, projectPrefix, checkProject, b.missed.Keep)
@@ -69,7 +74,7 @@ func (b *Board) Load(ctx context.Context) error {
 	s.keys, _ = settings.Parse(all, keyPrefix, checkKey, b.missed.Keep)
 	s.gateway, _ = settings.Parse(all, gatewayPrefix, checkGateway, b.missed.Keep)
 	b.set(s)
-	return nil
+	return all, nil
 }
 
 // follow is Load for a follower: a store that was closed is no error.
@@ -82,18 +87,39 @@ func (b *Board) follow(ctx context.Context) error {
 
 // SetProject sets what a project has. The zero Project sets nothing: all is as the file says.
 func (b *Board) SetProject(ctx context.Context, id string, p Project) error {
+	_, err := b.putProject(ctx, id, nil, p)
+	return err
+}
+
+// ReplaceProject sets what a project has if the project still has was, and reports whether it has. So of
+// several gateways that change different fields at the same time, none undoes what another has done.
+func (b *Board) ReplaceProject(ctx context.Context, id string, was, p Project) (bool, error) {
+	return b.putProject(ctx, id, &was, p)
+}
+
+func (b *Board) putProject(ctx context.Context, id string, was *Project, p Project) (bool, error) {
 	if err := checkProject(id, p); err != nil {
-		return err
+		return false, err
 	}
-	return put(ctx, b, projectPrefix, id, p, func(s *State) *map[string]Project { return &s.projects })
+	return put(ctx, b, projectPrefix, id, was, p, func(s *State) *map[string]Project { return &s.projects })
 }
 
 // SetModel sets what the quota of a model has.
 func (b *Board) SetModel(ctx context.Context, quota string, m Model) error {
+	_, err := b.putModel(ctx, quota, nil, m)
+	return err
+}
+
+// ReplaceModel is ReplaceProject of what the quota of a model has.
+func (b *Board) ReplaceModel(ctx context.Context, quota string, was, m Model) (bool, error) {
+	return b.putModel(ctx, quota, &was, m)
+}
+
+func (b *Board) putModel(ctx context.Context, quota string, was *Model, m Model) (bool, error) {
 	if err := checkModel(quota, m); err != nil {
-		return err
+		return false, err
 	}
-	return put(ctx, b, modelPrefix, quota, m, func(s *State) *map[string]Model { return &s.models })
+	return put(ctx, b, modelPrefix, quota, was, m, func(s *State) *map[string]Model { return &s.models })
 }
 
 // SetKey sets what a key has.
@@ -101,7 +127,8 @@ func (b *Board) SetKey(ctx context.Context, id string, k Key) error {
 	if err := checkKey(id, k); err != nil {
 		return err
 	}
-	return put(ctx, b, keyPrefix, id, k, func(s *State) *map[string]Key { return &s.keys })
+	_, err := put(ctx, b, keyPrefix, id, nil, k, func(s *State) *map[string]Key { return &s.keys })
+	return err
 }
 
 // SetGateway sets what all gateways on the store have.
@@ -109,34 +136,49 @@ func (b *Board) SetGateway(ctx context.Context, g Gateway) error {
 	if err := checkGateway(allGateways, g); err != nil {
 		return err
 	}
-	return put(ctx, b, gatewayPrefix, allGateways, g, func(s *State) *map[string]Gateway { return &s.gateway })
+	_, err := put(ctx, b, gatewayPrefix, allGateways, nil, g, func(s *State) *map[string]Gateway { return &s.gateway })
+	return err
 }
 
-// put sets one value in the store and in the State. of returns the values of its kind.
-func put[V any](ctx context.Context, b *Board, prefix, name string, value V, of func(*State) *map[string]V) error {
+// put sets one value in the store and in the State, unless it is not was any more; a nil was is any value. It
+// reports whether it did. of returns the values of its kind.
+func put[V any](ctx context.Context, b *Board, prefix, name string, was *V, value V, of func(*State) *map[string]V) (done bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	none := reflect.ValueOf(value).IsZero()
-	if b.keeper != nil {
-		var err error
-		if none {
-			err = settings.Unset(ctx, b.keeper, prefix, name)
-		} else {
-			_, err = settings.Put(ctx, b.keeper, prefix, map[string]V{name: value}, false)
+	var all map[string]string
+	if was != nil {
+		if all, err = b.load(ctx); err != nil {
+			return false, err
 		}
-		if err != nil {
-			return err
+		if !reflect.DeepEqual((*of(b.State()))[name], *was) {
+			return false, nil
 		}
+	}
+	stored := &value
+	if reflect.ValueOf(value).IsZero() {
+		stored = nil
+	}
+	switch {
+	case b.keeper == nil:
+		done = true
+	case was == nil:
+		_, err = settings.Put(ctx, b.keeper, prefix, map[string]*V{name: stored}, false)
+		done = err == nil
+	default:
+		done, err = settings.Swap(ctx, b.keeper, all, prefix, name, stored)
+	}
+	if !done {
+		return false, err
 	}
 	next := *b.state.Load()
 	values := map[string]V{}
 	maps.Copy(values, *of(&next))
-	if values[name] = value; none {
+	if values[name] = value; stored == nil {
 		delete(values, name)
 	}
 	*of(&next) = values
 	b.set(&next)
-	return nil
+	return true, nil
 }
 
 // set replaces the State and tells the watchers.

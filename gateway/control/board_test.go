@@ -28,6 +28,14 @@ func (k *kept) PutSettings(_ context.Context, values map[string]string, _ bool) 
 	return values, k.fault
 }
 
+func (k *kept) SwapSetting(_ context.Context, name, old, new string) (bool, error) {
+	if k.fault != nil || k.values[name] != old {
+		return false, k.fault
+	}
+	k.values[name] = new
+	return true, nil
+}
+
 func (k *kept) WatchSettings(func()) (stop func()) { return func() {} }
 
 // What is set on one board is found on another on the same store, and settings of others are left alone.

@@ -2,8 +2,11 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -103,6 +106,56 @@ func TestChangesBeginWithTheStore(t *testing.T) {
 		if !errors.As(err, &problem) || problem.Status != http.StatusConflict || len(problem.Lifted) != 3 {
 			t.Errorf("%v, %+v", err, problem)
 		}
+	})
+}
+
+// Two gateways that change different fields of one project or model in the same instant do not undo each
+// other's changes, and a gateway soon has what another has set.
+func TestChangesAtOneTimeAreAllMade(t *testing.T) {
+	onLasting(t, func(t *testing.T, state string) {
+		file := written(t, paused, newProvider(t))
+		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		one, two := &admin.Client{Base: a.admin, HTTP: client}, &admin.Client{Base: b.admin, HTTP: client}
+		together := func(changes ...func() error) {
+			t.Helper()
+			done := make(chan error)
+			for _, change := range changes {
+				go func() { done <- change() }()
+			}
+			for range changes {
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		project := func(c *admin.Client, p admin.Patch) func() error {
+			return func() error { _, err := c.PatchProject(t.Context(), "acme", p); return err }
+		}
+		model := func(c *admin.Client, p admin.Patch) func() error {
+			return func() error { _, err := c.PatchQuota(t.Context(), "m", p); return err }
+		}
+		for i := 1; i <= 10; i++ {
+			together(
+				project(one, admin.Patch{"requests_per_minute": i}), project(two, admin.Patch{"tokens_per_day": i}),
+				project(one, admin.Patch{"max_wait": i}), project(two, admin.Patch{"models": []string{fmt.Sprint("m", i)}}),
+				model(one, admin.Patch{"max_tpm": i}), model(two, admin.Patch{"max_rpd": i}), model(one, admin.Patch{"mode": "shadow"}), model(two, admin.Patch{"paused": i%2 == 1}),
+			)
+			p, err := one.PatchProject(t.Context(), "acme", admin.Patch{}) // it reads the store
+			if err != nil || p.Limit.RequestsPerMinute != i || p.Limit.TokensPerDay != i || p.Limit.TokensPerMonth != 5_000_000 ||
+				p.MaxWait != admin.Seconds(time.Duration(i)*time.Second) || !slices.Equal(p.Models, []string{fmt.Sprint("m", i)}) {
+				t.Fatalf("%d: %+v, %v", i, p, err)
+			}
+			m, err := two.PatchQuota(t.Context(), "m", admin.Patch{})
+			if err != nil || m.Quota.MaxTPM != i || m.Quota.MaxRPD != i || m.Quota.MaxRPM != 100_000 || m.Mode != "shadow" || m.Stopped != (i%2 == 1) {
+				t.Fatalf("%d: %+v, %v", i, m, err)
+			}
+			together(model(one, admin.Patch{"mode": nil}))
+		}
+		together(model(one, admin.Patch{"max_tpm": 4_711}))
+		testkit.Eventually(t, "the other follows a changed quota", func() bool {
+			all, err := two.Quotas(t.Context())
+			return err == nil && slices.ContainsFunc(all, func(m admin.Model) bool { return m.Name == "m" && m.Quota.MaxTPM == 4_711 })
+		})
 	})
 }
 

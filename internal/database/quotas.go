@@ -145,7 +145,32 @@ func countText(w llm.TokenWeights) (string, error) {
 
 // PutQuotas writes quotas, and replaces those that the models have in the file.
 func (f *File) PutQuotas(quotas map[string]state.Quota) error {
-	return f.update(context.Background(), func(tx transaction.Tx) error { return writeQuotas(tx, quotas, orReplace) })
+	return f.update(context.Background(), func(tx transaction.Tx) error { return putQuotas(tx, quotas) })
+}
+
+// putQuotas replaces quotas, and lets other processes know.
+func putQuotas(tx transaction.Tx, quotas map[string]state.Quota) error {
+	if err := writeQuotas(tx, quotas, orReplace); err != nil {
+		return err
+	}
+	return tx.Announce("quotas")
+}
+
+// SwapQuota writes the quota of a model if the model has the quota was in the file, or none. It reports
+// whether it did.
+func (f *File) SwapQuota(ctx context.Context, model string, was, quota state.Quota) (swapped bool, err error) {
+	err = f.update(ctx, func(tx transaction.Tx) error {
+		quotas, err := readQuotas(tx)
+		if err != nil {
+			return err
+		}
+		current, there := quotas[model]
+		if swapped = !there || current == was; !swapped {
+			return nil
+		}
+		return putQuotas(tx, map[string]state.Quota{model: quota})
+	})
+	return swapped && err == nil, err
 }
 
 // AddQuotas writes the quotas of models that have none in the file yet. It returns the quotas that all

@@ -23,6 +23,10 @@ type Keeper interface {
 	// of names that have none. It returns the values that the given names have then.
 	PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error)
 
+	// SwapSetting sets the value of a name if the value is still old; an empty old is none. It
+	// reports whether it did.
+	SwapSetting(ctx context.Context, name, old, new string) (bool, error)
+
 	// WatchSettings calls changed when values may have changed, one call at a time, until stop
 	// returns. It also calls changed when it begins to watch, and whenever it can watch again after
 	// it could not.
@@ -70,6 +74,16 @@ func Put[V any](ctx context.Context, k Keeper, kind string, values map[string]V,
 		texts[kind+name] = string(text)
 	}
 	return k.PutSettings(ctx, texts, onlyNew)
+}
+
+// Swap sets the value of a name if nobody has changed it since all settings were read. It reports whether
+// it did. A nil value unsets the name.
+func Swap[V any](ctx context.Context, k Keeper, all map[string]string, kind, name string, value *V) (bool, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return false, fmt.Errorf("ratelimit: the setting of %q: %w", name, err)
+	}
+	return k.SwapSetting(ctx, kind+name, all[kind+name], string(text))
 }
 
 // none is the value of a name whose value was unset.

@@ -42,6 +42,14 @@ func (b *board) PutSettings(_ context.Context, values map[string]string, onlyNew
 	return now, nil
 }
 
+func (b *board) SwapSetting(_ context.Context, name, old, new string) (bool, error) {
+	if b.values[name] != old {
+		return false, nil
+	}
+	b.values[name] = new
+	return true, nil
+}
+
 func (b *board) WatchSettings(changed func()) (stop func()) {
 	b.changed = changed
 	return func() { b.changed = nil }

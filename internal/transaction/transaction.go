@@ -20,6 +20,10 @@ type Tx interface {
 	// Query executes a query. Its rows must be closed before the transaction ends.
 	Query(query string, args ...any) (*sql.Rows, error)
 
+	// Announce lets all who watch the settings of the store look again, when the transaction is
+	// committed. what says what has changed, and is the name of an empty setting.
+	Announce(what string) error
+
 	// Account returns the account of a key.
 	Account(key string) (*limit.Account, error)
 

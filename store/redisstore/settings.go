@@ -73,6 +73,30 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 	return current, nil
 }
 
+// swapSetting is the script that sets a field of the hash if its value is still the old one.
+var swapSetting = rueidis.NewLuaScript(`
+if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then
+  return 0
+end
+if ARGV[2] ~= ARGV[3] then
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+  redis.call('PUBLISH', KEYS[1], '')
+end
+return 1
+`)
+
+// SwapSetting sets the value of a name if the value is still old; an empty old is none. It reports whether
+// it did.
+func (s *Store) SwapSetting(ctx context.Context, name, old, new string) (bool, error) {
+	within, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	swapped, err := swapSetting.Exec(within, s.client, []string{s.settings()}, []string{name, old, new}).AsInt64()
+	if err != nil {
+		return false, commandError(ctx, err)
+	}
+	return swapped == 1, nil
+}
+
 // WatchSettings calls changed when settings may have changed, one call at a time, until stop
 // returns. It also calls changed when it begins to watch, and whenever it can watch again after it
 // could not.

@@ -60,7 +60,7 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 				now[name] = current
 				continue
 			}
-			if _, err := tx.Exec("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", []byte(name), []byte(value)); err != nil {
+			if _, err := tx.Exec(putSetting, []byte(name), []byte(value)); err != nil {
 				return err
 			}
 			now[name], changed = value, true
@@ -75,6 +75,29 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 	}
 	return now, nil
 }
+
+// SwapSetting sets the value of a name if the value is still old; an empty old is none. It reports whether
+// it did.
+func (s *Store) SwapSetting(ctx context.Context, name, old, new string) (swapped bool, err error) {
+	err = s.Update(ctx, func(tx transaction.Tx) error {
+		current, _, err := s.setting(name)
+		if swapped = err == nil && current == old; !swapped || old == new {
+			return err
+		}
+		_, err = tx.Exec(putSetting, []byte(name), []byte(new))
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if swapped {
+		s.watchers.notify()
+	}
+	return swapped, nil
+}
+
+// putSetting sets a setting. Its row gets a new number, by which watchers see that something has changed.
+const putSetting = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 
 // pollInterval is how often a watcher checks whether another process has changed settings.
 const pollInterval = time.Second

@@ -10,8 +10,9 @@ import (
 
 // tx implements [transaction.Tx].
 type tx struct {
-	s   *Store
-	now int64
+	s         *Store
+	now       int64
+	announced bool
 }
 
 // Update runs fn in a transaction, and commits the transaction if fn returns nil. fn must not call
@@ -19,10 +20,18 @@ type tx struct {
 // its own in the file.
 func (s *Store) Update(ctx context.Context, fn func(transaction.Tx) error) error {
 	o := &operation{ctx: ctx}
+	t := &tx{s: s}
 	o.exclusive = func() error {
-		return s.transact(ctx, o.since, func() error { return fn(&tx{s, s.clock()}) })
+		return s.transact(ctx, o.since, func() error {
+			t.now = s.clock()
+			return fn(t)
+		})
 	}
-	return s.submit(o)
+	err := s.submit(o)
+	if err == nil && t.announced {
+		s.watchers.notify()
+	}
+	return err
 }
 
 func (t *tx) Now() int64 { return t.now }
@@ -35,6 +44,12 @@ func (t *tx) Exec(query string, args ...any) (sql.Result, error) {
 func (t *tx) Query(query string, args ...any) (*sql.Rows, error) {
 	rows, err := t.s.conn.QueryContext(context.Background(), query, args...)
 	return rows, t.s.describe(err)
+}
+
+func (t *tx) Announce(what string) error {
+	t.announced = true
+	_, err := t.Exec(putSetting, []byte(what), []byte{})
+	return err
 }
 
 func (t *tx) Account(key string) (*limit.Account, error) {

@@ -21,6 +21,8 @@ func Run(t *testing.T, create func(t *testing.T) Connect) {
 		"steps":       steps,
 		"one of many": oneOfMany,
 		"none lost":   noneLost,
+		"swap":        swap,
+		"swap adds":   swapAdds,
 		"watch":       watch,
 		"stop":        stop,
 		"cancelled":   cancelled,
@@ -112,6 +114,67 @@ func noneLost(t *testing.T, connect Connect) {
 	want(t, connect(), all)
 }
 
+func swap(t *testing.T, connect Connect) {
+	a, b := connect(), connect()
+	news := Watched(t, b)
+	for i, step := range []struct {
+		by             settings.Keeper
+		name, old, new string
+		swapped        bool
+		value          string
+	}{
+		{a, "x", "", "1", true, "1"},
+		{b, "x", "", "2", false, "1"},
+		{b, "x", "1", "2", true, "2"},
+		{a, "x", "1", "3", false, "2"},
+		{a, "x", "2", "2", true, "2"},
+		{a, "y", "old", "1", false, ""},
+		{a, "\x00\xff", "", "\r\n\x00", true, "\r\n\x00"},
+		{b, "\x00\xff", "\r\n\x00", "", true, ""},
+	} {
+		swapped, err := step.by.SwapSetting(t.Context(), step.name, step.old, step.new)
+		if swapped != step.swapped || err != nil {
+			t.Errorf("step %d: %v, %v", i, swapped, err)
+		}
+		if all, err := b.Settings(t.Context()); all[step.name] != step.value || err != nil {
+			t.Errorf("step %d: %q is %q, %v; want %q", i, step.name, all[step.name], err, step.value)
+		}
+	}
+	if _, err := a.SwapSetting(t.Context(), "x", "2", "told"); err != nil {
+		t.Error(err)
+	}
+	Await(t, b, news, "x", "told")
+}
+
+// Keepers that add to one value at the same time, each trying until it was first, lose nothing.
+func swapAdds(t *testing.T, connect Connect) {
+	const writers, each = 4, 10
+	done := make(chan error, writers)
+	for range writers {
+		k := connect()
+		go func() {
+			var err error
+			for n := 0; n < each && err == nil; {
+				var all values
+				if all, err = k.Settings(context.Background()); err != nil {
+					break
+				}
+				var swapped bool
+				if swapped, err = k.SwapSetting(context.Background(), "x", all["x"], all["x"]+"+"); swapped {
+					n++
+				}
+			}
+			done <- err
+		}()
+	}
+	for range writers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	want(t, connect(), values{"x": strings.Repeat("+", writers*each)})
+}
+
 // Watched returns a channel that gets a value whenever settings may have changed.
 func Watched(t *testing.T, k settings.Keeper) <-chan struct{} {
 	t.Helper()
@@ -185,6 +248,9 @@ func cancelled(t *testing.T, connect Connect) {
 	}
 	if _, err := k.PutSettings(ctx, values{"x": "1"}, false); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
 		t.Errorf("put: %v", err)
+	}
+	if _, err := k.SwapSetting(ctx, "x", "", "1"); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") {
+		t.Errorf("swap: %v", err)
 	}
 	want(t, k, values{})
 }
