@@ -34,8 +34,8 @@ type overrun struct {
 func overruns() []overrun {
 	admitted := admit()
 	return []overrun{
-		{"Bifrost", calls * tokensOfCall, tokensMinute, "all 300 calls pass: 108,000 of 3,000 tokens", otherColour},
-		{"LiteLLM", 663, 100, "5 calls on a limit of 100 tokens spend 663, as its users reported (litellm#18730)", otherColour},
+		{"Bifrost, August 2026", calls * tokensOfCall, tokensMinute, "all 300 calls pass: 108,000 of 3,000 tokens", otherColour},
+		{"LiteLLM, January 2026", 663, 100, "5 calls on a limit of 100 tokens spend 663, as reported (litellm#18730)", otherColour},
 		{"go-ratelimit", admitted * tokensOfCall, tokensMinute,
 			fmt.Sprintf("%d of 300 calls pass: 2,880 of 3,000 tokens", admitted), oursColour},
 	}
