@@ -87,11 +87,10 @@ func (i *image) run(t *testing.T, program []byte) {
 		return c
 	}
 	serve := command("/ratelimit", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", "/state/ratelimits.db")
-	out, err := serve.StdoutPipe()
+	out, err := serve.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve.Stderr = os.Stderr
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
