@@ -67,7 +67,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"freewait":               names(freeWaiters(t.Context())),
 		"slidinglog":             {"denied, 100 entries", "denied, 100000 entries", "moving window, 100 entries", "moving window, 100000 entries"},
 		"quota/acquire":          {nameSince, nameAllow, nameAcquire},
-		"quota/books":            {nameSince, nameUnbooked, nameBooked, nameUnbookedSQLite, nameBookedSQLite},
+		"quota/books":            {nameSince, nameUnbooked, nameBooked, nameUnbookedSQLite, nameBookedSQLite, nameUnbookedRedis, nameBookedRedis},
 		"quota/scopes":           {nameSince, nameModel, nameBoth, nameTwoOf, nameSixOf},
 		"quota/shares":           {nameSince, nameUnshared, nameShared1, nameShared2, nameShared3},
 		"quota/levels":           {nameSince, nameLevel1, nameLevel3, nameLevel5},

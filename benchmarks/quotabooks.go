@@ -11,6 +11,8 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
 const (
@@ -18,18 +20,22 @@ const (
 	nameBooked         = "memory, with books"
 	nameUnbookedSQLite = "SQLite, without books"
 	nameBookedSQLite   = "SQLite, with books"
+	nameUnbookedRedis  = "Redis, without books"
+	nameBookedRedis    = "Redis, with books"
 
 	bookOwners  = 500
-	bookCallers = 64 // of SQLite at a time, as a gateway under load has them
+	bookCallers = 64 // of SQLite and Redis at a time, as a gateway under load has them
 
 	// What a call costs the gateway in all, by docs/performance.md, and the part that the books may cost.
 	gatewayMemory = 62_000 // nanoseconds
 	gatewaySQLite = 95_000
+	gatewayRedis  = 140_000
 	booksPercent  = 3
 )
 
-// booked compares calls that are booked with calls that are not. Each is reserved and settled.
-func booked(b *bench) (result, error) {
+// booked compares calls that are booked with calls that are not, by the CPU of this process. Each is
+// reserved and settled.
+func booked(b *bench, server *redistest.Server) (result, error) {
 	dir, err := os.MkdirTemp("", "books")
 	if err != nil {
 		return result{}, err
@@ -44,12 +50,29 @@ func booked(b *bench) (result, error) {
 			return booking(l, booked, bookCallers)
 		}
 	}
+	redis := func(database string, booked bool) func(quota) instance {
+		return func(quota) instance {
+			s, err := redisstore.New(redisstore.Config{URL: server.URL() + "/" + database, Timeout: patience})
+			if err != nil {
+				panic(err)
+			}
+			l, err := ratelimit.NewWithStore(s, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{model: {MaxRPM: 1 << 40, MaxTPM: 1 << 40}}})
+			if err != nil {
+				panic(err)
+			}
+			i := booking(l, booked, bookCallers)
+			i.close = func() { l.Close(); s.Close() }
+			return i
+		}
+	}
 	contestants := []contestant{
 		{name: nameSince, kind: floor, build: timeSince},
 		{name: nameUnbooked, kind: ours, build: func(quota) instance { return booking(newModelLimiter(), false, 1) }},
 		{name: nameBooked, kind: ours, build: func(quota) instance { return booking(newModelLimiter(), true, 1) }},
 		{name: nameUnbookedSQLite, kind: ours, build: sqlite("without", false)},
 		{name: nameBookedSQLite, kind: ours, build: sqlite("with", true)},
+		{name: nameUnbookedRedis, kind: ours, build: redis("0", false)},
+		{name: nameBookedRedis, kind: ours, build: redis("1", true)},
 	}
 	const name = "quota/books"
 	r, err := turns(b.finer(), contestants, plenty, alone, make([]string, chunk))
@@ -67,9 +90,8 @@ func booked(b *bench) (result, error) {
 		}
 	}
 	return result{
-		reports: []report{newCostReport(name, fmt.Sprintf("a call reserved and settled, of %d owners; in SQLite %d at a time; %s", bookOwners, bookCallers, b.finer().method()), "ns/call", r.rows())},
-		checks:  []check{cost(2, 1, gatewayMemory), cost(4, 3, gatewaySQLite)},
-		notes:   noise(name, r.cores(), 1),
+		reports: []report{newCostReport(name, fmt.Sprintf("a call reserved and settled, of %d owners; in SQLite and Redis %d at a time; %s", bookOwners, bookCallers, b.finer().method()), "ns/call", r.rows())},
+		checks:  []check{cost(2, 1, gatewayMemory), cost(4, 3, gatewaySQLite), cost(6, 5, gatewayRedis)},
 	}, nil
 }
 

@@ -71,7 +71,7 @@ func scenarios() []scenario {
 		{"freewait", "Wait while there are tokens, one goroutine", freeWait},
 		{"slidinglog", "a decision of the sliding log, 100 and 100,000 entries in the window", slidingLog},
 		{"quota/acquire", "a reservation over three quotas, settled, against one decision of limit; 2 goroutines on 2 cores", acquire},
-		{"quota/books", "a reservation settled with and without an entry in the books, in memory and in SQLite", booked},
+		withRedis("quota/books", "a reservation settled with and without an entry in the books, in memory, in SQLite and in Redis", booked),
 		{"quota/scopes", "a reservation over a model, over a project and a model, and over six scopes, settled; one goroutine", scopes},
 		{"quota/shares", "a reservation of a project and a model that 1, 100 and 1,000 projects share, settled; one goroutine", sharedQuotas},
 		{"quota/levels", "a reservation of a project at 1, 3 and 5 levels of a tree and of a model, with a price, settled; one goroutine", levels},

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ type bookkeeper struct {
 	shelves  int // the number of parts of the keyspace that have books
 	maxLines int // the most separate lines of a page
 	outbox   outbox
+	last     atomic.Pointer[pageKeys] // that was settled on
 }
 
 // clusterShelves is the number of parts that have books in a cluster, so that several servers share
@@ -39,8 +42,8 @@ type bookedOnce struct{ isBooked atomic.Bool }
 
 func (b *bookedOnce) booked() *atomic.Bool { return &b.isBooked }
 
-// SettleBooked implements [store.Bookkeeper]. The entry is in Redis before the take is settled, unless
-// Redis is lost: then the entry waits in this process until Redis is back.
+// SettleBooked implements [store.Bookkeeper]. The entry is booked in the step that settles the take, or
+// in a cluster before it. If Redis is lost, the entry waits in this process until Redis is back.
 func (s *Store) SettleBooked(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
 	return s.books.settle(ctx, s.top, r, actual, e)
 }
@@ -67,13 +70,71 @@ func (k *bookkeeper) settle(ctx context.Context, top store.Store, r store.Receip
 	if !ok {
 		return store.ErrReceipt
 	}
-	if once.booked().CompareAndSwap(false, true) {
-		if err := k.outbox.add(ctx, *e); err != nil {
-			once.booked().Store(false)
-			return err
+	if !once.booked().CompareAndSwap(false, true) {
+		return top.Settle(ctx, r, actual)
+	}
+	own, together := r.(*receipt)
+	var failed error
+	if together = together && !k.cluster && own.corrects(actual); together {
+		failed = k.settleAs(ctx, own, actual, k.withEntry(e))
+		if _, unknown := errors.AsType[unanswered](failed); failed == nil || unknown {
+			return failed
 		}
 	}
+	if err := k.outbox.add(ctx, *e); err != nil {
+		once.booked().Store(false)
+		return err
+	}
+	if together {
+		return failed
+	}
 	return top.Settle(ctx, r, actual)
+}
+
+// corrects reports whether the amounts correct anything of the take.
+func (r *receipt) corrects(actual []int64) bool {
+	for i, t := range r.takes {
+		if i < len(actual) && actual[i] >= 0 && actual[i] != t.N {
+			return true
+		}
+	}
+	return false
+}
+
+// withEntry returns what lets an op book an entry in the same step. If the op has not happened after its
+// caller has left, the outbox books the entry.
+func (k *bookkeeper) withEntry(e *books.Entry) func(*op) {
+	clean := e.Clean()
+	return func(o *op) {
+		keys := k.keysOf(page{at: books.HourOf(k.link.now())})
+		o.keys = append(keys[:2:2], o.keys...)
+		body := make(writer, 0, 256+len(o.body))
+		body.byte(stepBooked)
+		body.bytes(nil)
+		begin := len(body)
+		body.byte(stepBook)
+		body.float(int64(k.maxLines))
+		body = appendLine(body, &clean)
+		binary.LittleEndian.PutUint32(body[begin-4:], uint32(len(body)-begin))
+		o.body = append(body, o.body...)
+		o.undone = func() { k.outbox.keep([]books.Entry{clean}) }
+	}
+}
+
+// keysOf returns the names in Redis of a page and of the set of all pages. It remembers the last ones.
+func (k *bookkeeper) keysOf(p page) []string {
+	if last := k.last.Load(); last != nil && last.page == p {
+		return last.keys
+	}
+	next := &pageKeys{p, []string{k.name(p), k.index(p.shelf)}}
+	k.last.Store(next)
+	return next.keys
+}
+
+// pageKeys are the names in Redis of a page and of the set of all pages.
+type pageKeys struct {
+	page
+	keys []string
 }
 
 // close sends what waits, if Redis answers.

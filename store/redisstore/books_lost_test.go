@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -108,5 +110,26 @@ func TestBooksOfManyLines(t *testing.T) {
 	sum, err := s.ReadBooks(t.Context(), books.Query{By: []books.Dimension{books.ByProject}})
 	if err != nil || len(sum.Rows) != len(entries) || sum.Total[books.Requests] != int64(2*len(entries)) {
 		t.Errorf("%d projects, %v, %v", len(sum.Rows), sum.Total, err)
+	}
+}
+
+// An entry whose settlement has not happened after its caller has left is booked all the same.
+func TestBookOfASettlementThatDidNotHappen(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, happened := range []bool{true, false, false} {
+		o, e := &op{}, oneRequest("acme")
+		s.books.withEntry(&e)(o)
+		if err := s.books.do(gone, o); err == nil {
+			t.Fatal("a caller that has left gets an answer")
+		}
+		o.late(result{err: errors.New("fault"), notRun: !happened})
+	}
+	s.Close() // which sends what waits
+	if got := bookedRequests(t, opened(t, server.URL(), Config{})); got != 2 {
+		t.Errorf("%d calls are booked; want the two whose settlements did not happen", got)
 	}
 }

@@ -211,8 +211,8 @@ func (s *Store) finishDeposit(ctx context.Context, id string, d *accounts.Deposi
 		if len(part) == 0 {
 			continue
 		}
-		one := settlement{takes: pick(takes, part), actual: pick(as.Actual, part)}
-		one.once = r.marker(partOf(one.takes[0].charge.Key), "settled", id)
+		marker := r.marker(partOf(takes[part[0]].charge.Key), "settled", id)
+		one := settlement{takes: pick(takes, part), actual: pick(as.Actual, part), as: func(o *op) { o.once(marker) }}
 		if _, err := r.correct(ctx, one); err != nil {
 			return err
 		}
@@ -235,12 +235,10 @@ func (r *remote) marker(part int, done, id string) string {
 	return r.namespace + ":{" + strconv.Itoa(part) + "}:" + done + ":" + id
 }
 
-// once lets an op happen once, by a marker, unless that is empty.
+// once lets an op happen once, by a marker.
 func (o *op) once(marker string) {
-	if marker != "" {
-		o.keys = append([]string{marker}, o.keys...)
-		o.body = append([]byte{stepOnce}, o.body...)
-	}
+	o.keys = append([]string{marker}, o.keys...)
+	o.body = append([]byte{stepOnce}, o.body...)
 }
 
 // DropDeposit implements [store.Depository].

@@ -26,7 +26,7 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
-	_, err = r.replace(ctx, charges, accounts, "") // if another call has changed an account meanwhile, the take is tried again anyway
+	_, err = r.replace(ctx, charges, accounts, nil) // if another call has changed an account meanwhile, the take is tried again anyway
 	return err
 }
 
@@ -145,7 +145,7 @@ func (r *remote) settleLocally(ctx context.Context, s settlement) (status, error
 		accounts[i].rewind(at)
 		accounts[i].account.Settle(t.charge.Limits, t.Receipt, at, s.actual[i])
 	}
-	return r.replace(ctx, charges, accounts, s.once)
+	return r.replace(ctx, charges, accounts, s.change)
 }
 
 // Read returns the accounts of the keys, and the time in Unix nanoseconds as of which they are
@@ -200,8 +200,8 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 }
 
 // replace writes accounts. If another call has changed one of them since it was read, replace writes
-// nothing, and its status is unready. once is the marker of a settlement, or empty.
-func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored, once string) (status, error) {
+// nothing, and its status is unready. as changes the op, if it is not nil.
+func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored, as func(*op)) (status, error) {
 	q := r.newRequest(stepReplace, charges)
 	for i, c := range charges {
 		account, ring, err := accounts[i].write()
@@ -214,7 +214,9 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 		q.w.bytes(ring)
 	}
 	o := q.op()
-	o.once(once)
+	if as != nil {
+		as(o)
+	}
 	if err := r.do(ctx, o); err != nil {
 		return 0, err
 	}

@@ -23,6 +23,7 @@ const (
 	stepBook
 	stepMove
 	stepOnce
+	stepBooked
 )
 
 // Kinds of limits, by their arithmetic.

@@ -12,6 +12,11 @@ import (
 
 // Settle implements [store.Store]. After an error it may be called again, with the same amounts.
 func (r *remote) Settle(ctx context.Context, taken store.Receipt, actual []int64) error {
+	return r.settleAs(ctx, taken, actual, nil)
+}
+
+// settleAs is Settle by an op that as changes, if it is not nil.
+func (r *remote) settleAs(ctx context.Context, taken store.Receipt, actual []int64, as func(*op)) error {
 	if taken == nil {
 		return nil
 	}
@@ -39,7 +44,7 @@ func (r *remote) Settle(ctx context.Context, taken store.Receipt, actual []int64
 			return err
 		}
 		if !done {
-			done, err = r.correct(ctx, settlement{takes: pick(own.takes, part), actual: pick(actual, part)})
+			done, err = r.correct(ctx, settlement{takes: pick(own.takes, part), actual: pick(actual, part), as: as})
 		}
 		u, _ := errors.AsType[unanswered](err)
 		for _, i := range part {
@@ -111,6 +116,9 @@ func (r *remote) do(ctx context.Context, o *op) error {
 		f = &fate{done: make(chan struct{})}
 		o.late = func(r result) {
 			f.happened = r.err == nil && statusOf(r.answer) == allowed || r.err != nil && !r.notRun
+			if !f.happened && o.undone != nil {
+				o.undone()
+			}
 			close(f.done)
 		}
 	}
@@ -125,8 +133,14 @@ func (r *remote) do(ctx context.Context, o *op) error {
 type settlement struct {
 	takes  []*chargeReceipt
 	actual []int64
-	undo   bool   // if nothing has changed since, the accounts become what they were before the takes
-	once   string // the name in Redis of a marker that lets it happen once; empty: the caller sees to that
+	undo   bool      // if nothing has changed since, the accounts become what they were before the takes
+	as     func(*op) // changes the op that corrects them; may be nil
+}
+
+func (s *settlement) change(o *op) {
+	if s.as != nil {
+		s.as(o)
+	}
 }
 
 // correct settles takes. After an error that is unanswered, done is true: the link finishes the
@@ -134,7 +148,7 @@ type settlement struct {
 func (r *remote) correct(ctx context.Context, s settlement) (done bool, err error) {
 	err = r.retry(ctx, func(ctx context.Context) (status, error) {
 		o := r.settle(s.takes, s.actual, s.undo)
-		o.once(s.once)
+		s.change(o)
 		if err := r.do(ctx, o); err != nil {
 			return 0, err
 		}

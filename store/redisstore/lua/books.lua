@@ -104,4 +104,14 @@ function F.flush_books()
 	end
 end
 
-F.steps[BOOK], F.steps[MOVE] = F.book, F.move
+-- booked runs an operation, and adds to lines if it could be done. The request has the length of that
+-- of book, that of book, and that of the operation. The keys are the page, the set of all pages, and
+-- those of the operation.
+function F.booked(body, base)
+	local length = unpack_from('<I4', body, 2)
+	local answer = F.steps[byte(body, 6 + length)](string.sub(body, 6 + length), base + 2)
+	if answer == ALLOWED then F.book(string.sub(body, 6, 5 + length), base) end
+	return answer
+end
+
+F.steps[BOOK], F.steps[MOVE], F.steps[BOOKED] = F.book, F.move, F.booked

@@ -11,6 +11,7 @@ const REPLACE 7
 const BOOK 8
 const MOVE 9
 const ONCE 10
+const BOOKED 11
 const BUCKET 1
 const ALIGNED 2
 const ANCHORED 3
