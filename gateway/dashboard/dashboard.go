@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,9 +25,32 @@ const Included = true
 //go:embed assets
 var embedded embed.FS
 
-// policy lets the page load its own files and call its own origin, and nothing else. Scripts cannot turn text into markup.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+// policyOf returns a policy that lets the page load its own files and call its own origin, and nothing else, but for the one
+// style and the one script that are in the page itself: these are named by their hashes. Scripts cannot turn text into markup.
+func policyOf(style, script string) string {
+	return "default-src 'none'; script-src 'self' " + hashOf(script) + "; style-src 'self' " + hashOf(style) + "; img-src 'self'; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+}
+
+// hashOf returns a text as a policy names it.
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+}
+
+// style and theme are in the page itself, so that the first paint waits for nothing but the page.
+var style, theme = asset("base.css") + asset("page.css"), asset("theme.js")
+
+var policy = policyOf(style, theme)
+
+// asset returns the text of a file.
+func asset(name string) string {
+	text, err := embedded.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // embedded files can be read
+	}
+	return string(text)
+}
 
 // file is a file as clients get it.
 type file struct {
@@ -75,36 +99,30 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 
 // files returns all files by their paths.
 func files(version string) map[string]*file {
-	all := map[string]*file{}
-	fs.WalkDir(embedded, "assets", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			panic(err) // embedded files can be read
-		}
-		if entry.IsDir() {
-			return nil
-		}
-		text, _ := embedded.ReadFile(name)
-		if name == "assets/index.html" {
-			all["/"] = newFile(name, render(string(text), version))
-		} else {
-			all["/"+name] = newFile(name, text)
-		}
-		return nil
-	})
+	all := map[string]*file{"/": newFile("index.html", render(asset("index.html"), version))}
+	for _, name := range append(scripts(), "favicon.svg") {
+		all["/assets/"+name] = newFile(name, []byte(asset(name)))
+	}
 	return all
 }
 
-// render fills the page in: with the version, and with the scripts, which the browser then loads at once, before it
-// finds out what imports them.
+// scripts returns the names of the modules that the page loads.
+func scripts() []string {
+	names, _ := fs.Glob(embedded, "assets/*.js") // the pattern is valid
+	for i, name := range names {
+		names[i] = path.Base(name)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "theme.js" })
+}
+
+// render fills the page in: with the version, the style, the theme, and the scripts, which the browser then loads at once,
+// before it finds out what imports them.
 func render(text, version string) []byte {
 	var preload strings.Builder
-	scripts, _ := fs.Glob(embedded, "assets/*.js")
-	for _, name := range scripts {
-		if name != "assets/theme.js" { // which the page loads before everything else
-			preload.WriteString("<link rel=\"modulepreload\" href=\"/" + name + "\">\n")
-		}
+	for _, name := range scripts() {
+		preload.WriteString("<link rel=\"modulepreload\" href=\"/assets/" + name + "\">\n")
 	}
-	return []byte(strings.NewReplacer("{{scripts}}", preload.String(), "{{version}}", html.EscapeString(version)).Replace(text))
+	return []byte(strings.NewReplacer("{{style}}", style, "{{theme}}", theme, "{{scripts}}", preload.String(), "{{version}}", html.EscapeString(version)).Replace(text))
 }
 
 func newFile(name string, text []byte) *file {

@@ -5,9 +5,11 @@ package dashboard
 import (
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,7 +29,7 @@ func fetch(t *testing.T, method, path string, headers ...string) *httptest.Respo
 
 func TestHeaders(t *testing.T) {
 	for path, kind := range map[string]string{
-		"/": "text/html; charset=utf-8", "/assets/app.js": "text/javascript; charset=utf-8", "/assets/base.css": "text/css; charset=utf-8", "/assets/favicon.svg": "image/svg+xml",
+		"/": "text/html; charset=utf-8", "/assets/app.js": "text/javascript; charset=utf-8", "/assets/favicon.svg": "image/svg+xml",
 		"/assets/none.js": "text/plain; charset=utf-8",
 	} {
 		w := fetch(t, "GET", path)
@@ -70,7 +72,7 @@ func TestCopies(t *testing.T) {
 	if w := fetch(t, "GET", "/assets/app.js", "If-None-Match", `W/"another"`); w.Code != 200 {
 		t.Errorf("with another ETag: %d", w.Code)
 	}
-	if fetch(t, "GET", "/assets/base.css").Header().Get("ETag") == etag {
+	if fetch(t, "GET", "/assets/api.js").Header().Get("ETag") == etag {
 		t.Error("two files have the same ETag")
 	}
 	w := fetch(t, "GET", "/assets/app.js", "Accept-Encoding", "br, gzip")
@@ -87,10 +89,16 @@ func TestCopies(t *testing.T) {
 // The whole dashboard has less than 150 KB on the wire.
 func TestSize(t *testing.T) {
 	total := 0
-	for path, f := range files("v1") {
+	for _, f := range files("v1") {
 		total += len(f.gzipped())
-		if len(f.plain) > 24<<10 {
-			t.Errorf("%s has %d bytes: it is too long to read", path, len(f.plain))
+	}
+	sources, err := fs.Glob(embedded, "assets/*")
+	if err != nil || len(sources) < 20 {
+		t.Fatal(sources, err)
+	}
+	for _, name := range sources {
+		if n := len(asset(path.Base(name))); n > 24<<10 {
+			t.Errorf("%s has %d bytes: it is too long to read", name, n)
 		}
 	}
 	if t.Logf("all files have %d bytes on the wire", total); total > 150_000 {
@@ -98,9 +106,16 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// The page loads only files that are there, from here, and has no script or style in it.
+// The page loads only files that are there, from here, and has no script or style in it but those that the policy names.
 func TestPage(t *testing.T) {
-	text := fetch(t, "GET", "/").Body.String()
+	page := fetch(t, "GET", "/")
+	text := page.Body.String()
+	for tag, source := range map[string]string{"style": "style-src", "script": "script-src"} {
+		inside := regexp.MustCompile(`(?s)<`+tag+`>(.*?)</`+tag+`>`).FindAllStringSubmatch(text, -1)
+		if len(inside) != 1 || !strings.Contains(page.Header().Get("Content-Security-Policy"), source+" 'self' "+hashOf(inside[0][1])+";") {
+			t.Errorf("the page has %d of <%s>, and the policy is %s", len(inside), tag, page.Header().Get("Content-Security-Policy"))
+		}
+	}
 	if !strings.Contains(text, "ratelimit v1&lt;2&gt;") {
 		t.Error("the version is not there, or not escaped")
 	}
@@ -113,7 +128,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page refers to %s: %d", found[1], w.Code)
 		}
 	}
-	for _, bad := range []string{"<style", "style=", "onclick", "javascript:"} {
+	for _, bad := range []string{"rel=\"stylesheet\"", " style=", "onclick", "javascript:"} {
 		if strings.Contains(text, bad) {
 			t.Errorf("the page has %s", bad)
 		}

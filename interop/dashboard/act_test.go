@@ -123,7 +123,7 @@ func TestShadow(t *testing.T) {
 	b := open(t, r, "/#/project/shaded")
 	b.press("Set limits")
 	b.fill("mode", "shadow")
-	b.shows(".preview", "Mode: none → shadow")
+	b.shows(".preview", "Mode: enforce → shadow")
 	b.press("Apply")
 	b.shows(".page-head .badge", "shadow")
 	for range 2 {
