@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -293,7 +294,8 @@ func TestFairPriority(t *testing.T) {
 // while others compete with it, and how many calls were served.
 func quiet(t *testing.T, quota ratelimit.ModelQuota, tokens int, others func(c *competition)) (waits []time.Duration) {
 	t.Helper()
-	const run, every = 20 * time.Minute, 4*time.Second + 137*time.Millisecond
+	const every = 4*time.Second + 137*time.Millisecond
+	run := time.Duration(testkit.Rounds(8, 20)) * time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		c := newCompetition(t, quota)
 		others(c)

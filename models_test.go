@@ -514,7 +514,7 @@ func TestMemoryOfOneModel(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
-	const calls = 100_000
+	calls := testkit.Rounds(20_000, 100_000)
 	rl := memLimiter(t, ModelQuota{MaxRPM: calls})
 	clock := memClock(rl)
 	before := heapInUse()

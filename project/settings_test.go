@@ -340,7 +340,7 @@ func TestForgottenProjectsLoseNothing(t *testing.T) {
 
 // A reset lets calls that wait pass at once.
 func TestResetReachesCallsThatWait(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{RequestsPerDay: 2}}, func(t *testing.T, l *line, c project.Call) {
+	inLine(t, project.Config{Default: &project.Limit{RequestsPerHour: 2}}, func(t *testing.T, l *line, c project.Call) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			l.join(t.Context(), name, c)
 		}
@@ -350,7 +350,7 @@ func TestResetReachesCallsThatWait(t *testing.T) {
 		}
 		synctest.Wait()
 		l.passed(t, "a", "b", "c", "d")
-		l.sleep(24*time.Hour + time.Second)
+		l.sleep(time.Hour + time.Second)
 		l.passed(t, "a", "b", "c", "d", "e")
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // A model is a token bucket in its plainest form, in exact fractions.
@@ -81,7 +83,7 @@ func follow(t *testing.T, limit Limit, burst int, history func() (time.Duration,
 
 func TestAllowNLikeModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
-	for range 500 {
+	for range testkit.Rounds(100, 500) {
 		limit := Limit(math.Exp(r.Float64()*46 - 23)) // 1e-10 to 1e10
 		burst := int(math.Exp(r.Float64() * 27))      // up to 5e11
 		grain := time.Duration(math.Exp(r.Float64() * 25))
