@@ -81,7 +81,10 @@ func startProgram(t *testing.T) *program {
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.command.Process.Kill() })
+	t.Cleanup(func() {
+		p.command.Process.Kill()
+		p.command.Wait()
+	})
 	p.base, p.admin = p.stderr.Await(t, `serves (http\S+)`), p.stderr.Await(t, `admin  (http\S+)`)
 	p.stderr.Await(t, `openai +http`)
 	return p

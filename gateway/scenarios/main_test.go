@@ -29,6 +29,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	os.Setenv("TMPDIR", dir) // killed gateways leave their sockets there
 	program = filepath.Join(dir, "ratelimit")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, "../../cmd/ratelimit")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as a release is built: its packages are compiled once for all tests

@@ -16,12 +16,19 @@ var browser context.Context
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "dashboard")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	os.Setenv("TMPDIR", folder) // Chromium leaves files there
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
-	ctx, end := chromedp.NewContext(allocator)
-	defer end()
+	ctx, _ := chromedp.NewContext(allocator)
+	defer chromedp.Cancel(ctx) // waits until it has ended
 	if err := chromedp.Do(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "no browser starts: `make deps` installs Chromium:", err)
 		return 1
