@@ -67,7 +67,7 @@ var kits = map[string]string{
 // pure packages import the standard library alone, and their tests these.
 var (
 	pure     = []string{"limit", "rate"}
-	forTests = []string{"pgregory.net/rapid", "go.uber.org/goleak", module + "/internal/alone"}
+	forTests = []string{"pgregory.net/rapid", "go.uber.org/goleak", module + "/internal/alone", module + "/internal/testkit"}
 )
 
 func TestImportsPointDown(t *testing.T) {
