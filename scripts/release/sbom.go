@@ -32,7 +32,7 @@ func (r *release) writeSBOM(b binary) error {
 	if err != nil {
 		return err
 	}
-	own := newComponent("application", info.Main.Path, r.version, "")
+	own := newComponent("application", info.Main.Path, "v"+r.version, "")
 	parts := []component{newComponent("library", "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, m := range info.Deps {
 		parts = append(parts, newComponent("library", m.Path, m.Version, m.Sum))
