@@ -138,16 +138,16 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 		d.plan = p
 	}
 	for i := range s.Len() {
-		if l, said := o.At(s, i); l.Unit != admission.Slots {
-			d.enter(p, s.Scope.Name, l.ID, said)
+		if place, said := o.Said(s, i); place < len(p.windows) {
+			d.enter(p, s.Scope.Name, place, said)
 		}
 	}
 	if share := s.Share(); share != nil && share.RetryAfter > d.RetryAfter {
 		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, share.RetryAfter, share.Name, s.Scope.Name, p
 		d.Share = DeniedShare{share.Of, &p.windows[share.Limit.ID], share.Share, share.Used, share.Members}
 	}
-	for i := range s.Len() { // which come last, whatever their place
-		if l, said := o.At(s, i); l.Unit == admission.Slots {
+	for i := range s.Len() { // calls at a time come last, whatever their place
+		if place, said := o.Said(s, i); place >= len(p.windows) {
 			d.enterSlots(p, s.Scope.Name, said)
 		}
 	}
@@ -155,24 +155,28 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 
 // enter enters what the window at a place in a plan says.
 func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict) {
-	w := &p.windows[window]
-	s := Standing{owner, w, said.Remaining, said.RetryAfter, said.ResetAfter}
+	w, s := &p.windows[window], d.next()
+	s.Owner, s.Window, s.Remaining, s.RetryAfter, s.ResetAfter = owner, w, said.Remaining, said.RetryAfter, said.ResetAfter
 	if s.Remaining > w.Count { // the window only counts the call, which is a batch
 		s.Remaining = max(w.Count-said.Used, 0)
-	}
-	switch {
-	case d.many != nil:
-		*d.many = append(*d.many, s)
-	case d.count == len(d.few):
-		all := append(slices.Clone(d.few[:]), s)
-		d.many = &all
-	default:
-		d.few[d.count] = s
-		d.count++
 	}
 	if said.RetryAfter > d.RetryAfter {
 		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, said.RetryAfter, w.Name, owner, p
 	}
+}
+
+// next returns the room for one more standing.
+func (d *Decision) next() *Standing {
+	if d.many == nil && d.count < len(d.few) {
+		d.count++
+		return &d.few[d.count-1]
+	}
+	if d.many == nil {
+		all := slices.Clone(d.few[:])
+		d.many = &all
+	}
+	*d.many = append(*d.many, Standing{})
+	return &(*d.many)[len(*d.many)-1]
 }
 
 // enterSlots enters what the limit on calls at a time says.

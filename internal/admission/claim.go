@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 
@@ -32,6 +33,9 @@ const mostClaims = 9
 // each, and the innermost of the call's own scopes: nil if it has none. Calls without one are one member
 // of a shared scope, as soon as there is another.
 func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
+	if o.divided == 0 || e.undivided {
+		return 0, nil
+	}
 	all := o.all()
 	for i := range all {
 		if all[i].Scope.line == nil {
@@ -39,25 +43,25 @@ func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
 			break
 		}
 	}
-	capped := false // a flow inside of the scope has a maximum, which holds even if it is alone
-	for i := range all {
-		s, r := all[i].Scope, all[i].plan.rules
-		switch {
-		case r == nil:
-		case s.line != nil:
-			if d := r.sharing.Load(); d != nil && (own != nil || !d.pool.Empty()) {
-				in |= 1 << i
-			}
-		default:
-			if r.divisible && s.below.Load() && !e.undivided {
-				if d := r.divided(); capped || e.memory == nil || !d.isSole(own, peeks) {
-					in |= 1 << i
-				}
-			}
-			capped = capped || r.MaxShare > 0
+	for rest := o.divided; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest)
+		if o.isDivided(e, i, own, peeks) {
+			in |= 1 << i
 		}
 	}
 	return in, own
+}
+
+// isDivided reports whether the limits of a scope that may be divided are, for a call of a flow. Those of an
+// own scope are not while one flow has them alone, unless a maximum share holds for it: that of a scope
+// inside of this one, which comes before it.
+func (o *Outcome) isDivided(e *Engine, i int, own *Scope, peeks bool) bool {
+	s := &o.all()[i]
+	if s.Scope.line != nil {
+		return own != nil || !s.plan.rules.sharing.Load().pool.Empty()
+	}
+	d := s.plan.rules.divided()
+	return e.memory == nil || o.capped&(1<<i-1) != 0 || !d.isSole(own, peeks)
 }
 
 // isSole reports whether only calls of one scope have come to a scope that others are below. While that is
@@ -105,9 +109,11 @@ func (all claims) take(now int64, again bool) bool {
 	admitted := true
 	for i := range all {
 		c := &all[i]
-		c.said = c.pool.Take(c.member, c.terms, now, c.amounts(), again)
-		c.taken = !c.said.Denied
-		admitted = admitted && c.taken
+		if d := c.pool.Take(c.member, c.terms, now, c.amounts(), again); d.Denied {
+			c.said, admitted = d, false
+		} else {
+			c.taken = true
+		}
 	}
 	return admitted
 }

@@ -17,6 +17,8 @@ type Outcome struct {
 	asked    bool // the limits were asked
 	shadowed bool // some of them count the call, and do not deny it
 	scopes   int
+	divided  uint32 // the scopes whose limits may be divided, one bit for each
+	capped   uint32 // the scopes with a maximum share of the limits of others
 	few      [6]Standing
 	many     []Standing // of all scopes, if there are more than few
 	fewSaid  [24]limit.Verdict
@@ -80,6 +82,11 @@ func (s *Standing) Len() int { return len(s.plan.limits) }
 // At returns one of the limits of a scope that were asked, and what it said.
 func (o *Outcome) At(s *Standing, i int) (*Limit, *limit.Verdict) {
 	return &s.plan.rules.Limits[s.plan.limits[i]], &o.said()[s.first+i]
+}
+
+// Said returns what one of the limits of a scope that were asked said, and its place in [Rules].Limits.
+func (o *Outcome) Said(s *Standing, i int) (place int, said *limit.Verdict) {
+	return s.plan.limits[i], &o.said()[s.first+i]
 }
 
 // denies reports whether a scope denies the call.

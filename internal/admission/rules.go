@@ -45,8 +45,15 @@ const (
 // AtATime returns the limit on so many calls under way.
 func AtATime(n int64) limit.Limit { return limit.New(n, Lease).Using(limit.SlidingLog) }
 
-// Rules are what holds in a scope, made ready for calls. They are replaced, never changed.
+// Rules are what holds in a scope, made ready for calls. They are replaced, never changed. What every call
+// needs comes first, so that it is together in the processor's cache.
 type Rules struct {
+	limited   bool                    // some limit denies
+	divisible bool                    // some limit may be divided among flows
+	capped    bool                    // MaxShare is set
+	sharing   atomic.Pointer[sharing] // nil: nothing is divided among flows
+	plans     [parts]plan
+
 	Limits []Limit // in the order in which they decide
 	Setup  any     // what the door made them from
 
@@ -64,22 +71,17 @@ type Rules struct {
 	Weight     int // of the scope among those of its rank: 0 is 1
 	MaxWaiting int // how many of its calls may wait for one other scope: 0 is any number
 
-	// MinShare and MaxShare are the parts of every limit of a shared scope that the
-	// scope's calls have at least and at most; a MaxShare of 0 is all. MinShare is kept
-	// free while the calls come, or always: see [Engine.Dedicate].
+	// MinShare and MaxShare are the parts of every limit of a shared scope, and of the scopes
+	// above it, that the scope's calls have at least and at most; a MaxShare of 0 is all.
+	// MinShare is kept free while the calls come, or always: see [Engine.Dedicate].
 	MinShare, MaxShare float64
 
 	Reserve float64 // the part of a shared scope's limits that is kept for flows that come anew
 
 	scope    *Scope
-	shadowOf *Rules   // the rules whose limits these count by, and do not deny; nil: they deny
-	budgets  *budgets // nil: none of the limits is a budget
-	plans    [parts]plan
+	shadowOf *Rules       // the rules whose limits these count by, and do not deny; nil: they deny
+	budgets  *budgets     // nil: none of the limits is a budget
 	most     [units]int64 // the least count of the unit's limits; 0: it has none
-	limited  bool         // some limit denies
-
-	divisible bool                    // some limit may be divided among flows
-	sharing   atomic.Pointer[sharing] // nil: nothing is divided among flows
 }
 
 // Part is the part of a scope's limits that a call is charged to.
@@ -136,7 +138,7 @@ type plan struct {
 
 // ready makes the rules ready for the calls of a scope.
 func (r *Rules) ready(s *Scope) error {
-	r.scope = s
+	r.scope, r.capped = s, r.MaxShare > 0
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		if l.Budget && r.budgets == nil {

@@ -11,24 +11,26 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Scope is whatever has limits, and calls that wait for it.
+// Scope is whatever has limits, and calls that wait for it. What every call needs comes first, so that it is
+// together in the processor's cache.
 type Scope struct {
-	Key  string // begins the keys of its counters, and no other scope's
+	rules  atomic.Pointer[Rules]
+	line   *line.Line // of calls that wait; nil: only calls of one flow name the scope
+	gate   Gate
+	real   *Scope      // of which this one is the shadow; nil: it is none
+	parent *Scope      // the scope above this one, to which its calls are charged too; nil: none
+	below  atomic.Bool // there are scopes below it
+	counts bool        // it only counts what a member of a shared scope uses
+
 	Name string // of the model or the project, for observers
+	Key  string // begins the keys of its counters, and no other scope's
 
 	engine  *Engine
-	real    *Scope                // of which this one is the shadow; nil: it is none
 	twin    atomic.Pointer[Scope] // its shadow; nil: it was not needed yet
-	parent  *Scope                // the scope above this one, to which its calls are charged too; nil: none
-	gate    Gate
-	line    *line.Line // of calls that wait; nil: only calls of one flow name the scope
-	rules   atomic.Pointer[Rules]
-	member  share.Who     // of the shares of its calls
-	group   share.Group   // of the shares of calls of the scopes below it
-	below   atomic.Bool   // there are scopes below it
-	counts  bool          // it only counts what a member of a shared scope uses
-	nothing plan          // of calls while the scope limits nothing
-	wakes   atomic.Uint64 // how often Wake was called, if the store is not in memory
+	wakes   atomic.Uint64         // how often Wake was called, if the store is not in memory
+	member  share.Who             // of the shares of its calls
+	group   share.Group           // of the shares of calls of the scopes below it
+	nothing plan                  // of calls while the scope limits nothing
 }
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but

@@ -174,7 +174,7 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 
 // begin makes an outcome ready for what the limits of a call's scopes say.
 func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
-	o.Denied, o.shadowed, o.scopes = false, false, len(scopes)
+	o.Denied, o.shadowed, o.scopes, o.divided, o.capped = false, false, len(scopes), 0, 0
 	if o.scopes > len(o.few) {
 		o.many = make([]Standing, o.scopes)
 	} else if o.many != nil { // to write a pointer costs more than to compare it
@@ -182,10 +182,27 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	}
 	all := o.all()
 	for i, s := range scopes {
-		all[i] = Standing{Scope: s, plan: s.planFor(e, part)}
+		p, to := s.planFor(e, part), &all[i]
+		if to.Scope, to.plan, to.Closed = s, p, (Closed{}); to.share != nil { // to write a pointer costs more than to compare it
+			to.share = nil
+		}
 		o.shadowed = o.shadowed || s.real != nil
+		if p.rules != nil {
+			o.noteShares(i, s, p.rules)
+		}
 	}
 	o.makeRoom()
+}
+
+// noteShares notes whether the limits of a scope may be divided, and whether it has a maximum share of
+// those of others.
+func (o *Outcome) noteShares(i int, s *Scope, r *Rules) {
+	if r.divisible && (s.line != nil || s.below.Load()) {
+		o.divided |= 1 << i
+	}
+	if r.capped {
+		o.capped |= 1 << i
+	}
 }
 
 // also lets an outcome that has begun have one more scope. The plans of the others stay, even if their

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"math/bits"
 
 	"dappco.re/go/core/go-ratelimit/internal/share"
 )
@@ -163,10 +164,8 @@ func (r *Reservation) correctShares(asked *Ask, used *Amounts) {
 		}
 	}
 	extra := r.extra
-	for i, p := range r.plans {
-		if r.pools&(1<<i) == 0 {
-			continue
-		}
+	for rest := r.pools; rest != 0; rest &= rest - 1 {
+		p := r.plans[bits.TrailingZeros32(rest)]
 		d, member := p.rules.sharing.Load(), own
 		if member == nil {
 			member = &d.nobody
