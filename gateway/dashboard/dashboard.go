@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,23 +26,19 @@ const Included = true
 //go:embed assets
 var embedded embed.FS
 
-// policyOf returns a policy that lets the page load its own files and call its own origin, and nothing else, but for the one
-// style and the one script that are in the page itself: these are named by their hashes. Scripts cannot turn text into markup.
-func policyOf(style, script string) string {
-	return "default-src 'none'; script-src 'self' " + hashOf(script) + "; style-src 'self' " + hashOf(style) + "; img-src 'self'; connect-src 'self'; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-}
+// policy lets the page load its own files and call its own origin, and nothing else, but for the style in the page, which is
+// named by its hash. Scripts cannot turn text into markup.
+var policy = "default-src 'none'; script-src 'self'; style-src " + hashOf(style) + "; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// style is in the page itself, so that the first paint waits for nothing but the page.
+var style = asset("base.css") + asset("page.css")
 
 // hashOf returns a text as a policy names it.
 func hashOf(text string) string {
 	hash := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 }
-
-// style and theme are in the page itself, so that the first paint waits for nothing but the page.
-var style, theme = asset("base.css") + asset("page.css"), asset("theme.js")
-
-var policy = policyOf(style, theme)
 
 // asset returns the text of a file.
 func asset(name string) string {
@@ -70,7 +67,12 @@ func New(version string) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		f := load()[r.URL.Path]
+		name := r.URL.Path
+		if name == "/" {
+			h.Add("Vary", "Cookie")
+			name = themeOf(r)
+		}
+		f := load()[name]
 		switch {
 		case f == nil:
 			http.Error(w, "there is no such file", http.StatusNotFound)
@@ -83,11 +85,23 @@ func New(version string) http.Handler {
 	})
 }
 
+// themes are what a viewer may have chosen. The first is that of the viewer's system.
+var themes = []string{"system", "light", "dark"}
+
+// themeOf returns the theme that a viewer has chosen. It is in a cookie: a script would have to ask the browser for it before
+// the first paint.
+func themeOf(r *http.Request) string {
+	if c, err := r.Cookie("theme"); err == nil && slices.Contains(themes, c.Value) {
+		return c.Value
+	}
+	return themes[0]
+}
+
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
 	h.Set("Cache-Control", "no-cache") // a browser asks whether its copy is current: another version may run here next
-	h.Set("Vary", "Accept-Encoding")
+	h.Add("Vary", "Accept-Encoding")
 	h.Set("ETag", f.etag)
 	body := f.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -97,9 +111,12 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// files returns all files by their paths.
+// files returns all files by their paths, and the page by its themes.
 func files(version string) map[string]*file {
-	all := map[string]*file{"/": newFile("index.html", render(asset("index.html"), version))}
+	all := map[string]*file{}
+	for _, theme := range themes {
+		all[theme] = newFile("index.html", render(asset("index.html"), version, theme))
+	}
 	for _, name := range append(scripts(), "favicon.svg") {
 		all["/assets/"+name] = newFile(name, []byte(asset(name)))
 	}
@@ -112,17 +129,36 @@ func scripts() []string {
 	for i, name := range names {
 		names[i] = path.Base(name)
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "theme.js" })
+	return names
 }
 
-// render fills the page in: with the version, the style, the theme, and the scripts, which the browser then loads at once,
-// before it finds out what imports them.
-func render(text, version string) []byte {
+// imports finds the modules that a module always loads.
+var imports = regexp.MustCompile(`(?m)^(?:import|export) .*'\./([^']+)';$`)
+
+// imported returns some modules and all that they import.
+func imported(names ...string) []string {
+	for i := 0; i < len(names); i++ {
+		for _, found := range imports.FindAllStringSubmatch(asset(names[i]), -1) {
+			if !slices.Contains(names, found[1]) {
+				names = append(names, found[1])
+			}
+		}
+	}
+	return names
+}
+
+// render fills the page in: with the version, the style, the theme, and the scripts of the first page, which the browser then
+// loads at once, before it finds out what imports them.
+func render(text, version, theme string) []byte {
 	var preload strings.Builder
-	for _, name := range scripts() {
+	for _, name := range imported("app.js", "overview.js") {
 		preload.WriteString("<link rel=\"modulepreload\" href=\"/assets/" + name + "\">\n")
 	}
-	return []byte(strings.NewReplacer("{{style}}", style, "{{theme}}", theme, "{{scripts}}", preload.String(), "{{version}}", html.EscapeString(version)).Replace(text))
+	chosen := ""
+	if theme != themes[0] {
+		chosen = ` data-theme="` + theme + `"`
+	}
+	return []byte(strings.NewReplacer("{{style}}", style, "{{theme}}", chosen, "{{scripts}}", preload.String(), "{{version}}", html.EscapeString(version)).Replace(text))
 }
 
 func newFile(name string, text []byte) *file {

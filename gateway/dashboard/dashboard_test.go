@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -106,15 +107,13 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// The page loads only files that are there, from here, and has no script or style in it but those that the policy names.
+// The page loads only files that are there, from here, and has no script or style in it but the style that the policy names.
 func TestPage(t *testing.T) {
 	page := fetch(t, "GET", "/")
 	text := page.Body.String()
-	for tag, source := range map[string]string{"style": "style-src", "script": "script-src"} {
-		inside := regexp.MustCompile(`(?s)<`+tag+`>(.*?)</`+tag+`>`).FindAllStringSubmatch(text, -1)
-		if len(inside) != 1 || !strings.Contains(page.Header().Get("Content-Security-Policy"), source+" 'self' "+hashOf(inside[0][1])+";") {
-			t.Errorf("the page has %d of <%s>, and the policy is %s", len(inside), tag, page.Header().Get("Content-Security-Policy"))
-		}
+	inside := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindAllStringSubmatch(text, -1)
+	if said := page.Header().Get("Content-Security-Policy"); len(inside) != 1 || !strings.Contains(said, "; style-src "+hashOf(inside[0][1])+";") {
+		t.Errorf("the page has %d styles, and the policy is %s", len(inside), said)
 	}
 	if !strings.Contains(text, "ratelimit v1&lt;2&gt;") {
 		t.Error("the version is not there, or not escaped")
@@ -128,9 +127,31 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page refers to %s: %d", found[1], w.Code)
 		}
 	}
-	for _, bad := range []string{"rel=\"stylesheet\"", " style=", "onclick", "javascript:"} {
+	for _, bad := range []string{"<script>", "{{", "rel=\"stylesheet\"", " style=", "onclick", "javascript:"} {
 		if strings.Contains(text, bad) {
 			t.Errorf("the page has %s", bad)
+		}
+	}
+}
+
+// The page has the theme that the viewer has chosen, and loads the scripts of the first page at once.
+func TestThemes(t *testing.T) {
+	for cookie, want := range map[string]string{
+		"": `<html lang="en">`, "theme=system": `<html lang="en">`, "theme=light": `<html lang="en" data-theme="light">`,
+		"theme=dark": `<html lang="en" data-theme="dark">`, `theme=dark"><script>`: `<html lang="en">`, "theme=/assets/app.js": `<html lang="en">`,
+	} {
+		w := fetch(t, "GET", "/", "Cookie", cookie)
+		if !strings.Contains(w.Body.String(), want) || !slices.Equal(w.Header().Values("Vary"), []string{"Cookie", "Accept-Encoding"}) {
+			t.Errorf("with %q there is no %s, or the headers are %v", cookie, want, w.Header())
+		}
+	}
+	if w := fetch(t, "GET", "/light"); w.Code != 404 {
+		t.Errorf("/light: %d", w.Code)
+	}
+	names := imported("app.js", "overview.js")
+	for name, wanted := range map[string]bool{"app.js": true, "live.js": true, "row.js": true, "format.js": true, "matrix.js": false, "keys.js": false} {
+		if slices.Contains(names, name) != wanted {
+			t.Errorf("loaded at once are %v", names)
 		}
 	}
 }

@@ -114,9 +114,7 @@ element('theme').addEventListener('click', () => {
   const next = themes[(themes.indexOf(root.dataset.theme ?? 'system') + 1) % themes.length];
   if (next === 'system') delete root.dataset.theme;
   else root.dataset.theme = next;
-  try {
-    localStorage.setItem('theme', next);
-  } catch { /* storage is blocked: the theme lasts as long as the page */ }
+  document.cookie = `theme=${next}; path=/; max-age=31536000; samesite=strict`; // the gateway writes it into the page
   showTheme();
 });
 showTheme();
