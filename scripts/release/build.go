@@ -80,11 +80,14 @@ func (r *release) name(t target, suffix string) string {
 	return fmt.Sprintf("ratelimit_%s_%s_%s%s", r.version, t.os, t.arch, suffix)
 }
 
-// build compiles the program for a platform: static, without paths of this machine.
+// build compiles the program for a platform, once: static, without paths of this machine.
 func (r *release) build(t target) (binary, error) {
 	b := binary{t, filepath.Join(r.work, t.os+"-"+t.arch, "ratelimit")}
 	if t.os == "windows" {
 		b.path += ".exe"
+	}
+	if _, err := os.Stat(b.path); err == nil {
+		return b, nil
 	}
 	return b, r.compile(t, b.path)
 }
@@ -103,19 +106,19 @@ func (r *release) documents() ([]file, error) {
 	if r.extras != nil {
 		return r.extras, nil
 	}
-	program := filepath.Join(r.work, "own", "ratelimit")
-	if err := r.compile(target{os: hostOS, arch: hostArch}, program); err != nil {
+	own, err := r.build(target{os: hostOS, arch: hostArch})
+	if err != nil {
 		return nil, err
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		text, err := exec.Command(program, "completion", shell).Output()
+		text, err := exec.Command(own.path, "completion", shell).Output()
 		if err != nil {
 			return nil, fmt.Errorf("completion %s: %w", shell, err)
 		}
 		r.extras = append(r.extras, file{"completions/ratelimit." + shell, text, 0o644})
 	}
 	folder := filepath.Join(r.work, "man")
-	if out, err := exec.Command(program, "man", folder).CombinedOutput(); err != nil {
+	if out, err := exec.Command(own.path, "man", folder).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("man: %w\n%s", err, out)
 	}
 	pages, err := filepath.Glob(filepath.Join(folder, "*.1"))
