@@ -38,6 +38,16 @@ func figures() []figure {
 		{"memory.svg", "bytes of heap a key, without the key itself", 0, 0, []panel{
 			{"memory", "1M string keys of 16 bytes"},
 		}},
+		{"growth-projects.svg", "bytes of heap a project, without its name", 0, 0, []panel{
+			{"growth/projects/memory", "So many projects with three windows"},
+		}},
+		{"growth-requests.svg", "bytes of heap", 0, 0, []panel{
+			{"growth/requests/memory", "A project with so many requests in its windows"},
+		}},
+		{"growth-time.svg", "ns of CPU a decision, one goroutine", 0, 0, []panel{
+			{"growth/projects/time", "So many projects"},
+			{"growth/requests/time", "A project with so many requests"},
+		}},
 		{"wait.svg", "% of the limit", 100, 150, []panel{
 			{"wait/1k", "Wait, 1,000 a second"},
 			{"wait/10k", "10,000 a second"},

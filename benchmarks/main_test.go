@@ -50,6 +50,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 	for _, p := range proxies() {
 		passing = append(passing, p.name)
 	}
+	growing := []string{"1,000", "10,000", "100,000", "1,000,000"}
 	want := map[string][]string{
 		"hot/admitted":           names(single()),
 		"hot/denied":             names(denying(single())),
@@ -83,6 +84,10 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"project/memory":         {"requests each: 1", "requests each: 2"},
 		"project/users":          {nameAnyDay, nameCalendarDay},
 		"project/fair":           {"weight-3", "weight-1"},
+		"growth/projects/memory": growing,
+		"growth/requests/memory": growing,
+		"growth/projects/time":   growing,
+		"growth/requests/time":   growing,
 		"middleware":             wrapping,
 		"middleware/parallel":    wrapping,
 		"llm/meter/https":        reading,

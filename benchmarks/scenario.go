@@ -86,6 +86,7 @@ func scenarios() []scenario {
 		{"project/windows", "Spend of a project with three windows against one, one goroutine", windows},
 		{"project/memory", "heap a project with 1M projects, three windows each", projectMemory},
 		{"project/users", "heap a user with 1M users of one template, a limit in dollars each", userMemory},
+		{"project/growth", "heap and CPU of 1,000 to 1M projects, and of a project with 1,000 to 1M requests in its windows", growth},
 		{"project/fair", "two projects, weights 3 and 1, whose calls wait for the same model", fair},
 		middleware("middleware", "a handler behind its limiter, with response headers, one goroutine", alone, 1),
 		middleware("middleware/parallel", "a handler behind its limiter, with response headers, 2 goroutines on 2 cores", together, cores),
