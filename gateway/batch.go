@@ -122,7 +122,7 @@ func (x *exchange) checkBatch(b *call.Batch) *refusal {
 // may wait, it waits for its turn.
 func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	x.setOwners()
-	x.models, x.isBatch = b.Models(), true
+	x.models, x.firstAlone = b.Models(), true
 	x.call.Limits = &x.g.limits
 	b.Deny(&x.call)
 	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
@@ -130,8 +130,11 @@ func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	}, b.Cancel)
 }
 
-// expect adds a call to a batch.
-func (x *exchange) expect(b *call.Batch, r *llm.Request) error {
+// expect adds a call with a body to a batch.
+func (x *exchange) expect(b *call.Batch, r *llm.Request, body []byte) error {
+	if err := x.mention(body); err != nil {
+		return err
+	}
 	r.Model = cmp.Or(r.Model, x.upstream.Unnamed)
 	if owner, allowed := x.forbids(); allowed != nil && (r.Fallbacks || r.API == "") {
 		return fmt.Errorf("%s may only call %s: the gateway cannot tell which model answers", owner, strings.Join(allowed, ", "))
@@ -141,7 +144,7 @@ func (x *exchange) expect(b *call.Batch, r *llm.Request) error {
 
 // readInline reads the calls in the body.
 func (x *exchange) readInline(b *call.Batch) *refusal {
-	err := batch.EachInline(x.body, func(r llm.Request) error { return x.expect(b, &r) })
+	err := batch.EachInline(x.body, func(r llm.Request, body []byte) error { return x.expect(b, &r, body) })
 	if err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
@@ -163,11 +166,11 @@ func (x *exchange) readFile(b *call.Batch) *refusal {
 		return refusalf(http.StatusBadRequest, "the calls in the file %q cannot be counted: the provider answers with %d when the gateway reads it", id, response.StatusCode)
 	}
 	lines := &batch.Lines{Max: int(x.cfg.Server.MaxBody), Grow: x.grow, Each: func(line []byte) error {
-		r, err := batch.ReadLine(line, x.upstream.Kind)
+		r, body, err := batch.ReadLine(line, x.upstream.Kind)
 		if err != nil {
 			return err
 		}
-		return x.expect(b, &r)
+		return x.expect(b, &r, body)
 	}}
 	_, err = io.Copy(lines, io.LimitReader(response.Body, maxPassed+1))
 	switch fault := lines.Close(); {

@@ -12,6 +12,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -37,7 +38,9 @@ type exchange struct {
 
 	models         []string // that the request calls
 	modelRoom      [1]string
-	isBatch        bool // it submits a batch
+	mentioned      []string // models that it names elsewhere, while one is paused: see mention
+	pausedUser     string   // the path of a user that is named in the body and paused, or empty
+	firstAlone     bool     // only the first deployment may serve it
 	call           call.Call
 	body           []byte
 	bodyBytes      int64         // see [Gateway]
@@ -145,6 +148,11 @@ func (x *exchange) serve() *refusal {
 // callModel sends a call of a model, and sends it again as long as an attempt may be repeated.
 func (x *exchange) callModel() *refusal {
 	x.models = append(x.modelRoom[:0], x.call.Request.Model)
+	if x.call.Request.Fallbacks {
+		if err := x.mention(x.body); err != nil {
+			return refusalf(http.StatusBadRequest, "the body: %s", message.Plain(err))
+		}
+	}
 	until := x.Time.Add(x.maxWait())
 	for again := false; ; again = true {
 		if refused := x.acquire(time.Until(until)); refused != nil {

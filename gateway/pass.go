@@ -33,6 +33,10 @@ func (x *exchange) pass() *refusal {
 	read := x.batchAnswer()
 	body := newUpload(x)
 	defer body.end()
+	x.firstAlone = true
+	if refused := x.readMentioned(); refused != nil {
+		return refused
+	}
 	sent, length, refused := x.passBody(d, body)
 	if refused != nil {
 		return refused

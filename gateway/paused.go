@@ -36,26 +36,32 @@ func (x *exchange) isPaused(s *control.State) bool {
 }
 
 // pausedBy returns what of the request is paused: its project or one above it, its key, or a model that it
-// calls. A model is paused if its quota is at every deployment that may serve the request.
+// calls or mentions. A model is paused if its quota is at every deployment that may serve the request.
 func (x *exchange) pausedBy(s *control.State) (scope, owner string) {
 	if id := s.PausedAt(x.path); id != "" {
+		return scopeProject, id
+	}
+	if id := s.PausedAt(x.pausedUser); id != "" {
 		return scopeProject, id
 	}
 	if s.Key(x.Key).Paused {
 		return scopeKey, x.Key
 	}
-	for _, model := range x.models {
-		running := func(d *deployment) bool { return !s.Model(x.upstream.quotaName(model, d.name)).Paused }
-		if !slices.ContainsFunc(x.servedBy(), running) {
-			return scopeModel, model
+	for _, models := range [...][]string{x.models, x.mentioned} {
+		for _, model := range models {
+			running := func(d *deployment) bool { return !s.Model(x.upstream.quotaName(model, d.name)).Paused }
+			if !slices.ContainsFunc(x.servedBy(), running) {
+				return scopeModel, model
+			}
 		}
 	}
 	return "", ""
 }
 
-// servedBy returns the deployments that may serve the request: the first one alone, if it is a batch.
+// servedBy returns the deployments that may serve the request: the first one alone, if it is a batch or no
+// call.
 func (x *exchange) servedBy() []*deployment {
-	if x.isBatch {
+	if x.firstAlone {
 		return x.upstream.deployments[:1]
 	}
 	return x.upstream.deployments

@@ -22,7 +22,7 @@ func (g *Gateway) probe(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	status, body := http.StatusOK, `{"status":"ok"}`
-	if r.URL.Path == pathReady && g.readiness() != nil {
+	if r.URL.Path == pathReady && g.Readiness() != nil {
 		status, body = http.StatusServiceUnavailable, `{"status":"not ready"}`
 	}
 	h := w.Header()
@@ -35,9 +35,9 @@ func (g *Gateway) probe(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// readiness is Ready with a cache: anybody may send a probe, so the store is asked at most
-// once a second.
-func (g *Gateway) readiness() error {
+// Readiness is Ready for probes that anybody may send: it asks the store at most once a second, and one
+// caller does so for all.
+func (g *Gateway) Readiness() error {
 	if g.serving.Err() != nil {
 		return g.Ready()
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/mockprovider"
@@ -30,5 +31,24 @@ func TestProbesNeedNoKey(t *testing.T) {
 	}
 	if a := r.do(t, "GET", "/healthz", ""); a.status != 200 {
 		t.Errorf("while it stops: %d %s", a.status, a.body)
+	}
+}
+
+// Probes ask the store once a second at most, however many come.
+func TestProbesAskTheStoreOnceASecond(t *testing.T) {
+	r := newRig(t, "providers: {openai: {base_url: MOCK}}", mockprovider.Config{})
+	if err := r.Readiness(); err != nil {
+		t.Fatal(err)
+	}
+	at := r.probed.at
+	r.probed.err = errors.New("as it was")
+	for range 5 {
+		if err := r.Readiness(); err == nil || err.Error() != "as it was" {
+			t.Errorf("the store is asked again at once: %v", err)
+		}
+	}
+	r.probed.at = at.Add(-2 * readyTimeout)
+	if err := r.Readiness(); err != nil {
+		t.Errorf("the store is not asked again: %v", err)
 	}
 }

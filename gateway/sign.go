@@ -72,6 +72,8 @@ func (x *exchange) passBody(d *deployment, body *upload) (io.ReadCloser, int64, 
 	switch {
 	case x.r.ContentLength == 0:
 		return http.NoBody, 0, nil
+	case x.body != nil: // it was read
+		return &wire.Pieces{x.body}, int64(len(x.body)), nil
 	case d.signer == nil:
 		return body, x.r.ContentLength, nil
 	}

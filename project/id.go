@@ -15,7 +15,7 @@ const (
 
 // CheckID returns what is wrong with the id of a project and what is allowed, or nil. An id is
 // a path of 1 to 8 names with slashes between them, such as "acme/search/alice", of 1 to 128 bytes
-// of visible ASCII. No name is empty, or *.
+// of visible ASCII. No name is empty, *, "." or "..".
 func CheckID(id string) error {
 	if err := checkPath(id); err != nil {
 		return err
@@ -49,6 +49,11 @@ func checkPath(id string) error {
 	}
 	if id[0] == '/' || id[len(id)-1] == '/' || strings.Contains(id, "//") {
 		return fmt.Errorf("%w: the project id %q has an empty name: it must have names with single slashes between them", ErrInvalid, id)
+	}
+	for name := range strings.SplitSeq(id, "/") {
+		if name == "." || name == ".." {
+			return fmt.Errorf("%w: the project id %q has the name %q: in the path of an address, that would mean another project", ErrInvalid, id, name)
+		}
 	}
 	if depth := strings.Count(id, "/") + 1; depth > MaxNames {
 		return fmt.Errorf("%w: the project id %q has %d names: it may have %d", ErrInvalid, id, depth, MaxNames)

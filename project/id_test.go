@@ -9,7 +9,7 @@ import (
 
 // tricky is ids that keys, paths and headers have trouble with.
 var tricky = []string{
-	"a", "A", "a/b", "a%2Fb", "a%2fb", "a%252Fb", "a/requests", "a/tokens", "a/b/c/d/e/f/g/h", ".", "..", "../a", "%", "%%", "%2F",
+	"a", "A", "a/b", "a%2Fb", "a%2fb", "a%252Fb", "a/requests", "a/tokens", "a/b/c/d/e/f/g/h", "...", ".a", "a..", "a/b.", "%", "%%", "%2F",
 	"a*", "**", "?", "[a]", "{a}", "a{b}c", ":", "a:b", "~", "!", "\\", `"`, "'", "`", "<", "&", "#", ";", ",", "+", "=", "@", "$", "|", "^",
 	"project/a", "project/a/requests", "quota/m", strings.Repeat("a", 128), strings.Repeat("%", 128), strings.Repeat("a", 126) + "/a",
 }
@@ -25,6 +25,11 @@ var badIDs = map[string]string{
 	"/":                         "has an empty name",
 	"a//b":                      "has an empty name",
 	"a/b/c/d/e/f/g/h/i":         "has 9 names: it may have 8",
+	".":                         `has the name "."`,
+	"..":                        `has the name ".."`,
+	"../a":                      `has the name ".."`,
+	"a/./b":                     `has the name "."`,
+	"a/..":                      `has the name ".."`,
 	"*":                         "has the name *",
 	"a/*":                       "has the name *",
 	"a/*/c":                     "has the name *",
@@ -100,7 +105,7 @@ func FuzzID(f *testing.F) {
 		}
 		names := strings.Split(id, "/")
 		for _, name := range names {
-			visible = visible && name != "" && name != "*" && len(names) <= 8
+			visible = visible && name != "" && name != "*" && name != "." && name != ".." && len(names) <= 8
 		}
 		err := CheckID(id)
 		if (err == nil) != visible || err != nil && !errors.Is(err, ErrInvalid) {

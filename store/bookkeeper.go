@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"sync"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
@@ -32,7 +31,6 @@ var _ Bookkeeper = (*Memory)(nil)
 
 // memoryBooks are the books of a store in memory.
 type memoryBooks struct {
-	mu       sync.Mutex
 	pages    books.Pages
 	maxLines int // 0: books.MaxLines; tests set a smaller number
 }
@@ -69,13 +67,12 @@ func (m *Memory) Book(ctx context.Context, entries []books.Entry) error {
 
 // Enter is Book of one entry. It allocates nothing, unless the entry begins a line.
 func (m *Memory) Enter(e books.Entry) {
-	e, now := e.Clean(), m.clock()
-	m.books.mu.Lock()
-	defer m.books.mu.Unlock()
-	m.books.pages.Add(now, &e, m.books.most())
+	e = e.Clean()
+	m.books.pages.Add(m.clock(), &e, m.books.most())
 }
 
-// ReadBooks is [Bookkeeper]'s.
+// ReadBooks is [Bookkeeper]'s. Calls go on while it reads, and those that are settled meanwhile count or
+// not.
 func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err
@@ -84,9 +81,9 @@ func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, 
 		return nil, err
 	}
 	sum := books.NewSum(q)
-	m.books.mu.Lock()
-	m.books.pages.Each(&q, sum.Add)
-	m.books.mu.Unlock()
+	for line := range m.books.pages.Each(&q) {
+		sum.Add(line)
+	}
 	return sum.Summary()
 }
 
@@ -95,8 +92,6 @@ func (m *Memory) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
-	m.books.mu.Lock()
-	defer m.books.mu.Unlock()
 	m.books.pages.Trim(m.clock(), r, m.books.most())
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -45,6 +46,8 @@ type Admin struct {
 	live       *live
 	streaming  context.Context // ends when the server stops
 	endStreams context.CancelFunc
+	streams    atomic.Int64 // that are open
+	maxStreams int64
 }
 
 // New returns the handler of a gateway's admin API. The gateway's configuration has the
@@ -61,6 +64,8 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 
 		sessions: newSessions(),
 		pages:    o.Pages,
+
+		maxStreams: maxStreams,
 	}
 	a.lookout, a.live = newLookout(a), newLive(a)
 	a.streaming, a.endStreams = context.WithCancel(context.Background())
@@ -134,6 +139,12 @@ func (a *Admin) serve(w http.ResponseWriter, r *http.Request, to *route) {
 		return
 	}
 	if s, ok := answer.(stream); ok {
+		leave, err := a.openStream()
+		if err != nil {
+			problemOf(err).send(w)
+			return
+		}
+		defer leave()
 		a.serveStream(w, r, s)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // While Redis does not answer, the API returns what it has in memory, and refuses changes.
@@ -109,4 +110,21 @@ func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 			t.Fatalf("it stays %+v", s)
 		}
 	}
+}
+
+// A stranger does not have the store asked with every probe: what was last found out counts for a
+// second. Whoever has the token is told how it is now.
+func TestStrangersProbeACache(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
+	r := newRig(t, strings.Replace(withToken(t), "state: memory", "state: "+proxy.URL(), 1))
+	r.want(t, 200, "GET", "/readyz", "")
+	found := time.Now()
+	proxy.Cut()
+	if a := r.send(t, "GET", "/readyz", "", "Authorization", "Bearer "+secretToken); a.status != 503 {
+		t.Errorf("with the token: %d %s", a.status, a.text)
+	}
+	if a := r.get(t, "/readyz"); a.status != 200 && time.Since(found) < time.Second {
+		t.Errorf("the store is asked again at once: %d %s", a.status, a.text)
+	}
+	testkit.Eventually(t, "a stranger finds out", func() bool { return r.get(t, "/readyz").status == 503 })
 }

@@ -32,6 +32,20 @@ const (
 // wait for them otherwise.
 func (a *Admin) EndStreams() { a.endStreams() }
 
+// maxStreams is how many streams there may be at a time. Each takes a connection and two goroutines.
+const maxStreams = 512
+
+// openStream makes room for one more stream, or returns why there is none.
+func (a *Admin) openStream() (leave func(), err error) {
+	if a.streams.Add(1) > a.maxStreams {
+		a.streams.Add(-1)
+		p := problemf(http.StatusServiceUnavailable, "%d streams are open, and there may be no more: close those that nobody reads, such as pages of the dashboard, and ask again", a.maxStreams)
+		p.header = http.Header{"Retry-After": {"10"}}
+		return nil, p
+	}
+	return func() { a.streams.Add(-1) }, nil
+}
+
 // serveStream answers a request with a stream. The stream's context ends when the client leaves, when
 // it may not see the stream any more, and when the server stops.
 func (a *Admin) serveStream(w http.ResponseWriter, r *http.Request, run stream) {

@@ -125,6 +125,26 @@ func (s *State) PausedAt(path string) string {
 	return ""
 }
 
+// PausesModels reports whether any model is paused.
+func (s *State) PausesModels() bool {
+	for _, m := range s.models {
+		if m.Paused {
+			return true
+		}
+	}
+	return false
+}
+
+// PausesInside reports whether any project inside of a path is paused.
+func (s *State) PausesInside(path string) bool {
+	for id, p := range s.projects {
+		if p.Paused && strings.HasPrefix(id, path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
 // MaxWait returns how long calls of a path may wait, as the innermost of its projects says for which
 // something is set. ok is false if nothing is.
 func (s *State) MaxWait(path string) (d time.Duration, ok bool) {

@@ -14,38 +14,39 @@ import (
 
 // ReadLine reads a line of a file of OpenAI's: one call, with its URL and its body. If the call is
 // none of a model in a format that package llm reads, the request has the model alone.
-func ReadLine(line []byte, provider llm.Provider) (llm.Request, error) {
+func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, err error) {
 	values, err := Fields(line, "method", "url", "body")
 	if err != nil {
-		return llm.Request{}, err
+		return r, nil, err
 	}
 	to, err := url.Parse(text(values[1]))
 	if err != nil || to.Path == "" {
-		return llm.Request{}, errors.New(`ratelimit: its "url" must be a path such as "/v1/chat/completions"`)
+		return r, nil, errors.New(`ratelimit: its "url" must be a path such as "/v1/chat/completions"`)
 	}
 	if method := text(values[0]); method != http.MethodPost {
-		return llm.Request{}, fmt.Errorf(`ratelimit: its "method" is %.20q: it must be "POST"`, method)
+		return r, nil, fmt.Errorf(`ratelimit: its "method" is %.20q: it must be "POST"`, method)
 	}
 	if values[2] == nil {
-		return llm.Request{}, errors.New(`ratelimit: it has no "body"`)
+		return r, nil, errors.New(`ratelimit: it has no "body"`)
 	}
 	endpoint, ok := llm.Recognize(http.MethodPost, &url.URL{Path: to.Path})
 	if !ok {
 		model, err := Fields(values[2], "model")
 		if err != nil {
-			return llm.Request{}, inBody(err)
+			return r, nil, inBody(err)
 		}
-		return llm.Request{Endpoint: llm.Endpoint{Provider: provider, Model: text(model[0])}}, nil
+		return llm.Request{Endpoint: llm.Endpoint{Provider: provider, Model: text(model[0])}}, values[2], nil
 	}
 	if endpoint.API != llm.Messages {
 		endpoint.Provider = provider
 	}
-	return read(endpoint, values[2])
+	r, err = read(endpoint, values[2])
+	return r, values[2], err
 }
 
 // EachInline reads the body of a batch of Anthropic's, which has its calls in it, and calls each with
-// every one of them.
-func EachInline(body []byte, each func(r llm.Request) error) error {
+// every one of them and its own body.
+func EachInline(body []byte, each func(r llm.Request, body []byte) error) error {
 	values, err := Fields(body, "requests")
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func EachInline(body []byte, each func(r llm.Request) error) error {
 	return nil
 }
 
-func eachInline(item []byte, each func(r llm.Request) error) error {
+func eachInline(item []byte, each func(r llm.Request, body []byte) error) error {
 	values, err := Fields(item, "params")
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func eachInline(item []byte, each func(r llm.Request) error) error {
 	if err != nil {
 		return err
 	}
-	return each(request)
+	return each(request, values[0])
 }
 
 // read reads the body of a call, which servers must not be able to read in another way.

@@ -64,10 +64,3 @@ func (t *Tally) Lines() map[Owner]*Amounts { return t.lines }
 
 // Clear forgets all entries.
 func (t *Tally) Clear() { clear(t.lines) }
-
-// AddAll adds all lines of another tally.
-func (t *Tally) AddAll(other *Tally, most int) {
-	for o, amounts := range other.lines {
-		t.Add(&Entry{o, *amounts}, most)
-	}
-}
