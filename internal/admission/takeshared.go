@@ -110,7 +110,9 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 		if counters[i], err = cl.counter(e); err != nil {
 			return nil, err
 		}
-		o.also(counters[i], c.Part)
+		if counters[i] != nil {
+			o.also(counters[i], c.Part)
+		}
 	}
 	res, err := e.takeStore(ctx, c, o, now)
 	if res == nil {

@@ -36,7 +36,8 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	}
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
-	r.Tokens = short != nil && short.ofTokens()
+	share := d.Project.Share.Window // of which the project has used its share
+	r.Tokens = short != nil && short.ofTokens() || share != nil && share.Tokens
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
 		r.Status, r.RetryAfter, r.Retry = http.StatusRequestEntityTooLarge, 0, false
 		r.Message = notSent + c.whyNever(d, short, err)
