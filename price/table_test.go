@@ -281,15 +281,13 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // Calls at the prices that the providers' pages have. The call of Sonnet is the example of the data
-// set's own manual.
-func TestPublishedExamples(t *testing.T) {
+// set's own manual. TestExamplesOfProviders has those that providers work out themselves.
+func TestPublishedPrices(t *testing.T) {
 	for name, c := range map[string]struct {
 		provider, model string
 		usage           llm.Usage
 		want            string
 	}{
-		"a session":                  {"anthropic", "claude-opus-4-7", llm.Usage{Input: 50_000, Output: 15_000}, "0.625"},
-		"a session with a cache":     {"anthropic", "claude-opus-4-7", llm.Usage{Input: 50_000, Cached: 40_000, Output: 15_000}, "0.445"},
 		"a batch":                    {"anthropic", "claude-opus-4-7", llm.Usage{Input: 1_000_000, Output: 1_000_000, Tier: "batch"}, "15.00"},
 		"the data set's own":         {"anthropic", "claude-sonnet-4-20250514", llm.Usage{Input: 4740, CacheWrite: 4735, Output: 255}, "0.02159625"},
 		"an hour in the cache":       {"anthropic", "claude-opus-5-5", llm.Usage{Input: 1_000_000, CacheWrite: 1_000_000, CacheWriteHour: 1_000_000}, "8.00"},
