@@ -1,7 +1,7 @@
 package ratelimit
 
 import (
-	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 type unknownModels struct {
 	mu    sync.Mutex
 	until map[string]int64 // when the name may go, in Unix nanoseconds: its first usage counts no longer
+	none  int64            // no name may go before this time
 }
 
 const (
@@ -29,8 +30,8 @@ func (n *unknownModels) admit(name string, now int64) bool {
 	if now < n.until[name] {
 		return true
 	}
-	if len(n.until) >= mostUnknown {
-		maps.DeleteFunc(n.until, func(_ string, until int64) bool { return until <= now })
+	if len(n.until) >= mostUnknown && now >= n.none {
+		n.prune(now)
 	}
 	if len(n.until) >= mostUnknown {
 		return false
@@ -39,7 +40,20 @@ func (n *unknownModels) admit(name string, now int64) bool {
 		n.until = map[string]int64{}
 	}
 	n.until[name] = now + int64(unknownStay)
+	n.none = min(n.none, n.until[name])
 	return true
+}
+
+// prune removes the names that may go.
+func (n *unknownModels) prune(now int64) {
+	n.none = math.MaxInt64
+	for name, until := range n.until {
+		if until <= now {
+			delete(n.until, name)
+		} else {
+			n.none = min(n.none, until)
+		}
+	}
 }
 
 // forget removes a name whose usage was reset.

@@ -222,7 +222,7 @@ func TestStoreIsClosed(t *testing.T) {
 func TestRedisIsLost(t *testing.T) {
 	server := redistest.New(t)
 	w := &witness{}
-	l := newLimiter(t, project.Config{Store: openRedisFor(t, server.URL(), 100*time.Millisecond), Observer: w})
+	l := newLimiter(t, project.Config{Store: openRedisFor(t, server.URL(), time.Second), Observer: w})
 	use(t, l, "p", 1)
 	w.saw()
 	server.Kill()

@@ -68,7 +68,7 @@ func (s switched) Reset(ctx context.Context, prefix string) error {
 func TestStoreBehindSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.NewSentinel(t)
-	w := &switching{sentinel: sentinel, before: map[int64]bool{500: true, 3000: !testing.Short()}}
+	w := &switching{sentinel: sentinel, before: map[int64]bool{500: true, 3000: true}}
 	client := dialed(t, sentinel.URL())
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
 		r := newRemote(client, rand.Text(), time.Minute, clock, nil)
