@@ -108,7 +108,7 @@ func TestWithoutKey(t *testing.T) {
 	if err := r.Keys().Revoke(t.Context(), key.ID); err != nil {
 		t.Fatal(err)
 	}
-	for _, sent := range []string{"", "sk-of-the-provider", secret, secret[:len(secret)-1] + "x", "rl-"} {
+	for _, sent := range []string{"", "sk-of-the-provider", secret, testkit.Forged(secret), "rl-"} {
 		for path, want := range map[string]string{
 			chat:                `"code":"invalid_api_key"`,
 			messages:            `"type":"authentication_error"`,
