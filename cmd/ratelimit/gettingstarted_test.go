@@ -58,7 +58,7 @@ func newSession(t *testing.T) *session {
 	provider, gateway, admin := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
 	s := &session{folder: t.TempDir(), terminals: map[string]*exec.Cmd{}}
 	s.adapt = strings.NewReplacer(
-		"go build -o ratelimit ./cmd/ratelimit", `(cd "$SOURCE" && CGO_ENABLED=0 go build -trimpath -o "$FOLDER/ratelimit" ./cmd/ratelimit)`,
+		"go build -v -o ratelimit ./cmd/ratelimit", `(cd "$SOURCE" && CGO_ENABLED=0 go build -v -trimpath -o "$FOLDER/ratelimit" ./cmd/ratelimit)`,
 		"./ratelimit mock", "exec ./ratelimit mock --listen "+provider,
 		"./ratelimit serve", "exec ./ratelimit serve --listen "+gateway+" --admin "+admin,
 		"127.0.0.1:8090", provider, "127.0.0.1:8080", gateway)
