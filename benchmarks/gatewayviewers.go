@@ -4,18 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/pprof/profile"
 )
 
 const (
 	watchedProjects = 1_000
-	pacedCalls      = 500    // a second: few, so that the CPU of viewers stands out
 	busyCalls       = 20_000 // a second, of whose CPU viewers may take a part
 	maxOfBusy       = 1      // percent, for one viewer
 )
@@ -27,8 +28,10 @@ var watchers = []struct {
 	viewers int
 }{{"no viewer", floor, 0}, {"1 viewer", ours, 1}, {"100 viewers", ours, 100}}
 
-// viewers measures what those who watch the overview cost the gateway: its CPU while 1,000 projects call
-// at a steady pace, with and without viewers, against the CPU of 20,000 calls a second.
+// viewers measures what those who watch the overview cost the gateway, while 1,000 projects call as fast as
+// they can: a CPU profile says how much of the gateway's CPU its admin API has. That is a few milliseconds a
+// second, which a difference between turns with and without viewers would not show. Other programs that run
+// on the machine make the calls fewer, and change nothing of the CPU of one.
 func viewers(b *bench) (result, error) {
 	u, err := newUpstream()
 	if err != nil {
@@ -46,18 +49,20 @@ func viewers(b *bench) (result, error) {
 	}
 	defer all.leave()
 	all.take(g.door, wholeCall())
-	slice := max(40*b.slice, 5*time.Millisecond) // some seconds, since there is an event a second
-	var busy []float64
+	dir, err := filepath.Abs(b.profiles) // the gateway runs in a directory of its own
+	if b.profiles == "" {
+		dir, err = os.MkdirTemp("", "viewers")
+		defer os.RemoveAll(dir)
+	}
+	if err != nil {
+		return result{}, err
+	}
+	slice := max(80*b.slice, 5*time.Millisecond) // some seconds, since there is an event a second
 	turns := make([][]watch, len(watchers))
 	for round := range b.rounds + 1 { // the first is to warm up
 		b.step(fmt.Sprintf("round %d of %d", round, b.rounds))
-		each, err := g.cpuOfACall(all, slice/2)
-		if err != nil {
-			return result{}, err
-		}
-		busy = append(busy, each)
 		for i, w := range watchers {
-			t, err := g.watchedBy(w.viewers, all, slice)
+			t, err := g.watchedBy(w.viewers, all, slice, filepath.Join(dir, fileName.Replace("gateway/viewers "+w.name)))
 			if err != nil {
 				return result{}, fmt.Errorf("%s: %w", w.name, err)
 			}
@@ -66,32 +71,52 @@ func viewers(b *bench) (result, error) {
 			}
 		}
 	}
-	if err := g.profileWatched(b.profiles, all, slice); err != nil {
-		return result{}, err
-	}
-	return viewersResult(turns, median(busy[1:])*busyCalls/1e3, slice, b.rounds), nil
+	return viewersResult(turns, slice, b.rounds), nil
 }
 
-// watch is one turn: calls a second, and CPU in milliseconds a second.
-type watch struct{ calls, cpu float64 }
+// watch is one turn, or several: calls, and CPU in seconds.
+type watch struct {
+	seconds float64
+	calls   int
+	cpu     profiled
+}
 
-// viewersResult compares the turns. busy is the CPU of 20,000 calls a second, in milliseconds a second.
-func viewersResult(turns [][]watch, busy float64, slice time.Duration, rounds int) result {
+// profiled is what a CPU profile has, in seconds.
+type profiled struct {
+	all, collector float64
+	viewers        float64 // of the admin API, which nothing but viewers asks
+}
+
+// ofViewers returns the CPU of viewers, with their part of the collector's work: the same as of all other work.
+func (p profiled) ofViewers() float64 { return p.viewers * p.all / max(p.all-p.collector, 1e-9) }
+
+// sumOf adds turns up. Medians of single turns would be of a few samples each.
+func sumOf(turns []watch) (sum watch) {
+	for _, t := range turns {
+		sum.seconds += t.seconds
+		sum.calls += t.calls
+		sum.cpu.all += t.cpu.all
+		sum.cpu.collector += t.cpu.collector
+		sum.cpu.viewers += t.cpu.viewers
+	}
+	return sum
+}
+
+// viewersResult compares the turns.
+func viewersResult(turns [][]watch, slice time.Duration, rounds int) result {
 	rep := report{
 		name:    "gateway/viewers",
-		title:   fmt.Sprintf("the gateway's CPU while %d projects call and some watch the overview; median of %d interleaved rounds of %v", watchedProjects, rounds, slice),
-		columns: []string{"calls/s", "CPU, ms a second", "of viewers", fmt.Sprintf("of %d calls/s", busyCalls)},
+		title:   fmt.Sprintf("what viewers of the overview have of the gateway's CPU while %d projects call; by profile, over %d interleaved rounds of %v", watchedProjects, rounds, slice),
+		columns: []string{"calls/s", "CPU of a call, µs", "of viewers, ms a second", fmt.Sprintf("of %d calls/s", busyCalls)},
 	}
 	var checks []check
 	for i, w := range watchers {
-		more := make([]float64, len(turns[i]))
-		for j := range more {
-			more[j] = turns[i][j].cpu - turns[0][j].cpu
-		}
-		cpu, part := medianOf(turns[i], func(t watch) float64 { return t.cpu }), 100*median(more)/busy
-		rep.rows = append(rep.rows, row{name: w.name, kind: w.kind, value: cpu, cells: []string{
-			fmt.Sprintf("%.0f", medianOf(turns[i], func(t watch) float64 { return t.calls })),
-			fmt.Sprintf("%.1f", cpu), fmt.Sprintf("%+.1f", median(more)), fmt.Sprintf("%+.2f%%", part),
+		sum := sumOf(turns[i])
+		call := (sum.cpu.all - sum.cpu.ofViewers()) / float64(max(sum.calls, 1))
+		watching := sum.cpu.ofViewers() / max(sum.seconds, 1e-9)
+		part := 100 * watching / max(call*busyCalls, 1e-9)
+		rep.rows = append(rep.rows, row{name: w.name, kind: w.kind, value: 1e3 * watching, cells: []string{
+			fmt.Sprintf("%.0f", float64(sum.calls)/max(sum.seconds, 1e-9)), fmt.Sprintf("%.1f", 1e6*call), fmt.Sprintf("%.1f", 1e3*watching), fmt.Sprintf("%.2f%%", part),
 		}})
 		if w.viewers == 1 {
 			checks = append(checks, check{
@@ -105,63 +130,61 @@ func viewersResult(turns [][]watch, busy float64, slice time.Duration, rounds in
 	return result{reports: []report{rep}, checks: checks}
 }
 
-// cpuOfACall returns the CPU of a call in microseconds, as fast as calls can be made.
-func (r *running) cpuOfACall(all guests, d time.Duration) (float64, error) {
-	before, err := r.tell(order{})
-	if err != nil {
-		return 0, err
-	}
-	visits, _, err := all.visit(d)
-	if err != nil {
-		return 0, err
-	}
-	after, err := r.tell(order{})
-	return micros(after.CPU-before.CPU) / float64(len(visits)), err
-}
-
-// profileWatched takes one more turn with each number of viewers, of which there is a profile.
-func (r *running) profileWatched(dir string, all guests, d time.Duration) error {
-	if dir == "" {
-		return nil
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	for _, w := range watchers {
-		path := filepath.Join(dir, fileName.Replace("gateway/viewers "+w.name))
-		if _, err := r.tell(order{Profile: path + ".cpu"}); err != nil {
-			return err
-		}
-		if _, err := r.watchedBy(w.viewers, all, 5*d); err != nil {
-			return err
-		}
-		if _, err := r.tell(order{Profiled: path + ".allocs"}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// watchedBy measures the gateway for a duration while n viewers watch it.
-func (r *running) watchedBy(n int, all guests, d time.Duration) (watch, error) {
+// watchedBy measures the gateway for a duration while n viewers watch it. The profile is written to a path.
+func (r *running) watchedBy(n int, all guests, d time.Duration, path string) (watch, error) {
 	leave, err := r.admit(n)
 	if err != nil {
 		return watch{}, err
 	}
 	defer leave()
-	before, err := r.tell(order{})
+	if _, err := r.tell(order{Profile: path + ".cpu"}); err != nil {
+		return watch{}, err
+	}
+	visits, took, err := all.visit(d)
 	if err != nil {
 		return watch{}, err
 	}
-	start := time.Now()
-	calls, err := all.pace(d, time.Second/pacedCalls)
-	if err != nil {
+	if _, err := r.tell(order{Profiled: path + ".allocs"}); err != nil {
 		return watch{}, err
 	}
-	after, err := r.tell(order{})
-	seconds := time.Since(start).Seconds()
-	return watch{float64(calls) / seconds, micros(after.CPU-before.CPU) / 1e3 / seconds}, err
+	cpu, err := readProfile(path + ".cpu")
+	return watch{took.elapsed.Seconds(), len(visits), cpu}, err
+}
+
+// readProfile adds a CPU profile up.
+func readProfile(path string) (sum profiled, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err != nil {
+		return sum, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, s := range p.Sample {
+		seconds := float64(s.Value[1]) / 1e9 // the first value is how many samples there were
+		sum.all += seconds
+		switch {
+		case passes(s, "gateway/admin."):
+			sum.viewers += seconds
+		case passes(s, "runtime.gcBgMarkWorker"), passes(s, "runtime.bgsweep"), passes(s, "runtime.bgscavenge"):
+			sum.collector += seconds
+		}
+	}
+	return sum, nil
+}
+
+// passes reports whether the stack of a sample has a function with this text in its name.
+func passes(s *profile.Sample, text string) bool {
+	for _, at := range s.Location {
+		for _, line := range at.Line {
+			if line.Function != nil && strings.Contains(line.Function.Name, text) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // admit connects n viewers, which watch until leave is called. It returns when each has got its snapshot.
@@ -210,31 +233,6 @@ func (all guests) take(to door, d dialogue) {
 		v := all[i%len(all)]
 		v.turns = append(v.turns, d.request(door{to.Address, to.Path, secret, "", nil}))
 	}
-}
-
-// pace has all guests ask for d: one call in every interval, all together.
-func (all guests) pace(d, interval time.Duration) (calls int, err error) {
-	var wg sync.WaitGroup
-	faults := make([]error, len(all))
-	counts := make([]int, len(all))
-	start := time.Now()
-	for i, v := range all {
-		v.visits = v.visits[:0]
-		wg.Go(func() {
-			for due := time.Duration(i) * interval; due < d; due += time.Duration(len(all)) * interval {
-				time.Sleep(time.Until(start.Add(due)))
-				if faults[i] = v.ask(); faults[i] != nil {
-					return
-				}
-				counts[i]++
-			}
-		})
-	}
-	wg.Wait()
-	for _, n := range counts {
-		calls += n
-	}
-	return calls, errors.Join(faults...)
 }
 
 // watched is the gateway with its admin API, and 1,000 projects with a key each.

@@ -38,27 +38,32 @@ func quiet(t *testing.T, yaml string) (*gateway.Gateway, *Admin) {
 type screen struct {
 	http.ResponseWriter
 	events chan string // what it has read; nobody reads on while it is full
+	part   string      // the beginning of an event
 	ctx    context.Context
 	leave  context.CancelFunc
 	ended  chan struct{}
 }
 
 func (s *screen) Write(p []byte) (int, error) {
-	select {
-	case s.events <- string(p):
-		return len(p), nil
-	case <-s.ctx.Done():
-		return 0, s.ctx.Err()
-	}
+	s.part += string(p)
+	return len(p), s.ctx.Err()
 }
 
-func (s *screen) Flush() {}
+func (s *screen) FlushError() error {
+	select {
+	case s.events <- s.part:
+		s.part = ""
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
 
 // watch lets a client watch, who reads as many events ahead as room says.
 func watch(t *testing.T, a *Admin, path string, room int) *screen {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
-	s := &screen{httptest.NewRecorder(), make(chan string, room), ctx, leave, make(chan struct{})}
+	s := &screen{httptest.NewRecorder(), make(chan string, room), "", ctx, leave, make(chan struct{})}
 	req := httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1"+path, nil)
 	req.RemoteAddr = "127.0.0.1:1"
 	go func() {

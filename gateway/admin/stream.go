@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -58,7 +57,7 @@ func (a *Admin) serveStream(w http.ResponseWriter, r *http.Request, run stream) 
 		return
 	}
 	f.control.SetReadDeadline(time.Time{}) // the server's deadlines are for answers that end
-	if f.write(": stream\n\n") != nil {
+	if f.write([]byte(": stream\n\n")) != nil {
 		return
 	}
 	ctx, end := context.WithCancel(r.Context())
@@ -104,14 +103,14 @@ func (f *feed) send(event string, value any) error {
 func (f *feed) sendText(event string, text []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.write(fmt.Sprintf("event: %s\ndata: %s\n\n", event, text))
+	return f.write([]byte("event: "+event+"\ndata: "), text, []byte("\n\n"))
 }
 
 // comment writes a line that is no event.
 func (f *feed) comment(text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.write(": " + text + "\n\n")
+	return f.write([]byte(": " + text + "\n\n"))
 }
 
 // ping writes a comment if nothing was written for a while.
@@ -123,14 +122,17 @@ func (f *feed) ping() error {
 	if time.Since(f.last) < pingEvery {
 		return nil
 	}
-	return f.write(": ping\n\n")
+	return f.write([]byte(": ping\n\n"))
 }
 
-func (f *feed) write(text string) error {
+// write writes the parts of a text. What many viewers get is not copied for each of them.
+func (f *feed) write(parts ...[]byte) error {
 	f.last = time.Now()
 	f.control.SetWriteDeadline(f.last.Add(f.timeout))
-	if _, err := f.w.Write([]byte(text)); err != nil {
-		return err
+	for _, part := range parts {
+		if _, err := f.w.Write(part); err != nil {
+			return err
+		}
 	}
 	return f.control.Flush()
 }
