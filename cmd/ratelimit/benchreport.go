@@ -140,7 +140,7 @@ func (r *benchReport) overshoots() bool {
 func mostInAMinute(calls []benchCall, tokens bool) (most int) {
 	type edge struct {
 		at   time.Duration
-		more int // what is within from here on; less than 0 at the end of a span
+		more int // how much more is in the minute from here on; at the end of a span, that is less than 0
 	}
 	var edges []edge
 	for _, c := range calls {

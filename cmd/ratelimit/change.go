@@ -47,15 +47,15 @@ func (f *changeFlags) done(c *cobra.Command, now any, sentence string) error {
 	return out.Lines(console.Sentences(out.Columns(), sentence))
 }
 
-// thing is what a command changes: a project, a model or a key.
-type thing struct {
+// editable is a project, a model or a key, which a command changes.
+type editable struct {
 	title   string // such as project acme
 	preview func(admin.Patch) (admin.Preview, error)
 	patch   func(admin.Patch) (any, error)
 }
 
 // set shows what a patch would change, asks, and makes the change.
-func (f *changeFlags) set(c *cobra.Command, of thing, p admin.Patch) error {
+func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 	preview, err := of.preview(p)
 	if err != nil {
 		return err

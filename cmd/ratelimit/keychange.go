@@ -48,8 +48,8 @@ func keyPatch(p admin.Patch) admin.Patch {
 	return all
 }
 
-func keyNamed(c *cobra.Command, client *admin.Client, id string) thing {
-	return thing{
+func keyNamed(c *cobra.Command, client *admin.Client, id string) editable {
+	return editable{
 		title:   "key " + id,
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewKey(c.Context(), id, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchKey(c.Context(), id, p) },

@@ -59,8 +59,8 @@ holds until the configuration is read again.`,
 	return c
 }
 
-func modelNamed(c *cobra.Command, client *admin.Client, name string) thing {
-	return thing{
+func modelNamed(c *cobra.Command, client *admin.Client, name string) editable {
+	return editable{
 		title:   "model " + name,
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewQuota(c.Context(), name, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchQuota(c.Context(), name, p) },

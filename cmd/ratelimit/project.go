@@ -58,8 +58,8 @@ hold until the configuration is read again.`,
 	return c
 }
 
-func projectNamed(c *cobra.Command, client *admin.Client, id string) thing {
-	return thing{
+func projectNamed(c *cobra.Command, client *admin.Client, id string) editable {
+	return editable{
 		title:   "project " + id,
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewProject(c.Context(), id, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchProject(c.Context(), id, p) },
@@ -89,7 +89,7 @@ func newProjectPause(a *adminFlags, pause bool) *cobra.Command {
 }
 
 // pause pauses or resumes what is named, after a question if it pauses.
-func (f *changeFlags) pause(c *cobra.Command, of thing, pause bool) error {
+func (f *changeFlags) pause(c *cobra.Command, of editable, pause bool) error {
 	sentence := of.title + " is resumed"
 	if pause {
 		sentence = of.title + " is paused: its calls are denied until it is resumed"

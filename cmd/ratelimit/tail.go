@@ -123,7 +123,7 @@ func eventLine(event string, data []byte, width int) string {
 		}
 	}
 	fields, about := map[string]any{}, map[string]string{}
-	json.Unmarshal(data, &fields) // what is no object has no fields
+	json.Unmarshal(data, &fields) // an event that is no JSON object has no fields to show
 	at, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(fields["time"]))
 	parts := changesOf(fields["before"], fields["after"])
 	for _, shown := range []string{"time", "before", "after", "seq"} {

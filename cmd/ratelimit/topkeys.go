@@ -95,9 +95,9 @@ func (t *top) ask() {
 	}
 	row := rows[t.chosenIn(rows)]
 	t.chosen = row.Name
-	of := thing{title: "model " + row.Name, patch: func(p admin.Patch) (any, error) { return t.client.PatchQuota(t.ctx, row.Name, p) }}
+	of := editable{title: "model " + row.Name, patch: func(p admin.Patch) (any, error) { return t.client.PatchQuota(t.ctx, row.Name, p) }}
 	if t.inProjects {
-		of = thing{title: "project " + row.Name, patch: func(p admin.Patch) (any, error) { return t.client.PatchProject(t.ctx, row.Name, p) }}
+		of = editable{title: "project " + row.Name, patch: func(p admin.Patch) (any, error) { return t.client.PatchProject(t.ctx, row.Name, p) }}
 	}
 	t.asking = &pausing{of, !row.Paused}
 }

@@ -36,7 +36,7 @@ type top struct {
 
 // pausing is a question whether to pause or resume a row.
 type pausing struct {
-	thing
+	editable
 	pause bool
 }
 

@@ -83,29 +83,16 @@ type wait struct {
 
 // inLine lets the call wait, which was denied or is behind others, and asks whenever it has the turn.
 func (w *wait) inLine(ctx context.Context) (err error) {
-	e, c, r := w.engine, w.call, &w.result
+	e, r := w.engine, &w.result
 	stands := false // in line
-	defer func() {
-		if stands {
-			r.Waited = w.sofar()
-			if r.Reservation != nil {
-				r.Reservation.set().waited = r.Waited
-			}
-		}
-		if r.Behind = err != nil && !r.Outcome.asked; !r.Behind {
-			return
-		}
-		if ahead, waiting := e.ahead(c, w.scopes); waiting {
-			r.Ahead = ahead
-		}
-	}()
-	if c.MaxWait > 0 {
-		ctx, w.giveUp = context.WithTimeout(ctx, c.MaxWait)
+	defer func() { w.conclude(stands, err) }()
+	if w.call.MaxWait > 0 {
+		ctx, w.giveUp = context.WithTimeout(ctx, w.call.MaxWait)
 	} else {
 		ctx, w.giveUp = context.WithCancel(ctx)
 	}
 	defer w.giveUp()
-	t := w.scopes.ticket(e, c)
+	t := w.scopes.ticket(e, w.call)
 	if r.Behind {
 		w.waitsFor.Store(&WaitsFor{Limit: r.Ahead.By, At: w.start + int64(r.Ahead.Again), Guess: r.Ahead.Guess, Behind: true})
 	}
@@ -117,25 +104,68 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		}
 		t.Denied, t.Answer = !first.Aside && !first.Yield, first
 	}
-	if o := w.never(); o != nil {
-		return w.neverBy(o)
+	if ends, err := w.needNotWait(ctx); ends {
+		return err
 	}
-	if again := max(r.Ahead.Again, w.scopes.closedFor(e)); r.Behind && !r.Ahead.Guess && w.tooLong(again) {
-		if !w.peeks && !r.Ahead.Own {
-			if passed, err := e.overtakes(ctx, c, w.scopes, r); passed || err != nil {
-				return err
-			}
-		}
-		return w.late(again)
-	}
-	w.pools = w.scopes.waitInPools(e, c, &r.Outcome)
+	w.joinPools(first.Aside)
 	defer w.pools.leave(e)
+	stands = true
+	return w.stand(ctx, t, first)
+}
+
+// conclude completes the result of a wait that has ended with err: how long the call has stood in line, and
+// behind whom it was if no limit was asked.
+func (w *wait) conclude(stands bool, err error) {
+	r := &w.result
+	if stands {
+		r.Waited = w.sofar()
+		if r.Reservation != nil {
+			r.Reservation.set().waited = r.Waited
+		}
+	}
+	if r.Behind = err != nil && !r.Outcome.asked; !r.Behind {
+		return
+	}
+	if ahead, waiting := w.engine.ahead(w.call, w.scopes); waiting {
+		r.Ahead = ahead
+	}
+}
+
+// needNotWait reports whether the wait ends before it begins: the call never passes, or would have to wait for
+// longer than it may and cannot overtake those before it. Or it has overtaken them, and err is nil.
+func (w *wait) needNotWait(ctx context.Context) (ends bool, err error) {
+	r := &w.result
+	if o := w.never(); o != nil {
+		return true, w.neverBy(o)
+	}
+	again := max(r.Ahead.Again, w.scopes.closedFor(w.engine))
+	if !r.Behind || r.Ahead.Guess || !w.tooLong(again) {
+		return false, nil
+	}
+	if !w.peeks && !r.Ahead.Own {
+		if passed, err := w.engine.overtakes(ctx, w.call, w.scopes, r); passed || err != nil {
+			return true, err
+		}
+	}
+	return true, w.late(again)
+}
+
+// joinPools lets the pools of shares know that the call waits. aside says that it steps aside.
+func (w *wait) joinPools(aside bool) {
+	r := &w.result
+	w.pools = w.scopes.waitInPools(w.engine, w.call, &r.Outcome)
 	if !r.Behind {
-		w.pools.turn(&r.Outcome, first.Aside)
+		w.pools.turn(&r.Outcome, aside)
 	} else if r.Ahead.Own {
 		w.pools.behind()
 	}
-	t.Call = c
+}
+
+// stand waits in the line of the shared scope or, without one, in the hall. first is what the call was
+// answered before it had the turn.
+func (w *wait) stand(ctx context.Context, t line.Ticket, first line.Answer) (err error) {
+	e, r := w.engine, &w.result
+	t.Call = w.call
 	t.Overtake = func(first any, deniedFor time.Duration) (line.Answer, error) {
 		return w.overtake(ctx, first, deniedFor)
 	}
@@ -148,7 +178,6 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		}
 		return w.ask(ctx)
 	}
-	stands = true
 	if shared := w.scopes.line(); shared == nil {
 		err = e.hall.Wait(ctx, t, inTurn)
 	} else if err = shared.Wait(ctx, t, inTurn); err == nil && r.Reservation != nil {

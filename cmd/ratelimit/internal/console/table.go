@@ -9,7 +9,7 @@ import (
 type Column struct {
 	name    string
 	right   bool // aligned at its right side
-	least   int  // how many characters a cell is shortened to at most; 0: it is never shortened
+	least   int  // the fewest columns of the terminal that a cell is shortened to; 0: it is never shortened
 	start   bool // the start of a cell is shortened, and not its end
 	leaving int  // the turn in which the column leaves a table that has no room; 0: never
 	below   bool // cells may stand below their rows
@@ -23,7 +23,8 @@ func Text(name string) Column { return Column{name: name} }
 // Number is a column that is aligned at its right side.
 func Number(name string) Column { return Column{name: name, right: true} }
 
-// Shortened returns the column with cells that may be shortened to so many characters.
+// Shortened returns the column with cells that may be shortened, to least columns of the terminal at the
+// fewest.
 func (c Column) Shortened(least int) Column {
 	c.least = least
 	return c
@@ -84,8 +85,8 @@ func (t *Table) AddStyled(style func(string) string, cells ...string) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Lines returns the table in lines of at most so many characters, as far as that is possible; 0 is
-// any number. Columns without anything in them are left out. What matters most should be first: a
+// Lines returns the table in lines of at most width columns of the terminal, as far as that is possible; 0
+// is any width. Columns without anything in them are left out. What matters most should be first: a
 // table without room leaves out columns, shortens names, and puts sentences below their rows.
 func (t *Table) Lines(width int) []string {
 	kept := t.withoutEmpty()

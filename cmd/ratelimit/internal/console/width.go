@@ -10,8 +10,8 @@ import (
 // Width returns how many columns of a terminal a text takes.
 func Width(text string) int { return ansi.StringWidth(unstyled(text)) }
 
-// cutEnd returns a text of at most so many columns, the last of which is an ellipsis if something is
-// missing. A width of 0 or less is any.
+// cutEnd returns a text that is cut to a width, which then ends with an ellipsis. A width of 0 or less is
+// any width.
 func cutEnd(text string, width int) string {
 	if width <= 0 || Width(text) <= width {
 		return text
@@ -31,11 +31,11 @@ func cutStart(text string, width int) string {
 	return "…" + text
 }
 
-// Cut returns a text of at most so many columns.
+// Cut returns a text that is cut at its end to a width.
 func Cut(text string, width int) string { return cutEnd(text, width) }
 
-// Wrap returns a text in lines of at most so many columns, which begin with an indent; 0 is any
-// number. Lines end between words, if these are not too long for a line.
+// Wrap returns a text in lines of at most width columns, which begin with an indent; a width of 0 is any
+// width. Lines end between words, if these are not too long for a line.
 func Wrap(text string, width int, indent string) []string {
 	if width <= 0 {
 		return []string{indent + text}
