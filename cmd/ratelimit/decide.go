@@ -38,7 +38,7 @@ if it would pass, and 3 if not.`,
 			if err != nil {
 				err = suggestModel(c.Context(), client, q.Model, err)
 				if _, unknown := errors.AsType[unknownModel](err); unknown && q.Provider == "" {
-					err = fmt.Errorf("%w; of a model without a quota, --provider NAME says whose it is", err)
+					err = fmt.Errorf("%w (--provider NAME says whose model it is)", err)
 				}
 				return err
 			}

@@ -56,7 +56,7 @@ func TestDecideAndExplain(t *testing.T) {
 	if got := run(t, "explain", "nonsense"); got.code != exitFailed || !strings.Contains(got.stderr, "`ratelimit tail` shows ids") {
 		t.Errorf("%+v", got)
 	}
-	if got := run(t, "decide", "gpt-4oo", "5"); got.code != exitFailed || !strings.Contains(got.stderr, "did you mean gpt-4o?; of a model without a quota, --provider NAME says whose it is") {
+	if got := run(t, "decide", "gpt-4oo", "5"); got.code != exitFailed || !strings.Contains(got.stderr, "did you mean gpt-4o? (--provider NAME says whose model it is)") {
 		t.Errorf("%+v", got)
 	}
 	for _, args := range []string{"decide m", "decide m many", "decide m -5", "decide m 5 --output 6", "explain"} {

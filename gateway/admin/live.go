@@ -52,11 +52,7 @@ func newLive(a *Admin) *live {
 }
 
 func (a *Admin) overviewLive(r *http.Request) (any, error) {
-	q, err := parameters(r, "projects")
-	if err != nil {
-		return nil, err
-	}
-	n, err := rowCount(q)
+	n, err := rowCount(r)
 	if err != nil {
 		return nil, err
 	}

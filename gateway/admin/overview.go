@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -129,7 +128,11 @@ const (
 )
 
 // rowCount returns how many projects a client asks for.
-func rowCount(q url.Values) (int, error) {
+func rowCount(r *http.Request) (int, error) {
+	q, err := parameters(r, "projects")
+	if err != nil {
+		return 0, err
+	}
 	if !q.Has("projects") {
 		return defaultRows, nil
 	}
@@ -141,11 +144,7 @@ func rowCount(q url.Values) (int, error) {
 }
 
 func (a *Admin) overview(r *http.Request) (any, error) {
-	q, err := parameters(r, "projects")
-	if err != nil {
-		return nil, err
-	}
-	n, err := rowCount(q)
+	n, err := rowCount(r)
 	if err != nil {
 		return nil, err
 	}
