@@ -417,7 +417,7 @@ func TestQuotasOfFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantQuota(b, "m", ratelimit.ModelQuota{MaxRPM: 10})
+	testkit.Eventually(t, "the other limiter follows", func() bool { return b.Quotas()["m"] == everyField })
 	wantQuota(openFile(t, path, quotas{"m": {MaxRPM: 100}}), "m", everyField)
 	for range 2 {
 		if err := b.Persist(); err != nil {
