@@ -1,9 +1,7 @@
 package ratelimit
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 
 	"dappco.re/go/core/go-ratelimit/event"
 )
@@ -30,15 +28,4 @@ func (rl *RateLimiter) AllShares() iter.Seq2[string, []ProjectShare] {
 	}
 }
 
-func (m *model) shares() (all []ProjectShare) {
-	limits, flows := m.limiter.engine.Shares(m.scope)
-	for _, f := range flows {
-		s := ProjectShare{Project: f.Name, Waiting: f.Waiting}
-		for i, p := range f.Parts {
-			s.Limits = append(s.Limits, LimitShare{Name: limits[i], Share: int(p.Share), Used: int(p.Used), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b ProjectShare) int { return cmp.Compare(a.Project, b.Project) })
-	return all
-}
+func (m *model) shares() []ProjectShare { return m.limiter.engine.Shares(m.scope) }

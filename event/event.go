@@ -148,19 +148,20 @@ type LimitUsage struct {
 	Used, Max int
 }
 
-// ProjectShare is where a project stands among those that use a model: those that have called
-// it within the period of one of its limits, and those to which a share is dedicated.
+// ProjectShare is where a project stands among those that share the limits of a model, or of a project
+// above them: those that have called within the period of one of these limits, and those to which a share
+// is dedicated.
 type ProjectShare struct {
 	Project string       `json:"project"` // empty for calls without one
-	Waiting int          `json:"waiting"` // calls that wait for the model
+	Waiting int          `json:"waiting"` // its calls that wait
 	Limits  []LimitShare `json:"limits"`
 }
 
-// LimitShare is what a project has of one limit of a model, in the last minute or in the day. Its
-// part is what it has by weight among the projects that use the model: at least its MinShare, and
-// at most its MaxShare.
+// LimitShare is what a project has of one limit that it shares, in the last minute, hour or day. Its part
+// is what it has by weight among those that share the limit: at least its MinShare, and at most its
+// MaxShare.
 type LimitShare struct {
-	Name     string `json:"limit"` // as in LimitUsage
+	Name     string `json:"limit"` // as in Event.Limit
 	Share    int    `json:"share"` // what the project may use
 	Used     int    `json:"used"`
 	Lent     int    `json:"lent"`     // what others may use of its part, because the project is not expected to want it

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -113,4 +114,15 @@ func (l *Limiter) dedicate(some map[string]*plan) {
 		}
 	}
 	l.engine.Dedicate(dedicated)
+}
+
+// Shares returns where each of those inside of a project stands in the limits of the project that they
+// share, those of an hour and a day too, in the order of their names; dollars are in nanodollars. The
+// project itself is among them if it calls. It is empty as long as nobody has to share.
+func (l *Limiter) Shares(projectID string) []event.ProjectShare {
+	scope := l.scopes.known(projectID)
+	if scope == nil {
+		return nil
+	}
+	return l.engine.Shares(scope)
 }

@@ -148,6 +148,23 @@ acme                        dollars_per_month  $1,234.56  $5,000.00       14d17h
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
+	shares := shown(innerShareLines([]admin.Project{{
+		ID: "acme", Windows: []admin.Window{dollars("dollars-day", 6, 20, 99), {Name: "tokens-minute", Unit: "tokens", Limit: 6000, Remaining: 400}}, More: true,
+		Shares: []ratelimit.ProjectShare{
+			{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars-day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens-minute", Share: 1500, Used: 1600, Borrowed: 100}}},
+			{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 4500, Used: 4000}}},
+		},
+	}, {ID: "beta", Windows: []admin.Window{dollars("dollars-day", 1, 20, 99)}}}, 90))
+	wantShares := `
+share of  limit              project      waiting   used  share
+acme      dollars_per_day    acme/chat          2  $2.00  $5.00  lends $1.00
+acme      dollars_per_day    and more           -      -      -
+acme      tokens_per_minute  acme/chat          2  1,600  1,500  borrows 100
+acme      tokens_per_minute  acme/search        -  4,000  4,500
+acme      tokens_per_minute  and more           -      -      -`
+	if shares != wantShares {
+		t.Errorf("%s\nwant %s", shares, wantShares)
+	}
 	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars-month", 9_007_199, 9_007_199, 30*86400+23*3600)}}}, 80)
 	if n := console.Width(widest[1]); n > 80 {
 		t.Errorf("%d columns: %s", n, widest[1])

@@ -31,7 +31,7 @@ func statusLines(s admin.State, width int) []string {
 	if s.StoreLost != "" {
 		lines = append(lines, bad(width, fmt.Sprintf("REDIS IS LOST: %s (on_store_loss: %s); %s", whileLost[s.OnStoreLoss], s.OnStoreLoss, s.StoreLost))...)
 	}
-	for _, part := range [][]string{modelLines(s.Models, width), shareLines(s.Models, width), projectLines(s.Projects, width)} {
+	for _, part := range [][]string{modelLines(s.Models, width), shareLines(s.Models, width), projectLines(s.Projects, width), innerShareLines(s.Projects, width)} {
 		if len(part) > 0 {
 			lines = append(append(lines, ""), part...)
 		}

@@ -48,7 +48,11 @@ func subtreeLines(projects []admin.Project, width int) []string {
 			t.Add(name, admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w), notes)
 		}
 	}
-	return t.Lines(width)
+	lines := t.Lines(width)
+	if shares := innerShareLines(projects, width); len(shares) > 0 {
+		lines = append(append(lines, ""), shares...)
+	}
+	return lines
 }
 
 // nameInTree returns the name of a project in a tree of which root is the top: the last name of its

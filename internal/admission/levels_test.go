@@ -95,9 +95,9 @@ func (b *bench) wantShared(when string, scopes ...*admission.Scope) {
 	b.t.Helper()
 	for _, s := range scopes {
 		sum := int64(0)
-		_, flows := b.Shares(s)
+		flows := b.Shares(s)
 		for _, f := range flows {
-			sum += f.Parts[0].Used
+			sum += int64(f.Limits[0].Used)
 		}
 		if want := b.used(s)[0]; len(flows) > 0 && sum != want {
 			b.t.Errorf("%s: those who share %s have used %d: %+v; it has counted %d", when, s.Name, sum, flows, want)

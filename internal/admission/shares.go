@@ -1,11 +1,13 @@
 package admission
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -128,16 +130,21 @@ type Share struct {
 // Share returns which share of the scope denies the call, or nil.
 func (s *Standing) Share() *Share { return s.share }
 
-// Shares returns where the flows of a scope stand in each of its limits that is divided, and the names of
-// these limits.
-func (e *Engine) Shares(s *Scope) (limits []string, flows []share.Standing) {
+// Shares returns where each flow stands in the limits of a scope that are divided, in the order of their
+// names.
+func (e *Engine) Shares(s *Scope) (all []event.ProjectShare) {
 	r := s.rules.Load()
 	d := r.shared()
 	if d == nil {
-		return nil, nil
+		return nil
 	}
-	for _, i := range d.limits {
-		limits = append(limits, r.Limits[i].Name)
+	for _, flow := range d.pool.Read(e.clock()) {
+		of := event.ProjectShare{Project: flow.Name, Waiting: flow.Waiting}
+		for i, p := range flow.Parts {
+			of.Limits = append(of.Limits, event.LimitShare{Name: r.Limits[d.limits[i]].Name, Share: int(p.Share), Used: int(p.Used), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
+		}
+		all = append(all, of)
 	}
-	return limits, d.pool.Read(e.clock())
+	slices.SortFunc(all, func(a, b event.ProjectShare) int { return cmp.Compare(a.Project, b.Project) })
+	return all
 }

@@ -33,10 +33,9 @@ func TestResetIsToldToOtherNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-			_, flows := list[1].Shares(list[1].model)
-			used := int64(0)
-			for _, f := range flows {
-				used += f.Parts[0].Used
+			used := 0
+			for _, f := range list[1].Shares(list[1].model) {
+				used += f.Limits[0].Used
 			}
 			if used == 0 {
 				break
