@@ -10,12 +10,14 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/bus"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
 // A call waits on its own goroutine, and the goroutine of BackgroundPrune ends with stop, so
 // none is left when the tests are over.
 func TestMain(m *testing.M) {
 	bus.Isolate() // most tests have fake time
+	settings.PollInterval = 10 * time.Minute
 	goleak.VerifyTestMain(m,
 		// A closed client of a Redis cluster leaves these goroutines asleep for up to five
 		// seconds.

@@ -11,6 +11,7 @@ import (
 
 // A quota is replaced only if it is still the one that was read; other limiters on the store follow.
 func TestReplaceQuota(t *testing.T) {
+	pollOften(t)
 	for name, cfg := range map[string]ratelimit.Config{
 		"memory": {},
 		"SQLite": {Backend: ratelimit.BackendSQLite, FilePath: filepath.Join(t.TempDir(), "limits.db")},

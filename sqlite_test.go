@@ -16,6 +16,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -391,7 +392,15 @@ func TestOldProgramOnOurFile(t *testing.T) {
 
 var everyField = ratelimit.ModelQuota{MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7, DayResetsAt: "00:00 America/Los_Angeles"}
 
+// pollOften lets limiters on a file see soon, in real time, what others have changed.
+func pollOften(t *testing.T) {
+	usual := settings.PollInterval
+	settings.PollInterval = 10 * time.Millisecond
+	t.Cleanup(func() { settings.PollInterval = usual })
+}
+
 func TestQuotasOfFile(t *testing.T) {
+	pollOften(t)
 	path := filepath.Join(t.TempDir(), "limits.db")
 	wantQuota := func(rl *ratelimit.RateLimiter, model string, want ratelimit.ModelQuota) {
 		t.Helper()

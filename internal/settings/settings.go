@@ -35,6 +35,10 @@ type Keeper interface {
 
 const retryAfter = time.Second // the time between two attempts to load
 
+// PollInterval is how often a watcher of a file checks whether another process has changed settings. Tests
+// whose fake time goes on for days make it longer.
+var PollInterval = time.Second
+
 // Follow calls load whenever another node may have changed settings, until stop returns. If load
 // fails, Follow passes the error to miss and calls load again.
 func Follow(k Keeper, load func(ctx context.Context) error, miss func(error)) (stop func()) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -99,9 +100,6 @@ func (s *Store) SwapSetting(ctx context.Context, name, old, new string) (swapped
 // putSetting sets a setting. Its row gets a new number, by which watchers see that something has changed.
 const putSetting = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 
-// pollInterval is how often a watcher checks whether another process has changed settings.
-const pollInterval = time.Second
-
 // WatchSettings calls changed when settings have changed, one call at a time, until stop returns:
 // at once if they were set through this Store, and within about a second otherwise. It also calls
 // it when it begins to watch.
@@ -116,7 +114,7 @@ func (s *Store) WatchSettings(changed func()) (stop func()) {
 }
 
 func (s *Store) watch(ctx context.Context, changed func()) {
-	again := time.NewTicker(pollInterval)
+	again := time.NewTicker(settings.PollInterval)
 	defer again.Stop()
 	for seen := int64(-1); ; {
 		news := s.watchers.news() // before the query, so that no change is missed
