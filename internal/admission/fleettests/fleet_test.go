@@ -98,11 +98,13 @@ func eachStore(t *testing.T, test func(t *testing.T, open func() (store.Store, e
 // A quota is divided by weight among projects whose calls come to several nodes, however
 // many workers each has.
 func TestSharesHoldOverNodes(t *testing.T) {
+	t.Parallel()
 	sharesHold(t, newNodes)
 }
 
 // So is a limit of the project above them.
 func TestSharesOfTheProjectAboveHoldOverNodes(t *testing.T) {
+	t.Parallel()
 	sharesHold(t, func(t *testing.T, open func() (store.Store, error), n int, rules func() *admission.Rules, weights map[string]int) []*node {
 		return newNodesBelow(t, open, n, rules, weights, func(e *admission.Engine) (*admission.Scope, *admission.Scope) {
 			above := e.NewOwn("p/acme/", "acme")
