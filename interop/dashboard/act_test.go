@@ -57,7 +57,7 @@ func TestPauseAndResume(t *testing.T) {
 // A client may choose a project's name so that it is a way to something else in the paths of the API.
 func TestNamesLeadNowhere(t *testing.T) {
 	r := start(t, usual, "listen: 127.0.0.1:0")
-	const name = "../quotas/gpt-large"
+	const name = "%2e%2e/quotas/gpt-large" // a browser reads %2e%2e as ..
 	r.call(t, name, "gpt-small")
 	b := open(t, r, "/#/")
 	b.press("Pause " + name)
