@@ -312,7 +312,7 @@ func (l *Line) waitsForTurn(w *waiter) {
 func (l *Line) answered(w *waiter, a Answer) {
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
-	defer l.hall.hasAsked(w) // at the end, so that Hall.Wake finds w either asking or aside
+	defer l.hall.hasAsked(w) // at the end, so that Hall.Idle finds w either asking or aside
 	if l.overtaking == w {
 		l.refused(w, a)
 		return

@@ -23,9 +23,10 @@ type office struct {
 	hall Hall
 
 	mu     sync.Mutex
-	open   map[*Line]int  // how many more a line lets pass; a flow's own line lets all pass
-	own    map[string]int // how many more a flow may have; a missing flow: any number
-	again  time.Duration  // when a denied waiter is told to ask again
+	open   map[*Line]int              // how many more a line lets pass; a flow's own line lets all pass
+	own    map[string]int             // how many more a flow may have; a missing flow: any number
+	again  time.Duration              // when a denied waiter is told to ask again
+	denied func(l *Line, flow string) // is called when a limit has denied a waiter that does not know it yet: that of the line or, if l is nil, of the flow
 	asking map[*Line]int
 	asked  int
 	passed []string
@@ -70,9 +71,9 @@ func (o *office) ask(l *Line, flow, name string) (Answer, error) {
 	left, limited := o.own[flow]
 	switch {
 	case limited && left == 0:
-		return Answer{Again: o.again, Aside: true, By: "own"}, nil
+		return o.deny(nil, flow, Answer{Again: o.again, Aside: true, By: "own"}), nil
 	case l != nil && o.open[l] == 0:
-		return Answer{Again: o.again, By: "line"}, nil
+		return o.deny(l, flow, Answer{Again: o.again, By: "line"}), nil
 	}
 	if limited {
 		o.own[flow]--
@@ -82,6 +83,16 @@ func (o *office) ask(l *Line, flow, name string) (Answer, error) {
 	}
 	o.passed = append(o.passed, name)
 	return Answer{Done: true}, nil
+}
+
+// deny returns the answer to a waiter that is denied. The caller holds mu.
+func (o *office) deny(l *Line, flow string, a Answer) Answer {
+	if o.denied != nil {
+		o.mu.Unlock()
+		defer o.mu.Lock()
+		o.denied(l, flow)
+	}
+	return a
 }
 
 // join puts a waiter into a line, and returns when it waits or has passed.
@@ -109,22 +120,32 @@ func (o *office) start(l *Line, name string, t Ticket) {
 	}()
 }
 
-// let raises the limit of a line by n.
+// let raises the limit of a line by n, and returns when all wait or have passed.
 func (o *office) let(l *Line, n int) {
+	o.raise(l, n)
+	synctest.Wait()
+}
+
+// raise is let without the wait.
+func (o *office) raise(l *Line, n int) {
 	o.mu.Lock()
 	o.open[l] += n
 	o.mu.Unlock()
 	l.Wake()
+}
+
+// give raises the limit of a flow by n, and returns when all wait or have passed.
+func (o *office) give(flow string, n int) {
+	o.raiseOwn(flow, n)
 	synctest.Wait()
 }
 
-// give raises the limit of a flow by n.
-func (o *office) give(flow string, n int) {
+// raiseOwn is give without the wait.
+func (o *office) raiseOwn(flow string, n int) {
 	o.mu.Lock()
 	o.own[flow] += n
 	o.mu.Unlock()
 	o.hall.Wake(flow)
-	synctest.Wait()
 }
 
 // cancel lets some waiters give up.
