@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -25,7 +26,8 @@ var _ store.Depository = (*Store)(nil)
 //	<namespace>:{deposits}:begun    the settlements that have begun, by the ids of their deposits
 //
 // A settlement is written down before anything of it happens, and the first one stands. Then each part of
-// it happens once: see lua/once.lua. So whichever process ends in the middle, another one can go on.
+// it happens once, by a marker with the settlement's own name: see lua/once.lua. So whichever process ends in
+// the middle, another one can go on, and an id may be used again.
 func (s *Store) depositKeys() []string {
 	key := s.namespace + ":{deposits}"
 	return []string{key, key + ":names", key + ":at", key + ":begun"}
@@ -43,6 +45,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return end
 local before = redis.call('HGET', KEYS[2], ARGV[1])
 if before then redis.call('HDEL', KEYS[2], before) end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2], ARGV[2], ARGV[1])
+redis.call('EXPIRE', KEYS[2], 2851200)
 `)
 	findDeposit = rueidis.NewLuaScript(`
 local id = ARGV[1]
@@ -58,6 +61,7 @@ return {id, found}
 local found = redis.call('HGET', KEYS[1], ARGV[1])
 if not found then return {} end
 redis.call('HSETNX', KEYS[4], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[4], 2851200)
 return {found, redis.call('HGET', KEYS[4], ARGV[1])}
 `)
 	dropDeposit = rueidis.NewLuaScript(`
@@ -145,6 +149,7 @@ func (s *Store) pair(ctx context.Context, script *rueidis.Lua, args ...string) (
 
 // begun is a settlement that has begun.
 type begun struct {
+	Name   string // a random one, for its markers
 	Actual []int64
 	Entry  *books.Entry
 }
@@ -162,11 +167,11 @@ func (s *Store) SettleDeposit(ctx context.Context, id string, actual []int64, e 
 	if len(actual) != len(d.Charges) {
 		return store.ErrReceipt
 	}
-	first, err := s.beginSettlement(ctx, id, begun{actual, e})
+	first, err := s.beginSettlement(ctx, id, begun{rand.Text(), actual, e})
 	if err != nil || first == nil {
 		return err
 	}
-	if err := s.finishDeposit(ctx, id, d, first); err != nil {
+	if err := s.finishDeposit(ctx, d, first); err != nil {
 		return err
 	}
 	return s.DropDeposit(ctx, id)
@@ -191,12 +196,12 @@ func (s *Store) beginSettlement(ctx context.Context, id string, own begun) (*beg
 }
 
 // finishDeposit books and settles a deposit, as far as that has not happened yet.
-func (s *Store) finishDeposit(ctx context.Context, id string, d *accounts.Deposit, as *begun) error {
+func (s *Store) finishDeposit(ctx context.Context, d *accounts.Deposit, as *begun) error {
 	if len(as.Actual) != len(d.Charges) {
 		return store.ErrReceipt
 	}
 	if as.Entry != nil {
-		if err := s.books.bookOnce(ctx, id, as.Entry); err != nil {
+		if err := s.books.bookOnce(ctx, as); err != nil {
 			return err
 		}
 	}
@@ -211,7 +216,7 @@ func (s *Store) finishDeposit(ctx context.Context, id string, d *accounts.Deposi
 		if len(part) == 0 {
 			continue
 		}
-		marker := r.marker(partOf(takes[part[0]].charge.Key), "settled", id)
+		marker := r.marker(partOf(takes[part[0]].charge.Key), "settled", as.Name)
 		one := settlement{takes: pick(takes, part), actual: pick(as.Actual, part), as: func(o *op) { o.once(marker) }}
 		if _, err := r.correct(ctx, one); err != nil {
 			return err
@@ -220,19 +225,19 @@ func (s *Store) finishDeposit(ctx context.Context, id string, d *accounts.Deposi
 	return nil
 }
 
-// bookOnce books an entry of a deposit, unless that has happened.
-func (k *bookkeeper) bookOnce(ctx context.Context, id string, e *books.Entry) error {
-	clean := e.Clean()
+// bookOnce books the entry of a settlement, unless that has happened.
+func (k *bookkeeper) bookOnce(ctx context.Context, as *begun) error {
+	clean := as.Entry.Clean()
 	p := page{shelf: k.shelfOf(clean.Project), at: books.HourOf(k.link.now())}
 	o := k.newBookOp(stepBook, p)
 	o.body = appendLine(o.body, &clean)
-	o.once(k.marker(p.shelf, "booked", id))
+	o.once(k.marker(p.shelf, "booked", as.Name))
 	return k.link.do(ctx, o)
 }
 
-// marker returns the name in Redis of the marker of something that was done with a deposit.
-func (r *remote) marker(part int, done, id string) string {
-	return r.namespace + ":{" + strconv.Itoa(part) + "}:" + done + ":" + id
+// marker returns the name in Redis of the marker of something that a settlement has done.
+func (r *remote) marker(part int, done, settlement string) string {
+	return r.namespace + ":{" + strconv.Itoa(part) + "}:" + done + ":" + settlement
 }
 
 // once lets an op happen once, by a marker.

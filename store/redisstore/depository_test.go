@@ -18,16 +18,16 @@ import (
 func TestSettlementOfAProcessThatEnds(t *testing.T) {
 	server := redistest.New(t)
 	entry := &books.Entry{Owner: books.Owner{Project: "acme"}, Amounts: books.Amounts{books.Requests: 1, books.Input: 40}}
-	own := begun{[]int64{40}, entry}
+	own := begun{"s", []int64{40}, entry}
 	for name, part := range map[string]func(t *testing.T, s *Store, d *accounts.Deposit){
 		"before anything": func(*testing.T, *Store, *accounts.Deposit) {},
 		"after it was booked": func(t *testing.T, s *Store, d *accounts.Deposit) {
-			if err := s.books.bookOnce(t.Context(), "d", entry); err != nil {
+			if err := s.books.bookOnce(t.Context(), &own); err != nil {
 				t.Error(err)
 			}
 		},
 		"before it was dropped": func(t *testing.T, s *Store, d *accounts.Deposit) {
-			if err := s.finishDeposit(t.Context(), "d", d, &own); err != nil {
+			if err := s.finishDeposit(t.Context(), d, &own); err != nil {
 				t.Error(err)
 			}
 		},
@@ -72,6 +72,26 @@ func TestSettlementOfAProcessThatEnds(t *testing.T) {
 				t.Errorf("booked are %+v, %v", sum, err)
 			}
 		})
+	}
+}
+
+// Everything that Redis keeps of deposits expires, even if no deposit comes after it.
+func TestDepositsExpire(t *testing.T) {
+	server := redistest.New(t)
+	s := newBookStores(dialed(t, server.URL()))(t, time.Now().UnixNano, 1000)().(*Store)
+	if err := s.Deposit(t.Context(), "d", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.NameDeposit(t.Context(), "d", "file"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.beginSettlement(t.Context(), "d", begun{Name: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range s.depositKeys() {
+		if left, err := server.Do("TTL", key); err != nil || left.(int64) <= 0 {
+			t.Errorf("%s has %v left, %v", key, left, err)
+		}
 	}
 }
 

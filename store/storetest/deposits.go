@@ -23,6 +23,7 @@ func RunDeposits(t *testing.T, newStores NewBooks) {
 		{"a deposit is settled once, by whoever is first", settledAtOnce},
 		{"windows that have passed are not corrected", settledAfterwards},
 		{"a deposit without a take is booked once", depositedNothing},
+		{"an id may be used again", depositedAgain},
 		{"a deposit has a name", namedDeposits},
 		{"old deposits are due, and those beyond a number", dueDeposits},
 		{"bad deposits are refused", badDeposits},
@@ -174,6 +175,20 @@ func depositedNothing(v *vault) {
 	v.gone("unbooked")
 	if got := totalOf(v, v.a, books.Query{}); got != e.Amounts {
 		v.Errorf("%v is booked", got)
+	}
+}
+
+// A provider that counts its batches, and is started anew, gives them ids that were there before.
+func depositedAgain(v *vault) {
+	for i := range int64(3) {
+		v.deposit("d")
+		e := entry("acme", "m", "k", 7)
+		v.check(v.b.SettleDeposit(v.Context(), "d", []int64{10, 10}, &e))
+		used := 10 * (i + 1)
+		v.wantLeft("a/x", 1000-used, 5000-used, 9000-used, 7000-used)
+		if got := totalOf(v, v.a, books.Query{}); got[books.Requests] != i+1 {
+			v.Errorf("%d of %d are booked", got[books.Requests], i+1)
+		}
 	}
 }
 
