@@ -61,11 +61,13 @@ func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
 	}
 }
 
+// correct corrects what a member has used of a quota at a time. A fixed window that has ended since is not
+// corrected.
 func (p *Pool) correct(m *member, i int, at, more int64) {
-	if more == 0 {
+	q, t, n := &p.quotas[i], &m.parts[i], float64(more)
+	if more == 0 || at < q.began {
 		return
 	}
-	q, t, n := &p.quotas[i], &m.parts[i], float64(more)
 	q.used.correct(at, n)
 	if m.parked {
 		q.parked = max(0, q.parked+n)
