@@ -181,15 +181,15 @@ func TestShares(t *testing.T) {
 		share := func(id string, waiting int, limits ...ratelimit.LimitShare) ratelimit.ProjectShare {
 			return ratelimit.ProjectShare{Project: id, Waiting: waiting, Limits: limits}
 		}
-		want("before any call", share("vip", 0, ratelimit.LimitShare{Name: "rpm", Share: 20}, ratelimit.LimitShare{Name: "tpd", Share: 200}))
+		want("before any call", share("vip", 0, ratelimit.LimitShare{Name: "rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "tpd", Share: 200, Part: 200}))
 		for range 30 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "light", Estimated: 10}); !d.Allowed || err != nil {
 				t.Fatal(d, err)
 			}
 		}
 		want("a project that is alone",
-			share("light", 0, ratelimit.LimitShare{Name: "rpm", Share: 80, Used: 30}, ratelimit.LimitShare{Name: "tpd", Share: 800, Used: 300}),
-			share("vip", 0, ratelimit.LimitShare{Name: "rpm", Share: 20}, ratelimit.LimitShare{Name: "tpd", Share: 200}))
+			share("light", 0, ratelimit.LimitShare{Name: "rpm", Share: 80, Used: 30, Part: 80}, ratelimit.LimitShare{Name: "tpd", Share: 800, Used: 300, Part: 800}),
+			share("vip", 0, ratelimit.LimitShare{Name: "rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "tpd", Share: 200, Part: 200}))
 		for range 2 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "heavy"}); !d.Allowed || err != nil {
 				t.Fatal(d, err)

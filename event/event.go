@@ -164,6 +164,7 @@ type LimitShare struct {
 	Name     string `json:"limit"` // as in Event.Limit
 	Share    int    `json:"share"` // what the project may use
 	Used     int    `json:"used"`
+	Part     int    `json:"part"`
 	Lent     int    `json:"lent"`     // what others may use of its part, because the project is not expected to want it
 	Borrowed int    `json:"borrowed"` // what it has used beyond its part
 }

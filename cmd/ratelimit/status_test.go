@@ -150,18 +150,18 @@ acme                        dollars_per_month  $1,234.56  $5,000.00       14d17h
 	}
 	shares := shown(innerShareLines([]admin.Project{{
 		ID: "acme", Windows: []admin.Window{dollars("dollars-day", 6, 20, 99), {Name: "tokens-minute", Unit: "tokens", Limit: 6000, Remaining: 400}}, More: true,
-		Shares: []ratelimit.ProjectShare{
-			{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars-day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens-minute", Share: 1500, Used: 1600, Borrowed: 100}}},
-			{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 4500, Used: 4000}}},
+		Shares: []admin.InnerShare{
+			{ProjectShare: ratelimit.ProjectShare{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars-day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens-minute", Share: 1500, Used: 1600, Borrowed: 100}}}, Weight: 1},
+			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 4500, Used: 4000}}}, Weight: 3, Priority: 2},
 		},
 	}, {ID: "beta", Windows: []admin.Window{dollars("dollars-day", 1, 20, 99)}}}, 90))
 	wantShares := `
-share of  limit              project      waiting   used  share
-acme      dollars_per_day    acme/chat          2  $2.00  $5.00  lends $1.00
-acme      dollars_per_day    and more           -      -      -
-acme      tokens_per_minute  acme/chat          2  1,600  1,500  borrows 100
-acme      tokens_per_minute  acme/search        -  4,000  4,500
-acme      tokens_per_minute  and more           -      -      -`
+share of  limit              project      weight  waiting   used  share
+acme      dollars_per_day    acme/chat         1        2  $2.00  $5.00  lends $1.00
+acme      dollars_per_day    and more          -        -      -      -
+acme      tokens_per_minute  acme/chat         1        2  1,600  1,500  borrows 100
+acme      tokens_per_minute  acme/search       3        -  4,000  4,500  priority 2
+acme      tokens_per_minute  and more          -        -      -      -`
 	if shares != wantShares {
 		t.Errorf("%s\nwant %s", shares, wantShares)
 	}

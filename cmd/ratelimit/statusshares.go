@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
@@ -11,7 +13,7 @@ import (
 // limits, or nothing if nobody has to share.
 func innerShareLines(projects []admin.Project, width int) []string {
 	t := console.NewTable(console.Text("share of").Shortened(12), console.Text("limit"), console.Text("project").ShortenedAtStart(12),
-		console.Number("waiting"), console.Number("used"), console.Number("share"), console.Text("").Below())
+		console.Number("weight"), console.Number("waiting"), console.Number("used"), console.Number("share"), console.Text("").Below())
 	for _, p := range projects {
 		for _, w := range p.Windows {
 			addShareRows(t, p, w)
@@ -33,17 +35,20 @@ func addShareRows(t *console.Table, p admin.Project, w admin.Window) {
 			}
 			shared = true
 			var notes []string
+			if inside.Priority != 0 {
+				notes = append(notes, fmt.Sprintf("priority %d", inside.Priority))
+			}
 			if l.Lent > 0 {
 				notes = append(notes, "lends "+amountIn(w, int64(l.Lent)))
 			}
 			if l.Borrowed > 0 {
 				notes = append(notes, "borrows "+amountIn(w, int64(l.Borrowed)))
 			}
-			t.AddStyled(styleOf(0, inside.Waiting > 0), p.ID, admin.LimitInWords(w.Name), inside.Project, waiting(inside.Waiting),
+			t.AddStyled(styleOf(0, inside.Waiting > 0), p.ID, admin.LimitInWords(w.Name), inside.Project, strconv.Itoa(inside.Weight), waiting(inside.Waiting),
 				amountIn(w, int64(l.Used)), amountIn(w, int64(l.Share)), strings.Join(notes, ", "))
 		}
 	}
 	if shared && p.More {
-		t.Add(p.ID, admin.LimitInWords(w.Name), "and more", "-", "-", "-", "")
+		t.Add(p.ID, admin.LimitInWords(w.Name), "and more", "-", "-", "-", "-", "")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/gateway/control"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -23,8 +22,8 @@ type Project struct {
 	Own     bool          `json:"own"`     // the project has a limit of its own, and not the default
 	Windows []Window      `json:"windows"` // its own, and not those above it; nil while the store does not answer
 
-	Shares []event.ProjectShare `json:"shares,omitempty"`      // those inside of it that share its limits, as this gateway knows: 100 at most
-	More   bool                 `json:"more_shares,omitempty"` // there are more than these
+	Shares []InnerShare `json:"shares,omitempty"`      // the projects inside of it that share its limits, as this gateway knows: 100 at most
+	More   bool         `json:"more_shares,omitempty"` // there are more than these
 
 	Paused   bool     `json:"paused"`              // an operator has paused the project, or one above it
 	PausedBy string   `json:"paused_by,omitempty"` // which of these is paused: the highest
@@ -95,9 +94,6 @@ func (a *Admin) knownProjects() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// mostShares is how many of those inside of a project are shown with their shares.
-const mostShares = 100
-
 func (a *Admin) projectsOf(ctx context.Context, ids []string) []Project {
 	limiter := a.gateway.Projects()
 	limits, switched := limiter.Limits(), a.gateway.Controls().State()
@@ -105,9 +101,7 @@ func (a *Admin) projectsOf(ctx context.Context, ids []string) []Project {
 	for _, id := range ids {
 		_, own := limits[id]
 		p := Project{ID: id, Limit: limiter.Limit(id), Own: own, Windows: a.windowsOf(ctx, id), PausedBy: switched.PausedAt(id)}
-		if p.Shares = limiter.Shares(id); len(p.Shares) > mostShares {
-			p.Shares, p.More = p.Shares[:mostShares], true
-		}
+		p.Shares, p.More = a.innerShares(id)
 		wait, models := a.gateway.Terms(id)
 		p.Paused, p.MaxWait, p.Models, p.Mode = p.PausedBy != "", Seconds(wait), models, a.gateway.ProjectMode(id)
 		list = append(list, p)

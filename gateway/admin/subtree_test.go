@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -28,29 +29,59 @@ func TestSubtree(t *testing.T) {
 	r.want(t, 400, "GET", "/v1/projects?below=a//b", "")
 }
 
-// A project shows those inside of it that share its limits, and what each has used. Projects that have no
-// limit to share do not.
+// A project shows those inside of it that share its limits, at all levels, and what each has and has used
+// together with those inside of itself. Projects that have no limit to share do not.
 func TestInnerShares(t *testing.T) {
-	r := newRig(t, "projects: {acme: {tokens_per_minute: 4_000, tokens_per_month: 9_000}, acme/a: {weight: 3}}\n")
-	for id, tokens := range map[string]int{"acme/a": 30, "acme/b": 20} {
-		for range 2 {
-			res, _, err := r.gateway.Projects().Acquire(t.Context(), project.Call{Project: id, Estimated: tokens})
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Commit(tokens, 0)
-		}
-	}
+	r := newRig(t, "projects: {acme: {tokens_per_minute: 400_000, tokens_per_month: 900_000}, acme/a: {weight: 3}, acme/a/y: {weight: 2}, acme/a-b: {priority: 2}}\n")
+	r.spend(t, "acme/a-b", 1) // from the second project on, each is counted by itself
+	r.spend(t, "acme", 1_000)
+	r.spend(t, "acme/a/x", 2_000)
+	r.spend(t, "acme/a/y", 320_000)
+	r.spend(t, "acme/a-b", 4_000)
 	all := as[ProjectList](t, r.get(t, "/v1/projects?below=acme")).Projects
-	used := map[string]int{}
-	for _, inside := range all[0].Shares {
-		if len(inside.Limits) != 1 || inside.Limits[0].Name != "tokens-minute" {
-			t.Fatalf("%+v: the month is not divided", inside.Limits)
+	var got []string
+	for _, s := range all[0].Shares {
+		if len(s.Limits) != 1 || s.Limits[0].Name != "tokens-minute" {
+			t.Fatalf("%+v: the month is not divided", s.Limits)
 		}
-		used[inside.Project] = inside.Limits[0].Used
+		l := s.Limits[0]
+		got = append(got, fmt.Sprintf("%s: weight %d, priority %d, %d of %d", s.Project, s.Weight, s.Priority, l.Used/10*10, l.Part))
+		if s.Project == "acme/a" && (l.Borrowed != l.Used-l.Part || l.Lent != 0) {
+			t.Errorf("%+v", l)
+		}
 	}
-	testkit.Equal(t, "what those inside of acme have used", map[string]int{"acme/a": 60, "acme/b": 40}, used)
+	testkit.Equal(t, "those inside of acme", []string{
+		"acme: weight 1, priority 0, 1000 of 80000",
+		"acme/a: weight 3, priority 0, 322000 of 240000",
+		"acme/a/x: weight 1, priority 0, 2000 of 80000",
+		"acme/a/y: weight 2, priority 0, 320000 of 160000",
+		"acme/a-b: weight 1, priority 2, 4000 of 80000",
+	}, got)
 	for _, p := range all[1:] {
 		testkit.Equal(t, "the shares of "+p.ID, 0, len(p.Shares))
 	}
+}
+
+// Of very many inside of a project, those are shown that are the highest in the tree and the closest to
+// their shares.
+func TestManyInnerShares(t *testing.T) {
+	r := newRig(t, "projects: {acme: {tokens_per_minute: 400_000}}\n")
+	for i := range 2 * mostShares {
+		r.spend(t, fmt.Sprintf("acme/u%03d", i), 10+i)
+	}
+	r.spend(t, "acme/u000/deep", 5_000)
+	p := as[Project](t, r.get(t, "/v1/projects/acme"))
+	if len(p.Shares) != mostShares || !p.More || p.Shares[0].Project != "acme/u000" || p.Shares[1].Project != "acme/u101" {
+		t.Errorf("%d, more: %v: %v and %v first", len(p.Shares), p.More, p.Shares[0], p.Shares[1])
+	}
+}
+
+// spend makes a call of a project that uses tokens.
+func (r *rig) spend(t *testing.T, id string, tokens int) {
+	t.Helper()
+	res, _, err := r.gateway.Projects().Acquire(t.Context(), project.Call{Project: id, Estimated: tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Commit(tokens, 0)
 }

@@ -141,7 +141,7 @@ func (e *Engine) Shares(s *Scope) (all []event.ProjectShare) {
 	for _, flow := range d.pool.Read(e.clock()) {
 		of := event.ProjectShare{Project: flow.Name, Waiting: flow.Waiting}
 		for i, p := range flow.Parts {
-			of.Limits = append(of.Limits, event.LimitShare{Name: r.Limits[d.limits[i]].Name, Share: int(p.Share), Used: int(p.Used), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
+			of.Limits = append(of.Limits, event.LimitShare{Name: r.Limits[d.limits[i]].Name, Share: int(p.Share), Used: int(p.Used), Part: int(p.Part), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
 		}
 		all = append(all, of)
 	}

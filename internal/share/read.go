@@ -1,5 +1,7 @@
 package share
 
+import "math"
+
 // Standing is where a member stands in its pool.
 type Standing struct {
 	Name    string
@@ -12,6 +14,7 @@ type Standing struct {
 type Portion struct {
 	Share    int64 // what the member may use
 	Used     int64
+	Part     int64
 	Lent     int64 // what others may use of its part, because the member is not expected to want it
 	Borrowed int64 // what it has used beyond its part
 }
@@ -97,5 +100,6 @@ func (p *Pool) byWeight(nodes []*node, amount float64, i int) {
 // portion returns what a member has whose part by weight is given.
 func (t *part) portion(part float64, now int64) Portion {
 	used := t.usedAt(now)
-	return Portion{int64(t.share), int64(used), int64(max(0, part-max(t.share, used))), int64(max(0, used-part))}
+	rounded := int64(math.Round(used)) // what comes back evenly is no whole number
+	return Portion{int64(t.share), rounded, int64(part), int64(max(0, part-max(t.share, used))), int64(max(0, used-part))}
 }

@@ -18,6 +18,7 @@ func pages(t *testing.T) map[string]string {
 		"/#/keys":              "indexer",
 		"/#/audit":             "key.create",
 		"/#/model/gpt-large":   "search",
+		"/#/project/acme":      "Who shares its limits",
 		"/#/project/acme/chat": "Above and below",
 		"/#/project/nobody":    "Above and below",
 		"/#/key/" + keys[0].(map[string]any)["id"].(string):     "search",

@@ -82,7 +82,7 @@ func start(t testing.TB, yaml, admin string) *rig {
 var shared = sync.OnceValue(func() *rig {
 	t := &outliving{}
 	r := start(t, usual, "listen: 127.0.0.1:0")
-	for i, project := range []string{"search", "search", "acme/chat", "small", "small", "small", "small", hostile} {
+	for i, project := range []string{"search", "search", "acme/chat", "small", "small", "small", "small", hostile, "acme/ads"} {
 		r.call(t, project, []string{"gpt-large", "gpt-small"}[i%2])
 	}
 	for i := range 12 {

@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// InnerShare is where a project stands in the limits of one above it, together with all projects inside of
+// itself.
+type InnerShare struct {
+	event.ProjectShare
+	Weight   int `json:"weight"`
+	Priority int `json:"priority"`
+}
+
+// mostShares is how many of those inside of a project are shown with their shares.
+const mostShares = 100
+
+// innerShares returns the projects inside of one that share its limits, in the order of their paths, and
+// whether there are more. The highest in the tree come before those inside of them, and among those of one
+// level the ones that are closest to their shares.
+func (a *Admin) innerShares(id string) (list []InnerShare, more bool) {
+	limiter := a.gateway.Projects()
+	byPath := map[string]*InnerShare{}
+	for _, member := range limiter.Shares(id) {
+		for path := member.Project; path != ""; path = above(path) {
+			if byPath[path] == nil {
+				var limit project.Limit
+				if path != id { // calls of the project itself have weight 1
+					limit = limiter.Limit(path)
+				}
+				byPath[path] = &InnerShare{event.ProjectShare{Project: path}, max(limit.Weight, 1), limit.Priority}
+			}
+			byPath[path].add(member)
+			if path == id || above(path) == id {
+				break
+			}
+		}
+	}
+	for _, s := range byPath {
+		list = append(list, *s)
+	}
+	if len(list) > mostShares {
+		slices.SortFunc(list, func(a, b InnerShare) int {
+			return cmp.Or(cmp.Compare(strings.Count(a.Project, "/"), strings.Count(b.Project, "/")), cmp.Compare(b.pressure(), a.pressure()), cmp.Compare(a.Project, b.Project))
+		})
+		list, more = list[:mostShares], true
+	}
+	slices.SortFunc(list, func(a, b InnerShare) int {
+		return slices.Compare(strings.Split(a.Project, "/"), strings.Split(b.Project, "/"))
+	})
+	return list, more
+}
+
+// add adds what one of those that share the limits has, uses and waits for.
+func (s *InnerShare) add(member event.ProjectShare) {
+	s.Waiting += member.Waiting
+	if s.Limits == nil {
+		s.Limits = slices.Clone(member.Limits)
+		return
+	}
+	for i, l := range member.Limits {
+		sum := &s.Limits[i]
+		sum.Share, sum.Used, sum.Part = sum.Share+l.Share, sum.Used+l.Used, sum.Part+l.Part
+		sum.Lent, sum.Borrowed = max(0, sum.Part-max(sum.Share, sum.Used)), max(0, sum.Used-sum.Part)
+	}
+}
+
+// pressure returns the largest part that is used of a share and of what is lent of it.
+func (s *InnerShare) pressure() (most float64) {
+	for _, l := range s.Limits {
+		most = max(most, float64(l.Used)/float64(max(l.Share+l.Lent, 1)))
+	}
+	return most
+}
