@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,8 @@ type Deposit struct {
 	ID   string
 	Note []byte // of the depositor
 
-	units       []Unit // of each charge
-	reservation *Reservation
+	units       []Unit       // of each charge
+	reservation *Reservation // without its plans
 }
 
 // deposited is what the store keeps of a reservation beside its charges. Units are numbers: those of
@@ -34,6 +35,7 @@ type deposited struct {
 	Requests int64         `json:"requests"`
 	Free     [2]int64      `json:"free"`
 	Split    bool          `json:"split"`
+	At       int64         `json:"at"` // when it was made
 	Waited   time.Duration `json:"waited,omitempty"`
 	Units    []int         `json:"units"`
 	Note     []byte        `json:"note"`
@@ -43,7 +45,7 @@ type deposited struct {
 var ErrNoDeposits = errors.New("ratelimit: the store keeps no deposits")
 
 // Deposit lets the store keep the reservation under an id. After that, Commit and Cancel do nothing.
-// After an error they do.
+// After an error they do, and the store does not keep the reservation, as far as it can be asked.
 func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error {
 	e := r.of()
 	vault, ok := e.store.(store.Depository)
@@ -58,6 +60,9 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		return fmt.Errorf("ratelimit: the reservation cannot be kept: %w", err)
 	}
 	if err := vault.Deposit(ctx, id, r.receiptOf(), text); err != nil {
+		if !errors.Is(err, store.ErrDeposited) { // only the answer may be lost
+			err = errors.Join(err, vault.DropDeposit(context.WithoutCancel(ctx), id))
+		}
 		return err
 	}
 	r.ended.Store(true)
@@ -72,7 +77,7 @@ func (r *Reservation) written(note []byte) *deposited {
 	}
 	d := &deposited{
 		Project: n.project, Model: n.model, First: r.first, Other: r.other, Price: r.price, Requests: r.requests,
-		Free: r.free, Split: r.split, Waited: r.waited, Note: note,
+		Free: r.free, Split: r.split, At: cmp.Or(r.at, r.of().clock()), Waited: r.waited, Note: note,
 	}
 	for _, p := range r.plans {
 		for _, u := range p.units {
@@ -133,14 +138,14 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 
 // reservation returns the reservation that was deposited, without the plans of its scopes.
 func (d *deposited) reservation(e *Engine) *Reservation {
-	return &Reservation{first: d.First, other: d.Other, price: d.Price, split: d.Split, special: &special{
+	return &Reservation{first: d.First, other: d.Other, price: d.Price, at: d.At, split: d.Split, special: &special{
 		requests: max(d.Requests, 1), free: d.Free, waited: d.Waited, engine: e, names: &names{d.Project, d.Model},
 	}}
 }
 
 // CommitPriced is [Reservation.CommitPriced] for a deposit, and books an entry unless it is nil. The
-// store sees to it that a deposit is committed once. scopes are those of the call, as far as they are
-// known: calls that wait for what is given back go on.
+// store sees to it that a deposit is committed once. scopes are those of the batch, as far as they are
+// known: their shares are corrected, and calls that wait for what is given back go on.
 func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, scopes Scopes) {
 	r := d.reservation
 	if !r.ended.CompareAndSwap(false, true) {
@@ -159,6 +164,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, sc
 	}
 	e := r.of()
 	e.correct(correction{actual: actual, entry: r.booking(used[Dollars]), deposit: d.ID})
+	r.correctSharesOf(scopes, &asked, &used)
 	for _, s := range scopes {
 		s = s.Real()
 		if rules := s.rules.Load(); e.thresholds.Load() != nil && rules != nil && rules.budgets != nil && rules.budgets.raised.CompareAndSwap(false, true) {
@@ -167,4 +173,14 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, sc
 		e.Wake(s)
 	}
 	r.observe(event.Settled, t)
+}
+
+// correctSharesOf is correctShares for the reservation of a batch that was deposited, and has no plans.
+func (r *Reservation) correctSharesOf(scopes Scopes, asked *Ask, used *Amounts) {
+	for _, s := range scopes {
+		rules := s.rules.Load()
+		if divided := rules.shared(); divided != nil {
+			divided.correct(&rules.plans[Batch], &scopes.own().Real().member, r.at, asked, used, nil)
+		}
+	}
 }

@@ -172,18 +172,24 @@ func (r *Reservation) correctShares(asked *Ask, used *Amounts) {
 		if member == nil {
 			member = &d.nobody
 		}
-		var more [mostShared]int64
-		for k, at := range d.limits {
-			l := &p.rules.Limits[at]
-			if used[l.Unit] >= 0 && !p.onlyCounts(l) {
-				more[k] = used[l.Unit] - p.rules.Amount(l.Unit, asked)
-			}
-		}
 		if n := len(d.limits); extra == nil {
-			d.pool.Correct(member, r.at, more[:n], nil)
+			d.correct(p, member, r.at, asked, used, nil)
 		} else {
-			d.pool.Correct(member, r.at, more[:n], extra[:n])
+			d.correct(p, member, r.at, asked, used, extra[:n])
 			extra = extra[n:]
 		}
 	}
+}
+
+// correct corrects what a member has taken by a plan at a time to what it has used. extra is what was charged
+// beyond what was asked for; nil is nothing.
+func (s *sharing) correct(p *plan, member *share.Who, at int64, asked *Ask, used *Amounts, extra []int64) {
+	var more [mostShared]int64
+	for k, place := range s.limits {
+		l := &p.rules.Limits[place]
+		if used[l.Unit] >= 0 && !p.onlyCounts(l) {
+			more[k] = used[l.Unit] - p.rules.Amount(l.Unit, asked)
+		}
+	}
+	s.pool.Correct(member, at, more[:len(s.limits)], extra)
 }

@@ -107,7 +107,7 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 // wait.
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
 	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
-	b.owners = project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject}
+	b.owners = project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf}
 	c.Tokens = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
 	var d project.Decision
 	var err error
@@ -206,7 +206,7 @@ func (b *Batch) settle(t *Total) { b.settled.Do(func() { b.commit(t) }) }
 func (b *Batch) commit(t *Total) {
 	tokens, entry := llm.Tokens{Input: t.Used.Input, Output: t.Used.Output}, b.entry(t)
 	if b.deposit != nil {
-		scopes, _ := b.Limits.Projects.AppendScopes(nil, b.owners) // only to let calls go on that wait for them
+		scopes, _ := b.Limits.Projects.AppendScopes(nil, b.owners) // the limits themselves are corrected without them
 		b.deposit.CommitPriced(tokens, t.Dollars, entry, scopes)
 		return
 	}

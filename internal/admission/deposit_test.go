@@ -1,0 +1,72 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// unheard is a store that keeps deposits, but whose answers to that are lost.
+type unheard struct{ *store.Memory }
+
+func (s unheard) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
+	return errors.Join(s.Memory.Deposit(ctx, id, r, note), errLost)
+}
+
+// A reservation whose deposit has failed is its caller's again. So the store must not keep it, even if only its
+// answer was lost: it would be settled and booked twice.
+func TestDepositThatFailsIsNotKept(t *testing.T) {
+	b := newBench(t, unheard{store.NewMemory()})
+	acme := b.own("acme", perMinute(admission.AllTokens, 100))
+	r := b.take(callOf("acme", 50), acme)
+	if err := r.Deposit(t.Context(), "d", nil); !errors.Is(err, errLost) {
+		t.Errorf("deposited: %v", err)
+	}
+	if d, err := b.FindDeposit(t.Context(), "d"); d != nil || err != nil {
+		t.Errorf("the store has the deposit %v, %v", d, err)
+	}
+	if !r.Commit(llm.Tokens{Input: 20}) {
+		t.Error("the reservation has ended")
+	}
+	b.wantUsed(acme, 20)
+}
+
+// A deposit of another reservation stays where it is.
+func TestDepositOfAnotherStays(t *testing.T) {
+	b := newBench(t, store.NewMemory())
+	acme := b.own("acme", perMinute(admission.AllTokens, 100))
+	b.must(b.take(callOf("acme", 10), acme).Deposit(t.Context(), "d", nil))
+	if err := b.take(callOf("acme", 20), acme).Deposit(t.Context(), "d", nil); !errors.Is(err, store.ErrDeposited) {
+		t.Errorf("deposited: %v", err)
+	}
+	if d, err := b.FindDeposit(t.Context(), "d"); d == nil || err != nil {
+		t.Errorf("the store has the deposit %v, %v", d, err)
+	}
+}
+
+// What a deposit gives back when it is committed comes back to the share of its project as well, in all pools
+// that it was charged in.
+func TestDepositIsCorrectedInShares(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		acme := b.own("acme", admission.Limit{Name: "day", Unit: admission.AllTokens, Limit: limit.PerDay(1000).ResetAt(0, nil)}, perMinute(admission.AllTokens, 10))
+		search, chat := b.NewBelow(acme, "search/", "acme/search"), b.NewBelow(acme, "chat/", "acme/chat")
+		b.take(callOf("acme/chat", 10), chat.Append(nil)...)
+		batch := callOf("acme/search", 600)
+		batch.Part = admission.Batch
+		b.must(b.take(batch, search.Append(nil)...).Deposit(t.Context(), "d", nil))
+		time.Sleep(time.Hour)
+		d, err := b.FindDeposit(t.Context(), "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.CommitPriced(llm.Tokens{Input: 100}, -1, nil, search.Append(nil))
+		b.wantUsed(acme, 110, 0)
+		b.wantShared("after the commit", acme)
+	})
+}
