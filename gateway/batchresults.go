@@ -17,9 +17,9 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	var read func(*http.Response) io.Reader
 	switch {
 	case get && at(1) == "content" && at(3) == "files":
-		read = x.settles(x.g.batches.of(fileName(x.Provider, at(2))))
+		read = x.settles(fileName(x.Provider, at(2)))
 	case get && at(1) == "results" && at(3) == "batches":
-		read = x.settles(x.g.batches.of(batchID{x.Provider, at(2)}.name()))
+		read = x.settles(batchID{x.Provider, at(2)}.name())
 	case get && (at(1) == "batches" || at(2) == "batches"), at(1) == "cancel" && at(3) == "batches":
 		read = x.followBatches
 	}
@@ -38,8 +38,10 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 		if !o.Ended() {
 			continue
 		}
-		open := x.g.batches.of(batchID{x.Provider, o.ID}.name())
+		open, err := x.g.batches.of(batchID{x.Provider, o.ID}.name())
 		switch {
+		case err != nil:
+			return body // the store cannot be asked about the others either
 		case open == nil:
 		case o.OutputFile != "":
 			x.g.batches.setFile(open, o.OutputFile)
@@ -50,10 +52,11 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 	return body
 }
 
-// settles returns what reads the results of an open batch as they pass, and settles the batch when all
-// have passed. It is nil if the project has no such batch.
-func (x *exchange) settles(open *openBatch) func(*http.Response) io.Reader {
-	if open == nil || open.project != x.Project {
+// settles returns what reads the results of an open batch, by its name in the store, as they pass, and settles
+// the batch when all have passed. It is nil if the project has no such batch.
+func (x *exchange) settles(name string) func(*http.Response) io.Reader {
+	open, err := x.g.batches.of(name)
+	if err != nil || open == nil || open.project != x.Project {
 		return nil
 	}
 	return func(response *http.Response) io.Reader {

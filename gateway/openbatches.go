@@ -77,8 +77,9 @@ func (o *openBatches) open(id batchID, project string, b *call.Batch) {
 	}
 }
 
-// of returns an open batch by its name in the store, or nil.
-func (o *openBatches) of(name string) *openBatch {
+// of returns an open batch by its name in the store; nil, if there is none or it cannot be read. An error is that
+// of a store that cannot be asked.
+func (o *openBatches) of(name string) (*openBatch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	b, id, project, err := call.FindBatch(ctx, &o.g.limits, &o.g.setup.Load().prices, name)
@@ -86,14 +87,14 @@ func (o *openBatches) of(name string) *openBatch {
 	case errors.Is(err, store.ErrDeposit):
 		o.g.log.Error("a batch stays charged what was reserved: what the store has kept of it cannot be read", "batch", id, "error", err)
 		o.vault.DropDeposit(ctx, id) // an error comes again
-		return nil
+		return nil, nil
 	case err != nil:
 		o.g.log.Warn("a batch is not settled: fetch its results again when the store answers", "batch", name, "error", err)
-		return nil
+		return nil, err
 	case b == nil:
-		return nil
+		return nil, nil
 	}
-	return &openBatch{b, id, project}
+	return &openBatch{b, id, project}, nil
 }
 
 // setFile says in which file of its provider the results of an open batch are.
@@ -128,7 +129,11 @@ func (o *openBatches) closeDue(ctx context.Context) {
 func (o *openBatches) closeThese(ctx context.Context, before time.Time, most int) error {
 	names, err := o.vault.DueDeposits(ctx, before.UnixNano(), most)
 	for _, name := range names {
-		if b := o.of(name); b != nil {
+		b, err := o.of(name)
+		if err != nil {
+			return err
+		}
+		if b != nil {
 			o.g.log.Info("a batch is closed: its results did not come, too many are open, or a gateway has ended before it was settled", "batch", name)
 			b.Unknown()
 		}

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +54,8 @@ func TestTooManyBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, id := range ids {
-		if open := r.batches.of(batchID{"openai", id}.name()) != nil; open != (i > 0) {
-			t.Errorf("batch %d of 3: it is open: %v", i, open)
+		if open, err := r.batches.of(batchID{"openai", id}.name()); (open != nil) != (i > 0) || err != nil {
+			t.Errorf("batch %d of 3: it is open: %t, %v", i, open != nil, err)
 		}
 	}
 }
@@ -69,8 +71,8 @@ func TestBatchesThatAreNotKept(t *testing.T) {
 		if err := r.batches.vault.Deposit(t.Context(), name, nil, []byte(note)); err != nil {
 			t.Fatal(err)
 		}
-		if b := r.batches.of(name); b != nil || !r.noBatches(t) {
-			t.Errorf("%q is open", note)
+		if b, err := r.batches.of(name); b != nil || err != nil || !r.noBatches(t) {
+			t.Errorf("%q is open, or %v", note, err)
 		}
 	}
 	if n := strings.Count(log.String(), "what the store has kept of it cannot be read"); n != 4 {
@@ -79,5 +81,25 @@ func TestBatchesThatAreNotKept(t *testing.T) {
 	r.batches.open(batchID{"openai", strings.Repeat("x", 1000)}, "acme", new(call.Batch))
 	if !strings.Contains(log.String(), "its id is too long") {
 		t.Errorf("the log has %s", log)
+	}
+}
+
+// A client that lists its batches while the store is lost does not wait until the store was asked in vain about
+// each of them.
+func TestBatchesAreListedWithoutTheStore(t *testing.T) {
+	r := newRig(t, batchRig, mockprovider.Config{})
+	log := new(testkit.Log)
+	r.log = slog.New(slog.NewTextHandler(log, nil))
+	if err := r.limits.Models.Store().Close(); err != nil {
+		t.Fatal(err)
+	}
+	const list = `{"data":[{"id":"a","status":"completed"},{"id":"b","status":"completed"}]}`
+	x := &exchange{g: r.Gateway}
+	body, err := io.ReadAll(x.followBatches(&http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(list))}))
+	if string(body) != list || err != nil {
+		t.Errorf("%s, %v", body, err)
+	}
+	if n := strings.Count(log.String(), "a batch is not settled"); n != 1 {
+		t.Errorf("the store was asked about %d batches; want 1:\n%s", n, log)
 	}
 }

@@ -48,11 +48,16 @@ const maxTotal = 1 << 50
 // batchTier is the service tier of all calls of a batch.
 const batchTier = "batch"
 
-// maxModels is how many models the calls of one batch may name.
-const maxModels = 100
+const (
+	maxModels    = 100 // how many models the calls of one batch may name
+	maxModelName = 256 // the most bytes of each name: the store keeps them as long as the batch is open
+)
 
 // Expect adds a call to the batch. projectID is the project by which the estimator learns.
 func (b *Batch) Expect(projectID string, r *llm.Request) error {
+	if n := len(r.Model); n > maxModelName {
+		return fmt.Errorf("ratelimit: a model's name of %d bytes: it may have %d", n, maxModelName)
+	}
 	if b.prices == nil {
 		b.at, b.prices = time.Now(), map[string]*price.Price{}
 	}
