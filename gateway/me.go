@@ -30,13 +30,24 @@ type LevelLimit struct {
 	Name  string   `json:"limit"`
 	Unit  string   `json:"unit"` // "requests", "tokens" or "dollars"
 	Max   Quantity `json:"max"`
-	Used  Quantity `json:"used"` // what calls in progress have reserved is included
-	Left  Quantity `json:"left"`
+	Used  Quantity `json:"used"`            // what calls in progress have reserved is included
+	Left  Quantity `json:"left"`            // for the client: of its share, if that is set
 	Total bool     `json:"total,omitempty"` // the limit has no window, so what was used of it stays used
 
 	// Reset is how many seconds it takes until nothing is used, if nothing else passes. It is missing
 	// in a total.
 	Reset float64 `json:"reset_after_seconds,omitempty"`
+
+	// Share is the client's share of the limit, if that denies its calls: the rest is for other projects.
+	Share *LevelShare `json:"share,omitempty"`
+}
+
+// LevelShare is a project's share of a limit.
+type LevelShare struct {
+	Max      Quantity `json:"max"`
+	Used     Quantity `json:"used"`
+	Projects int      `json:"projects"` // how many projects share the limit
+	Retry    float64  `json:"retry_after_seconds"`
 }
 
 // Quantity is a number of requests, tokens or nanodollars.
@@ -62,7 +73,11 @@ func (x *exchange) me() (*Me, error) {
 	me := &Me{Project: x.path, Key: x.Key, Run: x.Run}
 	limits := map[string][]LevelLimit{}
 	for _, s := range d.Windows() {
-		limits[s.Owner] = append(limits[s.Owner], newLevelLimit(&s))
+		l := newLevelLimit(&s)
+		if d.Share.Window == s.Window && d.Owner == s.Owner {
+			l.setShare(&d)
+		}
+		limits[s.Owner] = append(limits[s.Owner], l)
 	}
 	add := func(kind, id, owner string) {
 		if id != "" {
@@ -75,6 +90,13 @@ func (x *exchange) me() (*Me, error) {
 	add("key", me.Key, "key "+me.Key)
 	add("run", me.Run, "run "+me.Run)
 	return me, nil
+}
+
+// setShare enters the share that denies calls of the client.
+func (l *LevelLimit) setShare(d *project.Decision) {
+	of := func(n int64) Quantity { return Quantity{n, l.Max.Dollars} }
+	l.Share = &LevelShare{of(d.Share.Max), of(d.Share.Used), d.Share.Projects, d.RetryAfter.Round(time.Millisecond).Seconds()}
+	l.Left = of(min(l.Left.N, max(0, d.Share.Max-d.Share.Used)))
 }
 
 func newLevelLimit(s *project.Standing) LevelLimit {

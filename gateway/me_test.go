@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 const family = `
@@ -102,6 +103,31 @@ func TestMeOfAUserAndARun(t *testing.T) {
 	}
 	if want := "project acme/alice day, project acme dollars, run r1 run-calls, run r1 run-dollars"; strings.Join(got, ", ") != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// If the share of a client's project in a limit above it is used up, nothing of the limit is left for the
+// client, whatever is left for others.
+func TestMeOfAShare(t *testing.T) {
+	r := newRig(t, "projects: {acme: {tokens_per_minute: 4_000, requests_per_minute: 100}, acme/ads: {max_share: 10%}}\n", mockprovider.Config{})
+	for _, id := range []string{"acme/search", "acme/ads"} {
+		res, _, err := r.Projects().Acquire(t.Context(), project.Call{Project: id, Estimated: 390})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Commit(450, 0)
+	}
+	const divided = `"limit": "tokens-minute", "unit": "tokens", "max": 4000, "used": 900, "left": `
+	for id, want := range map[string]string{"acme/search": "3100", "acme/ads": "0"} {
+		a := r.do(t, http.MethodGet, pathMe, "", "X-Project-ID", id)
+		body := strings.Join(strings.Fields(a.body), " ")
+		if !strings.Contains(body, divided+want+",") || strings.Contains(body, `"share": { "max": 400, "used": 450, "projects": 2, "retry_after_seconds": `) != (id == "acme/ads") {
+			t.Errorf("%s: %s", id, body)
+		}
+	}
+	a := r.do(t, http.MethodGet, pathMe, "", "X-Project-ID", "acme/ads", "Accept", "text/html")
+	if !strings.Contains(a.body, "<b>0</b> of your share of 400</td><td>900</td><td>4,000</td>") || strings.Contains(a.body, "used up") {
+		t.Error(a.body)
 	}
 }
 

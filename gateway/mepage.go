@@ -123,7 +123,10 @@ func (l *LevelLimit) write(p *page) {
 	p.put("<tr")
 	p.putIf(none, ` class="none"`)
 	p.put(`><th scope="row">%s</th><td><b>%s</b>`, l.Name, l.Left.shown())
-	p.putIf(none, " used up")
+	p.putIf(none && l.Share == nil, " used up")
+	if l.Share != nil {
+		p.put(" of your share of %s", l.Share.Max.shown())
+	}
 	p.put("</td><td>%s</td><td>%s</td><td>", l.Used.shown(), l.Max.shown())
 	p.put(`<meter aria-label="used of %s" min="0" max="%s" low="%s" high="%s" optimum="0" value="%s"></meter>`, l.Name, l.Max.N, l.Max.N/4*3, l.Max.N/20*19, l.Used.N)
 	p.put("</td><td>%s</td></tr>\n", resetText(*l))

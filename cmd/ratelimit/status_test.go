@@ -153,6 +153,7 @@ acme                        dollars_per_month  $1,234.56  $5,000.00       14d17h
 		Shares: []admin.InnerShare{
 			{ProjectShare: ratelimit.ProjectShare{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars-day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens-minute", Share: 1500, Used: 1600, Borrowed: 100}}}, Weight: 1},
 			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 4500, Used: 4000}}}, Weight: 3, Priority: 2},
+			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 500, Used: 7}}}, Weight: 1, Own: true},
 		},
 	}, {ID: "beta", Windows: []admin.Window{dollars("dollars-day", 1, 20, 99)}}}, 90))
 	wantShares := `
@@ -161,6 +162,7 @@ acme      dollars_per_day    acme/chat         1        2  $2.00  $5.00  lends $
 acme      dollars_per_day    and more          -        -      -      -
 acme      tokens_per_minute  acme/chat         1        2  1,600  1,500  borrows 100
 acme      tokens_per_minute  acme/search       3        -  4,000  4,500  priority 2
+acme      tokens_per_minute  acme/search       1        -      7    500  its own calls
 acme      tokens_per_minute  and more          -        -      -      -`
 	if shares != wantShares {
 		t.Errorf("%s\nwant %s", shares, wantShares)

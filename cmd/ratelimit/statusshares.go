@@ -35,6 +35,9 @@ func addShareRows(t *console.Table, p admin.Project, w admin.Window) {
 			}
 			shared = true
 			var notes []string
+			if inside.Own {
+				notes = append(notes, "its own calls")
+			}
 			if inside.Priority != 0 {
 				notes = append(notes, fmt.Sprintf("priority %d", inside.Priority))
 			}

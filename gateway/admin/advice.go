@@ -107,7 +107,12 @@ func (l *AskedLimit) advice() string {
 	case l.Never:
 		return fmt.Sprintf("Ask for at most %s at once, or raise %s of %s %q to at least %s.", l.amount(l.Max), l.Setting, l.Scope, l.Owner, l.amount(l.Needed))
 	case l.Share != nil:
-		return fmt.Sprintf("%s, or raise the project's weight or its min_share: %d projects use %q, and this one has used %s of its share of %s.", wait, l.Share.Projects, l.Owner, l.amount(l.Share.Used), l.amount(l.Share.Max))
+		of := fmt.Sprintf("%s of %s %q", LimitInWords(strings.TrimSuffix(l.Limit, "_share")), l.Scope, l.Owner)
+		used := fmt.Sprintf("used %s of its share of %s", l.amount(l.Share.Used), l.amount(l.Share.Max))
+		if l.Share.Projects < 2 {
+			return fmt.Sprintf("%s, or raise the project's max_share: it has %s of %s.", wait, used, of)
+		}
+		return fmt.Sprintf("%s, or raise the project's weight or its min_share: %d projects share %s, and this one has %s.", wait, l.Share.Projects, of, used)
 	case l.Scope == "run":
 		return "Begin a new run, or " + raise + ": what a run has used does not come back."
 	case l.forGood():

@@ -36,11 +36,11 @@ type AskedLimit struct {
 	Share      *AskedShare `json:"share,omitempty"`               // the project's share of the limit, if that has denied the call
 }
 
-// AskedShare is a project's share of a limit of a model that has denied a call.
+// AskedShare is a project's share of a limit of a model, or of a project above it, that has denied a call.
 type AskedShare struct {
 	Max      int64 `json:"max"`
 	Used     int64 `json:"used"`
-	Projects int   `json:"projects"` // how many projects use the model, this one included
+	Projects int   `json:"projects"` // how many projects share the limit, this one included
 }
 
 func (a *Admin) explain(r *http.Request) (any, error) {

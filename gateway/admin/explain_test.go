@@ -42,6 +42,8 @@ projects:
   people: {}
   "people/*": {requests_per_hour: 1}
   shares: {max_share: 10%}
+  halves: {requests_per_minute: 4}
+  halves/a: {max_share: 25%}
   rich: {dollars: 0.0003}
   narrow: {models: [gpt-4o]}
 `
@@ -113,7 +115,8 @@ func TestExplainEveryScope(t *testing.T) {
 		"a project above":      {"gpt-4o", []string{"X-Project-ID", "acme/search/eu"}, 429, "project", "acme", "day", 0, 1, "requests_per_day", `project "acme"`, "raise"},
 		"a user":               {"gpt-4o", []string{"X-Project-ID", "people", "X-User-ID", "ann"}, 429, "user", "people/ann", "hour", 0, 1, "requests_per_hour", "people/ann", `of user "people/ann"`},
 		"a run":                {"gpt-4o", []string{"X-Run-ID", "r-1"}, 402, "run", "r-1", "run-calls", 0, 1, "runs.calls", `run "r-1"`, "Begin a new run"},
-		"a share":              {"shared", []string{"X-Project-ID", "shares"}, 429, "model", "shared", "rpm_share", 0, 1, "weight", "share", "raise the project's weight"},
+		"a share":              {"shared", []string{"X-Project-ID", "shares"}, 429, "model", "shared", "rpm_share", 0, 1, "weight", "share", "raise the project's max_share"},
+		"a share of a project": {"gpt-4o", []string{"X-Project-ID", "halves/a"}, 429, "project", "halves", "minute_share", 0, 1, "weight", `share of 1 of the 4 requests a minute of project "halves"`, "raise the project's max_share: it has used 1 requests of its share of 1 requests of requests_per_minute of project \"halves\""},
 		"dollars for good":     {"gpt-4o", []string{"X-Project-ID", "rich"}, 402, "project", "rich", "dollars", -1, 300_000, "dollars", "$", "what is used of it does not come back"},
 		"tokens of a sub-team": {"gpt-4o", []string{"X-Project-ID", "team/search"}, 429, "project", "team/search", "tokens-minute", -1, 60, "tokens_per_minute", "tokens a minute", "tokens_per_minute"},
 	} {
@@ -259,5 +262,14 @@ func TestAdviceOnSlots(t *testing.T) {
 	}
 	if got := advice(&e, limits); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// A denial by a share among several projects names the limit that they share.
+func TestAdviceOnShares(t *testing.T) {
+	l := AskedLimit{Limit: "tokens-minute_share", Setting: "weight", Unit: "tokens", Scope: "project", Owner: "acme", Max: 500, Needed: 300, RetryAfter: 49, Share: &AskedShare{500, 610, 3}}
+	want := `Wait 49s, or raise the project's weight or its min_share: 3 projects share tokens_per_minute of project "acme", and this one has used 610 tokens of its share of 500 tokens.`
+	if got := l.advice(); got != want {
+		t.Error(got)
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // InnerShare is where a project stands in the limits of one above it, together with all projects inside of
 // itself.
 type InnerShare struct {
 	event.ProjectShare
-	Weight   int `json:"weight"`
-	Priority int `json:"priority"`
+	Weight   int  `json:"weight"`
+	Priority int  `json:"priority"`
+	Own      bool `json:"own_calls,omitempty"` // only calls of the project itself, which are beside those of projects inside of it
 }
 
 // mostShares is how many of those inside of a project are shown with their shares.
@@ -25,24 +25,28 @@ const mostShares = 100
 // level the ones that are closest to their shares.
 func (a *Admin) innerShares(id string) (list []InnerShare, more bool) {
 	limiter := a.gateway.Projects()
-	byPath := map[string]*InnerShare{}
-	for _, member := range limiter.Shares(id) {
-		for path := member.Project; path != ""; path = above(path) {
+	members := limiter.Shares(id)
+	if len(members) < 2 {
+		return nil, false
+	}
+	byPath, inside := map[string]*InnerShare{}, map[string]int{} // inside counts the members
+	for _, member := range members {
+		for path := member.Project; path != id && path != ""; path = above(path) {
 			if byPath[path] == nil {
-				var limit project.Limit
-				if path != id { // calls of the project itself have weight 1
-					limit = limiter.Limit(path)
-				}
-				byPath[path] = &InnerShare{event.ProjectShare{Project: path}, max(limit.Weight, 1), limit.Priority}
+				limit := limiter.Limit(path)
+				byPath[path] = &InnerShare{ProjectShare: event.ProjectShare{Project: path}, Weight: max(limit.Weight, 1), Priority: limit.Priority}
 			}
 			byPath[path].add(member)
-			if path == id || above(path) == id {
-				break
-			}
+			inside[path]++
 		}
 	}
 	for _, s := range byPath {
 		list = append(list, *s)
+	}
+	for _, member := range members {
+		if member.Project == id || inside[member.Project] > 1 {
+			list = append(list, InnerShare{ProjectShare: member, Weight: 1, Own: true})
+		}
 	}
 	if len(list) > mostShares {
 		slices.SortFunc(list, func(a, b InnerShare) int {
@@ -51,6 +55,9 @@ func (a *Admin) innerShares(id string) (list []InnerShare, more bool) {
 		list, more = list[:mostShares], true
 	}
 	slices.SortFunc(list, func(a, b InnerShare) int {
+		if a.Project == b.Project && b.Own {
+			return -1
+		}
 		return slices.Compare(strings.Split(a.Project, "/"), strings.Split(b.Project, "/"))
 	})
 	return list, more

@@ -35,6 +35,7 @@ func TestInnerShares(t *testing.T) {
 	r := newRig(t, "projects: {acme: {tokens_per_minute: 400_000, tokens_per_month: 900_000}, acme/a: {weight: 3}, acme/a/y: {weight: 2}, acme/a-b: {priority: 2}}\n")
 	r.spend(t, "acme/a-b", 1) // from the second project on, each is counted by itself
 	r.spend(t, "acme", 1_000)
+	r.spend(t, "acme/a", 2_000)
 	r.spend(t, "acme/a/x", 2_000)
 	r.spend(t, "acme/a/y", 320_000)
 	r.spend(t, "acme/a-b", 4_000)
@@ -45,16 +46,20 @@ func TestInnerShares(t *testing.T) {
 			t.Fatalf("%+v: the month is not divided", s.Limits)
 		}
 		l := s.Limits[0]
+		if s.Own {
+			s.Project += " itself"
+		}
 		got = append(got, fmt.Sprintf("%s: weight %d, priority %d, %d of %d", s.Project, s.Weight, s.Priority, l.Used/10*10, l.Part))
 		if s.Project == "acme/a" && (l.Borrowed != l.Used-l.Part || l.Lent != 0) {
 			t.Errorf("%+v", l)
 		}
 	}
 	testkit.Equal(t, "those inside of acme", []string{
-		"acme: weight 1, priority 0, 1000 of 80000",
-		"acme/a: weight 3, priority 0, 322000 of 240000",
-		"acme/a/x: weight 1, priority 0, 2000 of 80000",
-		"acme/a/y: weight 2, priority 0, 320000 of 160000",
+		"acme itself: weight 1, priority 0, 1000 of 80000",
+		"acme/a: weight 3, priority 0, 324000 of 240000",
+		"acme/a itself: weight 1, priority 0, 2000 of 60000",
+		"acme/a/x: weight 1, priority 0, 2000 of 60000",
+		"acme/a/y: weight 2, priority 0, 320000 of 120000",
 		"acme/a-b: weight 1, priority 2, 4000 of 80000",
 	}, got)
 	for _, p := range all[1:] {

@@ -85,6 +85,15 @@ func (r *Result) Denial(s *project.Standing) time.Duration {
 	return s.RetryAfter
 }
 
+// narrow lets a window have what is left of the project's share of it, if that denies the call: what else
+// is left is for other projects.
+func (r *Result) narrow(s *project.Standing) {
+	d := &r.Decision
+	if share := &d.Share; share.Window == s.Window && s.Owner == d.Owner {
+		s.Remaining, s.RetryAfter = min(s.Remaining, max(0, share.Max-share.Used)), max(s.RetryAfter, d.RetryAfter)
+	}
+}
+
 // Name returns the name of a window in headers and messages. The windows of the call's own project,
 // and those of a plain limiter, have their own names. Before those of others stands the owner:
 // "acme:minute".

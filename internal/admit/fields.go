@@ -42,14 +42,15 @@ type field struct {
 func appendLimits(b []byte, result *Result) []byte {
 	windows := result.Windows()
 	for i := range windows {
-		s := &windows[i]
+		s := windows[i]
 		until := s.ResetAfter
 		if !result.Decision.Allowed {
-			if until = result.Denial(s); until == 0 {
+			result.narrow(&s)
+			if until = result.Denial(&s); until == 0 {
 				continue
 			}
 		}
-		b = appendLimit(b, result.Project, s, until)
+		b = appendLimit(b, result.Project, &s, until)
 	}
 	return b
 }

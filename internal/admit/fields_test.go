@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/project"
@@ -187,4 +189,33 @@ func TestTightest(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+}
+
+// If a project's share of a window denies a call, the window has what is left of the share.
+func TestFieldsOfADeniedShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := project.New(&project.Limit{})
+		defer l.Close()
+		if err := l.SetLimits(map[string]project.Limit{"acme": {TokensPerMinute: 4_000, RequestsPerDay: 100}, "acme/ads": {MaxShare: 10, RequestsPerDay: 5}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			project, limits, tightest string
+		}{
+			{"acme/search", `"acme:day";r=99;t=86400, "acme:tokens-minute";r=3700;t=60`, ""},
+			{"acme/ads", `"day";r=4;t=86400, "acme:day";r=98;t=86400, "acme:tokens-minute";r=3400;t=60`, `"day";r=4;t=86400`},
+			{"acme/ads", `"acme:tokens-minute";r=100;t=60`, `"acme:tokens-minute";r=100;t=60`},
+		} {
+			_, d, err := l.Take(t.Context(), project.Call{Project: c.project, Estimated: 300})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &Result{Project: c.project, Decision: d}
+			h := http.Header{}
+			new(Policies).SetHeaders(h, r)
+			if got := h.Get("RateLimit"); got != c.limits || r.Tightest() != c.tightest {
+				t.Errorf("%s: %s and %s, want %s and %s", c.project, got, r.Tightest(), c.limits, c.tightest)
+			}
+		}
+	})
 }

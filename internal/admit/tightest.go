@@ -2,13 +2,23 @@ package admit
 
 import (
 	"math/bits"
+	"slices"
 
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Tightest returns the window of which the smallest part is left, as a member of RateLimit. It is
 // empty if all windows have the same owner: RateLimit says as much then.
-func (r *Result) Tightest() string { return tightest(r.Windows(), r.Project) }
+func (r *Result) Tightest() string {
+	windows := r.Windows()
+	if r.Decision.Share.Window != nil {
+		windows = slices.Clone(windows)
+		for i := range windows {
+			r.narrow(&windows[i])
+		}
+	}
+	return tightest(windows, r.Project)
+}
 
 func tightest(windows []project.Standing, own string) string {
 	if len(windows) == 0 || windows[0].Owner == windows[len(windows)-1].Owner {

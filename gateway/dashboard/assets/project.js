@@ -66,7 +66,7 @@ function shares(name) {
     element.hidden = windows.length === 0;
     setText(more, p.more_shares ? `There are more than these ${count(list.length)}.` : '');
     keyed(head, ['Project', 'Weight', 'Priority', 'Waiting', ...windows.map(limitOf)], (words) => words, (words) => h('th', {scope: 'col', class: ['Weight', 'Priority', 'Waiting'].includes(words) ? 'number' : ''}, words));
-    keyed(rows, list, (s) => `${s.project} ${windows.map((w) => w.window)}`, (s) => shareRow(s, name, windows), (row, s) => fillShares(row, s, windows));
+    keyed(rows, list, (s) => `${s.project} ${s.own_calls} ${windows.map((w) => w.window)}`, (s) => shareRow(s, name, windows), (row, s) => fillShares(row, s, windows));
   };
   return {element, fill};
 }
@@ -79,7 +79,7 @@ function limitOf(w) {
 
 function shareRow(s, name, windows) {
   return h('tr', {},
-    h('td', {}, s.project === name ? 'itself' : h('a', {href: link('project', s.project)}, s.project.slice(name.length + 1))),
+    h('td', {}, s.project === name ? 'itself' : h('a', {href: link('project', s.project)}, s.project.slice(name.length + 1)), s.own_calls && s.project !== name && ' itself'),
     [0, 1, 2].map(() => h('td', {class: 'number'})),
     windows.map(() => h('td', {}, document.createElement('rl-gauge'))));
 }
