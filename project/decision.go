@@ -137,19 +137,20 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 	if d.asked = true; d.plan == nil {
 		d.plan = p
 	}
+	var slots *limit.Verdict
 	for i := range s.Len() {
 		if place, said := o.Said(s, i); place < len(p.windows) {
 			d.enter(p, s.Scope.Name, place, said)
+		} else {
+			slots = said
 		}
 	}
 	if share := s.Share(); share != nil && share.RetryAfter > d.RetryAfter {
 		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, share.RetryAfter, share.Name, s.Scope.Name, p
 		d.Share = DeniedShare{share.Of, &p.windows[share.Limit.ID], share.Share, share.Used, share.Members}
 	}
-	for i := range s.Len() { // calls at a time come last, whatever their place
-		if place, said := o.Said(s, i); place >= len(p.windows) {
-			d.enterSlots(p, s.Scope.Name, said)
-		}
+	if slots != nil { // calls at a time come last, whatever their place
+		d.enterSlots(p, s.Scope.Name, slots)
 	}
 }
 

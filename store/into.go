@@ -25,13 +25,16 @@ func (m *Memory) TakeIntoAt(ctx context.Context, now int64, charges []Amount, ve
 		return verdicts, false, err
 	}
 	var unused limit.Account
-	first := len(verdicts)
+	var room [maxFew]*entry
+	entries, first := room[:0], len(verdicts)
 	allowed = true
 	buckets := false
 	for i := range charges {
 		c, at := &charges[i], len(verdicts)
 		p := c.Of.prepared
-		a := m.entryOf(p).purse.Asked(now, &unused)
+		e := m.entryOf(p)
+		entries = append(entries, e)
+		a := e.purse.Asked(now, &unused)
 		if p.plan == nil {
 			p.plan = a.PlanOf(c.Of.Limits)
 		}
@@ -43,7 +46,7 @@ func (m *Memory) TakeIntoAt(ctx context.Context, now int64, charges []Amount, ve
 	}
 	if allowed {
 		h.begin(len(charges), buckets, now)
-		m.charge(charges, now, h)
+		m.charge(charges, entries, now, h)
 	} else {
 		m.deny(charges, now, verdicts[first:])
 	}
@@ -52,11 +55,13 @@ func (m *Memory) TakeIntoAt(ctx context.Context, now int64, charges []Amount, ve
 	return verdicts, allowed, nil
 }
 
-// charge charges the accounts after all limits have allowed it.
-func (m *Memory) charge(charges []Amount, now int64, h *Hold) {
+// charge charges the accounts of entries after all limits have allowed it.
+func (m *Memory) charge(charges []Amount, entries []*entry, now int64, h *Hold) {
 	for i := range charges {
-		p := charges[i].Of.prepared
-		e := m.entryOf(p)
+		p, e := charges[i].Of.prepared, entries[i]
+		if e.next == gone { // an entry of the key may have been added since
+			e = m.entryOf(p)
+		}
 		var r limit.Receipt
 		e.purse.Charge(p.plan, now, charges[i].N, &r)
 		h.keep(i, &r)

@@ -18,6 +18,7 @@ func (p *Pool) divide(i int, now int64) {
 
 // compute computes the shares of a quota.
 func (p *Pool) compute(i int, now int64) {
+	p.tellAll(i)
 	q := &p.quotas[i]
 	q.shares, q.lending.dirty = outdated{at: now}, true
 	p.among(p.tree(i, now), max(0, q.count*(1-p.reserve)-q.parked), i)

@@ -74,8 +74,8 @@ func (p *Pool) group(of *Group) *group {
 		for i := range g.parts {
 			g.parts[i].weight = of.Terms().weight()
 		}
-		p.groups, p.named[of.Name] = append(p.groups, g), g
 		p.regroup()
+		p.groups, p.named[of.Name] = append(p.groups, g), g
 	}
 	g.Group = of
 	return g
@@ -84,6 +84,7 @@ func (p *Pool) group(of *Group) *group {
 // regroup lets members be in other groups than before.
 func (p *Pool) regroup() {
 	for _, m := range p.members {
+		p.tell(m)
 		m.placed = false
 	}
 }
@@ -99,9 +100,9 @@ func (p *Pool) dropGroups() {
 			used[g] = true
 		}
 	}
+	p.regroup()
 	p.groups = slices.DeleteFunc(p.groups, func(g *group) bool { return !used[g] })
 	maps.DeleteFunc(p.named, func(_ string, g *group) bool { return !used[g] })
-	p.regroup()
 }
 
 // inside returns the group that a member is in: calls of a project itself, and not of one inside of it,
@@ -119,12 +120,43 @@ func (p *Pool) inside(m *member) *group {
 	return m.at
 }
 
-// serve counts what was served to a member of a quota.
+// serve counts what was served to a member of a quota. The groups that the member is in count it later: see
+// tell.
 func (p *Pool) serve(m *member, i int, n float64) {
 	t := &m.parts[i]
 	t.served += n / t.weight
+	if len(p.groups) > 0 {
+		t.untold += n
+	}
+}
+
+// tell lets the groups that a member is in count what it was served. That is early enough before groups are
+// compared, and before a weight or the groups of the member change.
+func (p *Pool) tell(m *member) {
+	for i := range m.parts {
+		p.tellOf(m, i)
+	}
+}
+
+// tellOf is tell for one quota.
+func (p *Pool) tellOf(m *member, i int) {
+	t := &m.parts[i]
+	if t.untold == 0 {
+		return
+	}
 	for g := p.inside(m); g != nil; g = g.above {
-		g.parts[i].served += n / g.parts[i].weight
+		g.parts[i].served += t.untold / g.parts[i].weight
+	}
+	t.untold = 0
+}
+
+// tellAll is tell for one quota, of all members that are not parked.
+func (p *Pool) tellAll(i int) {
+	if len(p.groups) == 0 {
+		return
+	}
+	for _, m := range p.order {
+		p.tellOf(m, i)
 	}
 }
 

@@ -15,6 +15,7 @@ func (p *Pool) forget(now int64) {
 	}
 	for _, m := range p.members {
 		p.pass(m, now)
+		p.tell(m)
 		idle := !m.wants(now) && m.waiting == 0 && !m.dedicated && now-m.called > p.shortest
 		if idle && !p.activeInAny(m, now) {
 			delete(p.members, m.name)

@@ -87,6 +87,7 @@ func (p *Pool) borrows(m *member, i int, now, n int64, used float64) bool {
 // leads reports whether another member that waits, and whose call fits into what is free of the
 // quota, was served so much less than this one, by weight, that it should have what is lent.
 func (p *Pool) leads(m *member, i int, now int64, room float64) bool {
+	p.tellAll(i)
 	return slices.ContainsFunc(p.order, func(o *member) bool {
 		if o == m || !o.wants(now) || float64(o.parts[i].size) > room {
 			return false

@@ -117,6 +117,7 @@ type part struct {
 	carry  float64 // an excess of the period before, which counts as used: see exceed
 	extra  int64   // by how much the member's calls use more than they ask for, on average
 	served float64 // what it was served over its weight; a member that comes to wait is lifted to the least of those who do
+	untold float64 // what it was served that its groups have not counted yet
 	size   int64   // the amount that it asked for last
 
 	unheardUntil int64 // when other nodes will have reported what is unheard
@@ -164,6 +165,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *member {
 		p.unpark(m, now)
 		p.order = slices.DeleteFunc(p.order, func(o *member) bool { return o == m })
 	}
+	p.tell(m)
 	m.terms, m.in, m.placed = t, p.group(in), false
 	for i := range m.parts {
 		m.parts[i].weight = t.weight()

@@ -30,6 +30,7 @@ func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
 // with the groups that the member is in, if nobody in them waits.
 func (p *Pool) lift(m *member, now int64) {
 	for i := range p.quotas {
+		p.tellAll(i)
 		for in, below := p.inside(m), (*group)(nil); ; in, below = in.above, in {
 			served := &m.parts[i].served
 			if below != nil {
