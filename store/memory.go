@@ -21,7 +21,7 @@ type Memory struct {
 	closed atomic.Bool
 
 	sweepAt atomic.Int64  // when the next shard is swept, by the clock
-	turn    atomic.Uint64 // counts the shards that were swept; the next is at turn modulo shards
+	turn    atomic.Uint64 // counts the shards that were swept; the one at turn modulo shards is being swept
 
 	_      [96]byte // so that no shard shares a cache line with the fields above
 	shards [shards]shard
@@ -157,15 +157,15 @@ func (m *Memory) Keys(ctx context.Context, prefix string) (keys []string, err er
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	m.eachTable(func(t *table) {
-		for e := range t.all() {
+	m.walk(func(t *table, chain uint64) {
+		for e := *t.chain(chain); e != nil; e = e.next {
 			if strings.HasPrefix(e.key, prefix) {
 				keys = append(keys, e.key)
 			}
 		}
 	})
 	slices.Sort(keys)
-	return keys, nil
+	return slices.Compact(keys), nil
 }
 
 // Reset is [Store]'s.
@@ -173,10 +173,8 @@ func (m *Memory) Reset(ctx context.Context, prefix string) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
-	m.eachTable(func(t *table) {
-		for chain := range t.chains {
-			t.forget(chain, func(e *entry) bool { return strings.HasPrefix(e.key, prefix) })
-		}
+	m.walk(func(t *table, chain uint64) {
+		t.forget(chain, func(e *entry) bool { return strings.HasPrefix(e.key, prefix) })
 	})
 	return nil
 }

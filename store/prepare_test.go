@@ -291,6 +291,16 @@ func TestPreparedKeyIsFoundAgain(t *testing.T) {
 	}
 }
 
+// A take that names a new key in two charges has one entry of it.
+func TestTakeOfAKeyTwice(t *testing.T) {
+	m := store.NewMemory()
+	one, other := prepare(t, "key", 3, windows(1, 10)...), prepare(t, "key", 4, windows(1, 10)...)
+	mustTakeInto(t, m, one, other)
+	if used := usedOf(t, m, one); usedOf(t, m, other) != used || m.Len() != 1 {
+		t.Errorf("%d are used, %d by the other charge, of %d keys; want the same, of 1", used, usedOf(t, m, other), m.Len())
+	}
+}
+
 // Put replaces what a key has used, and keeps a copy.
 func TestPut(t *testing.T) {
 	now := time.Now().UnixNano()

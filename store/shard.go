@@ -15,7 +15,7 @@ type shard struct {
 	mu    sync.Mutex
 	seen  int64 // the latest time of a decision
 	table table
-	_     [56]byte // so that no two shards share a cache line
+	_     [48]byte // so that no two shards share a cache line
 }
 
 // seed makes the hashes of keys differ from process to process.
@@ -24,11 +24,19 @@ var seed = maphash.MakeSeed()
 // hashOf returns the hash by which a table finds a key.
 func hashOf(key string) uint64 { return maphash.String(seed, key) / shards }
 
+// ofProjects begins the keys of projects. The id of a project follows, escaped: see shardOf.
+const ofProjects = "project/"
+
 // shardOf returns the shard of a key. Keys that differ only after their last slash are
-// in one shard, so that a take locks one shard for each scope.
+// in one shard, so that a take locks one shard for each scope. The keys of all projects in a
+// tree, whose ids differ only after their first slash, are in one shard too: a take of one of
+// them is also one of all above it.
 func shardOf(key string) uint64 {
 	if end := strings.LastIndexByte(key, '/'); end > 0 {
 		key = key[:end]
+	}
+	if strings.HasPrefix(key, ofProjects) {
+		key, _, _ = strings.Cut(key, "%2F") // a slash, escaped
 	}
 	return maphash.String(seed, key) % shards
 }
@@ -40,6 +48,31 @@ func (m *Memory) eachTable(do func(*table)) {
 		s.mu.Lock()
 		do(&s.table)
 		s.mu.Unlock()
+	}
+}
+
+// walkChains is how many chains a walk visits at a time.
+const walkChains = 256
+
+// walk calls do with each chain of each table, while its shard is locked, but not for long: the chains of a
+// large table are visited a few at a time. An entry that is there all the time is met, and may be met twice.
+func (m *Memory) walk(do func(t *table, chain uint64)) {
+	for i := range m.shards {
+		s := &m.shards[i]
+		for from, more := uint64(0), true; more; from += walkChains {
+			s.mu.Lock()
+			if from == 0 {
+				s.table.walks++
+			}
+			to := min(from+walkChains, s.table.chains)
+			for chain := from; chain < to; chain++ {
+				do(&s.table, chain)
+			}
+			if more = to < s.table.chains; !more {
+				s.table.walks--
+			}
+			s.mu.Unlock()
+		}
 	}
 }
 

@@ -14,11 +14,16 @@ import (
 // fill spends 1 of so many keys, whose names are 32 bytes long.
 func fill(t testing.TB, m *store.Memory, keys int, limits []limit.Limit) {
 	t.Helper()
+	fillNamed(t, m, "a project's name of 32 b %07d", keys, limits)
+}
+
+func fillNamed(t testing.TB, m *store.Memory, format string, keys int, limits []limit.Limit) {
+	t.Helper()
 	c := prepare(t, "any", 1, limits...)
 	var decisions []limit.Verdict
 	var key []byte
 	for i := range keys {
-		key = fmt.Appendf(key[:0], "a project's name of 32 b %07d", i)
+		key = fmt.Appendf(key[:0], format, i)
 		var err error
 		if decisions, _, err = m.Spend(t.Context(), key, c, decisions[:0]); err != nil {
 			t.Fatal(err)
@@ -29,11 +34,16 @@ func fill(t testing.TB, m *store.Memory, keys int, limits []limit.Limit) {
 // Keys that are full go away while a few others are in use, wherever those are,
 // and their memory with them; no call does much of it.
 func TestIdleKeysCostNothing(t *testing.T) {
+	t.Run("in all shards", func(t *testing.T) { idleKeysCostNothing(t, "a project's name of 32 b %07d") })
+	t.Run("in one shard", func(t *testing.T) { idleKeysCostNothing(t, "project/acme%%2F%07d/requests") })
+}
+
+func idleKeysCostNothing(t *testing.T, format string) {
 	keys := testkit.Rounds(50_000, 1_000_000)
 	now := time.Now().UnixNano()
 	before := heap()
 	m := store.NewMemoryAt(func() int64 { return now })
-	fill(t, m, keys, windows(3, 1))
+	fillNamed(t, m, format, keys, windows(3, 1))
 	full := heap()
 	now += int64(25 * time.Hour)
 

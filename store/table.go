@@ -1,9 +1,6 @@
 package store
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // table holds the entries of keys. It is a linear hash table: it has about as many
 // chains as keys, and grows and shrinks by one chain at a time. So no call does much
@@ -14,6 +11,7 @@ type table struct {
 	mask   uint64 // the smallest 2^k-1 that no chain's index exceeds
 	keys   uint64 // how many entries there are
 	hand   uint64 // the index of the chain that is swept next
+	walks  int    // how many walks are under way: no entry may move to a chain that they have visited
 }
 
 // page is a number of chains that are allocated together.
@@ -119,21 +117,23 @@ func (t *table) shrink() {
 	}
 }
 
-// sweep forgets the entries that are full in the next chains, as many as chains says.
-// It reports whether it has forgotten an entry or removed a chain.
-func (t *table) sweep(now int64, chains int) bool {
+// sweep forgets the entries that are full in the next chains, as many as chains says. It reports whether it
+// has forgotten an entry or removed a chain, and whether it has come to the last chain.
+func (t *table) sweep(now int64, chains int) (some, last bool) {
 	before := t.keys + t.chains
+	last = t.chains == 0
 	for range min(uint64(chains), t.chains) {
 		if t.hand >= t.chains {
 			t.hand = 0
 		}
 		t.forget(t.hand, func(e *entry) bool { return now >= e.purse.FullAt() })
 		t.hand++
-		if t.chains > 1 && t.chains > 2*t.keys {
+		if t.chains > 1 && t.chains > 2*t.keys && t.walks == 0 {
 			t.shrink()
 		}
+		last = last || t.hand >= t.chains
 	}
-	return t.keys+t.chains < before
+	return t.keys+t.chains < before, last
 }
 
 // forget removes those entries of a chain for which a function returns true.
@@ -144,19 +144,6 @@ func (t *table) forget(chain uint64, which func(e *entry) bool) {
 			t.keys--
 		} else {
 			at = &e.next
-		}
-	}
-}
-
-// all returns every entry, in no order.
-func (t *table) all() iter.Seq[*entry] {
-	return func(yield func(*entry) bool) {
-		for i := range t.chains {
-			for e := *t.chain(i); e != nil; e = e.next {
-				if !yield(e) {
-					return
-				}
-			}
 		}
 	}
 }

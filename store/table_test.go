@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -128,8 +129,8 @@ func TestShardsStandApart(t *testing.T) {
 	}
 }
 
-// Keys that differ only after their last slash are in one shard, and other keys are
-// spread over all.
+// Keys that differ only after their last slash are in one shard, and so are those of a tree of projects.
+// Other keys are spread over all.
 func TestShardOf(t *testing.T) {
 	var shards [shards]int
 	for i := range 5000 {
@@ -138,11 +139,73 @@ func TestShardOf(t *testing.T) {
 		if shardOf(scope+"/tokens") != shard {
 			t.Fatalf("the keys of %s are in two shards", scope)
 		}
+		if shardOf(scope+"%2Fsearch%2Falice/requests") != shard || shardOf(scope+"%2Fads/dollars") != shard {
+			t.Fatalf("the keys of projects inside of %s are in other shards", scope)
+		}
+		shards[shardOf(fmt.Sprintf("model/openai%%2F%d/requests", i))]++
 		shards[shard]++
 		shards[shardOf(fmt.Sprint("key ", i))]++
 		shards[shardOf(fmt.Sprint("/", i))]++
 	}
 	if most, least := slices.Max(shards[:]), slices.Min(shards[:]); most > 2*least {
-		t.Errorf("%d of 15,000 keys in one shard, %d in another", most, least)
+		t.Errorf("%d of 20,000 keys in one shard, %d in another", most, least)
+	}
+}
+
+// A walk meets every entry that is there all the time, however the table grows and would shrink meanwhile,
+// and the table shrinks after it.
+func TestWalk(t *testing.T) {
+	m := NewMemory()
+	s := &m.shards[3]
+	const stay = 2000
+	for i := range stay {
+		key := fmt.Sprint("stays ", i)
+		s.table.insert(hashOf(key), &entry{key: key, purse: spentUntil(1000)})
+	}
+	added := 0
+	add := func(n int) {
+		for range n {
+			key := fmt.Sprint("goes ", added)
+			added++
+			s.table.insert(hashOf(key), &entry{key: key, purse: spentUntil(1)})
+		}
+	}
+	add(8 * stay)
+	met := map[string]bool{}
+	visits := 0
+	m.walk(func(tab *table, chain uint64) {
+		for e := *tab.chain(chain); e != nil; e = e.next {
+			met[e.key] = true
+		}
+		if visits++; visits == 3*stay {
+			tab.sweep(500, int(tab.chains))
+			tab.sweep(500, int(tab.chains))
+		} else if visits%10 == 0 {
+			add(1)
+		}
+	})
+	for i := range stay {
+		if key := fmt.Sprint("stays ", i); !met[key] {
+			t.Fatalf("%q was not met", key)
+		}
+	}
+	for range 3 {
+		s.table.sweep(500, int(s.table.chains))
+	}
+	if s.table.keys != stay || s.table.chains > 2*stay {
+		t.Errorf("%d keys in %d chains after the walk", s.table.keys, s.table.chains)
+	}
+}
+
+// all returns every entry, in no order.
+func (t *table) all() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for i := range t.chains {
+			for e := *t.chain(i); e != nil; e = e.next {
+				if !yield(e) {
+					return
+				}
+			}
+		}
 	}
 }

@@ -80,8 +80,8 @@ func (r *Reservation) written(note []byte) *deposited {
 		Free: r.free, Split: r.split, At: cmp.Or(r.at, r.of().clock()), Waited: r.waited, Note: note,
 	}
 	for _, p := range r.plans {
-		for _, u := range p.units {
-			d.Units = append(d.Units, int(u))
+		for i := range p.charges {
+			d.Units = append(d.Units, int(p.charges[i].unit))
 		}
 	}
 	return d

@@ -22,9 +22,10 @@ func (e *Engine) delays(ctx context.Context, c, first *Call, scopes Scopes, deni
 			return true, nil
 		}
 		p := s.planFor(e, Whole)
-		for i, u := range p.units {
-			if n, m := first.takes(p.rules, u), c.takes(p.rules, u); n > 0 && m > 0 {
-				charge := *p.charge(i, n) // of a paced unit, a call of n has no room beside it that is more than the burst
+		for i := range p.charges {
+			of := &p.charges[i]
+			if n, m := first.takes(p.rules, of.unit), c.takes(p.rules, of.unit); n > 0 && m > 0 {
+				charge := *of.of(n) // of a paced unit, a call of n has no room beside it that is more than the burst
 				charge.N = n + m
 				list = append(list, charge)
 			}

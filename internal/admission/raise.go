@@ -22,7 +22,8 @@ func (r *Reservation) noticeRaise(asked *Ask, used *Amounts) {
 		if p.rules == nil || p.rules.budgets == nil || p.rules.budgets.raised.Load() {
 			continue
 		}
-		for _, u := range p.units {
+		for i := range p.charges {
+			u := p.charges[i].unit
 			if used[u] > p.rules.Amount(u, asked) && p.rules.budgets.raised.CompareAndSwap(false, true) {
 				n := r.ofScopes()
 				if r.names != nil {

@@ -40,8 +40,8 @@ func (r *Reservation) Keep() {
 // slots returns the charges of the call's slots.
 func (r *Reservation) slots() (list []store.Charge) {
 	for _, p := range r.plans {
-		for _, u := range p.units {
-			if u == Slots {
+		for i := range p.charges {
+			if p.charges[i].unit == Slots {
 				list = append(list, store.Charge{Key: p.rules.Key(Slots), Limits: anyNumber, N: 1})
 			}
 		}

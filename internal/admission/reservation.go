@@ -64,17 +64,22 @@ func (r *Reservation) set() *special {
 	return r.special
 }
 
-// small and large are a reservation with room for its plans and its hold, allocated in one piece.
+// small, medium and large are a reservation with room for its plans and its hold, allocated in one piece.
 type (
 	small struct {
 		Reservation
 		plans [2]*plan
 		marks [4]limit.Mark
 	}
+	medium struct {
+		Reservation
+		plans [6]*plan
+		marks [7]limit.Mark
+	}
 	large struct {
 		Reservation
-		plans [8]*plan
-		marks [8]limit.Mark
+		plans [9]*plan
+		marks [16]limit.Mark
 	}
 )
 
@@ -83,19 +88,27 @@ type (
 func (e *Engine) newReservation(c *Call, o *Outcome, hold *store.Hold) *Reservation {
 	all := o.all()
 	var r *Reservation
-	if s := (*small)(nil); len(all) <= len(s.plans) && hold.Len() <= len(s.marks) {
-		s = new(small)
-		r, s.Reservation.plans = &s.Reservation, s.plans[:0]
-		hold.CopyTo(&r.hold, s.marks[:])
-	} else {
+	var plans []*plan
+	var marks []limit.Mark
+	switch n := hold.Len(); {
+	case len(all) <= len(small{}.plans) && n <= len(small{}.marks):
+		s := new(small)
+		r, plans, marks = &s.Reservation, s.plans[:], s.marks[:]
+	case len(all) <= len(medium{}.plans) && n <= len(medium{}.marks):
+		m := new(medium)
+		r, plans, marks = &m.Reservation, m.plans[:], m.marks[:]
+	default:
 		l := new(large)
-		r, l.Reservation.plans = &l.Reservation, l.plans[:0]
-		hold.CopyTo(&r.hold, l.marks[:])
+		r, plans, marks = &l.Reservation, l.plans[:], l.marks[:]
 	}
+	hold.CopyTo(&r.hold, marks)
 	for i := range all {
-		r.plans = append(r.plans, all[i].plan)
+		if i == len(plans) {
+			plans = append(plans, nil)
+		}
+		plans[i] = all[i].plan
 	}
-	r.special = &ordinary
+	r.plans, r.special = plans[:len(all)], &ordinary
 	r.note(e, c)
 	return r
 }
@@ -331,8 +344,9 @@ func known(used, asked *Amounts) Amounts {
 // settlements appends what was taken and what was used, for the store in memory.
 func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *Amounts) []store.Settlement {
 	for _, p := range r.plans {
-		for i, u := range p.units {
-			list = append(list, store.Settlement{Of: &p.charges[i], Taken: p.rules.Amount(u, asked), Actual: used[u]})
+		for i := range p.charges {
+			c := &p.charges[i]
+			list = append(list, store.Settlement{Of: &c.Charge, Taken: p.rules.Amount(c.unit, asked), Actual: used[c.unit]})
 		}
 	}
 	return list
@@ -341,8 +355,8 @@ func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *Amo
 // actual appends amounts in the order of the charges.
 func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
 	for _, p := range r.plans {
-		for _, u := range p.units {
-			list = append(list, used[u])
+		for i := range p.charges {
+			list = append(list, used[p.charges[i].unit])
 		}
 	}
 	return list

@@ -129,11 +129,16 @@ func (r *Rules) of(l *Limit, part Part) limit.Limit {
 // plan is what a store is asked for a call in one scope.
 type plan struct {
 	scope   *Scope
-	rules   *Rules         // nil: the scope limits nothing
-	charges []store.Charge // prepared, of nothing; one a unit
-	units   []Unit         // of the charges
-	bursts  []int64        // for each charge, the burst of the limit that paces its unit; 0: none does
-	limits  []int          // for each decision of the store, the place of its limit in Rules.Limits
+	rules   *Rules // nil: the scope limits nothing
+	charges []charge
+	limits  []int // for each decision of the store, the place of its limit in Rules.Limits
+}
+
+// charge is what a plan charges of one unit.
+type charge struct {
+	store.Charge // prepared, of nothing
+	unit         Unit
+	burst        int64 // of the limit that paces the unit; 0: none does
 }
 
 // ready makes the rules ready for the calls of a scope.
@@ -179,11 +184,11 @@ func (r *Rules) plan(part Part) error {
 		if limits == nil {
 			continue
 		}
-		charge, err := store.Prepare(r.Key(u), limits)
+		prepared, err := store.Prepare(r.Key(u), limits)
 		if err != nil {
 			return err
 		}
-		p.charges, p.units, p.bursts = append(p.charges, charge), append(p.units, u), append(p.bursts, burst)
+		p.charges = append(p.charges, charge{prepared, u, burst})
 	}
 	return nil
 }
@@ -206,8 +211,9 @@ func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 // amounts appends what a call is charged, for the store in memory.
 func (p *plan) amounts(list []store.Amount, ask *Ask) []store.Amount {
 	for i := range p.charges {
-		n := p.rules.Amount(p.units[i], ask)
-		list = append(list, store.Amount{Of: p.charge(i, n), N: n})
+		c := &p.charges[i]
+		n := p.rules.Amount(c.unit, ask)
+		list = append(list, store.Amount{Of: c.of(n), N: n})
 	}
 	return list
 }
@@ -215,26 +221,26 @@ func (p *plan) amounts(list []store.Amount, ask *Ask) []store.Amount {
 // append appends what a call is charged.
 func (p *plan) append(list []store.Charge, ask *Ask) []store.Charge {
 	for i := range p.charges {
-		n := p.rules.Amount(p.units[i], ask)
-		list = append(list, *p.charge(i, n))
+		c := &p.charges[i]
+		n := p.rules.Amount(c.unit, ask)
+		list = append(list, *c.of(n))
 		list[len(list)-1].N = n
 	}
 	return list
 }
 
-// charge returns the prepared charge of a unit, for a call of n.
-func (p *plan) charge(i int, n int64) *store.Charge {
-	if burst := p.bursts[i]; burst > 0 && n > burst {
-		return p.larger(i, n)
+// of returns the prepared charge for a call of n.
+func (c *charge) of(n int64) *store.Charge {
+	if c.burst > 0 && n > c.burst {
+		return c.larger(n)
 	}
-	return &p.charges[i]
+	return &c.Charge
 }
 
-// larger returns the charge of a unit with a burst of n in the limit that paces it. A bucket of this
+// larger returns the charge with a burst of n in the limit that paces its unit. A bucket of this
 // burst lets a call of n pass when it is full, and only then. What was used stays when the burst of a
 // limit changes, so the next call finds the debt.
-func (p *plan) larger(i int, n int64) *store.Charge {
-	c := &p.charges[i]
+func (c *charge) larger(n int64) *store.Charge {
 	limits := slices.Clone(c.Limits)
 	for k := range limits {
 		if limits[k].Algorithm() == limit.GCRA {
@@ -243,7 +249,7 @@ func (p *plan) larger(i int, n int64) *store.Charge {
 	}
 	larger, err := store.Prepare(c.Key, limits)
 	if err != nil { // no such call can ever pass
-		return c
+		return &c.Charge
 	}
 	return &larger
 }
@@ -263,9 +269,9 @@ func (p *plan) has(name string) bool {
 // share returns how much of its scope a call takes, of the limit of which it takes
 // most: line.Whole is all.
 func (p *plan) share(ask *Ask) (most int64) {
-	for i, u := range p.units {
-		if p.rules.most[u] > 0 {
-			most = max(most, shareOf(p.rules.Amount(p.units[i], ask), p.rules.most[u]))
+	for i := range p.charges {
+		if u := p.charges[i].unit; p.rules.most[u] > 0 {
+			most = max(most, shareOf(p.rules.Amount(u, ask), p.rules.most[u]))
 		}
 	}
 	return most

@@ -254,7 +254,7 @@ func (e *Engine) Read(ctx context.Context, s *Scope) (used map[Unit]*limit.Accou
 	used = map[Unit]*limit.Account{}
 	for i, a := range accounts {
 		a.Fit(p.charges[i].Limits, at)
-		used[p.units[i]] = a
+		used[p.charges[i].unit] = a
 	}
 	return used, at, nil
 }

@@ -338,10 +338,8 @@ func (all Scopes) flow(e *Engine, part Part) string {
 	if s == nil {
 		return ""
 	}
-	for _, u := range s.planFor(e, part).units {
-		if u != Requests {
-			return s.Key
-		}
+	if slices.ContainsFunc(s.planFor(e, part).charges, func(c charge) bool { return c.unit != Requests }) {
+		return s.Key
 	}
 	return s.Key + plain
 }
