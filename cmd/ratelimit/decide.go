@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,12 +96,15 @@ func answerLines(a admin.Answer, now time.Time, width int) []string {
 	}
 	lines := console.Sentences(width, a.Reason)
 	lines = append([]string{verdict}, lines...)
+	byRun := slices.ContainsFunc(a.Limits, func(l admin.AskedLimit) bool { return l.Scope == "run" && !l.Enough })
 	switch wait := time.Duration(a.RetryAfter * 1e9); {
 	case a.Never:
 		lines = append(lines, console.Sentences(width, "However long it waits, it does not pass.")...)
+	case !a.Allowed && byRun:
+		lines = append(lines, console.Sentences(width, fmt.Sprintf("What the run has used does not come back; the run is forgotten in %v.", inSeconds(wait)))...)
 	case !a.Allowed && wait > 0:
 		lines = append(lines, console.Sentences(width, fmt.Sprintf("It would pass in %v, at %s, if nothing else is used; it would wait for %v at most.",
-			message.Wait(wait), now.Add(wait).Format(time.TimeOnly), time.Duration(a.MaxWait*1e9)))...)
+			inSeconds(wait), now.Add(wait).Format(time.TimeOnly), time.Duration(a.MaxWait*1e9)))...)
 	}
 	return append(lines, limitLines(a.Limits, now, width)...)
 }
@@ -137,7 +141,15 @@ func comesBack(l admin.AskedLimit) string {
 	case l.Unit == "calls":
 		return "when one ends"
 	}
-	return message.Wait(time.Duration(l.RetryAfter * 1e9)).Round(time.Millisecond).String()
+	return inSeconds(time.Duration(l.RetryAfter * 1e9)).String()
+}
+
+// inSeconds returns a wait rounded up to whole seconds, or to milliseconds if it is shorter than a second.
+func inSeconds(d time.Duration) time.Duration {
+	if d < time.Second {
+		return message.Wait(d)
+	}
+	return (d + time.Second - 1).Truncate(time.Second)
 }
 
 func aboutAskedShare(l admin.AskedLimit) string {

@@ -74,6 +74,21 @@ func TestDecideSaysThatSlotsComeBackWithCalls(t *testing.T) {
 	}
 }
 
+// What a run has used does not come back while the run is known.
+func TestDecideOfARun(t *testing.T) {
+	got := shown(answerLines(admin.Answer{Reason: "stop", RetryAfter: 3587.6, Limits: []admin.AskedLimit{{Limit: "run-calls", Unit: "requests", Scope: "run", Owner: "r", Max: 3, Needed: 1, RetryAfter: 3587.6}}}, time.Time{}, 80))
+	want := `
+no
+stop
+What the run has used does not come back; the run is forgotten in 59m48s.
+
+limit of  limit       left  needed  max  enough  in
+r         runs.calls     0       1    3  no      59m48s`
+	if got != want {
+		t.Error(got)
+	}
+}
+
 // following is a tail that a test has started.
 type following struct {
 	stdout, stderr *testkit.Log

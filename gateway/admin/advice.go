@@ -20,6 +20,9 @@ func sentence(e *gateway.Explained) string {
 	if e.Project != "" {
 		what += fmt.Sprintf(" by project %q", e.Project)
 	}
+	if e.User != "" {
+		what += fmt.Sprintf(" for user %q", e.User)
+	}
 	why := strings.TrimPrefix(e.Error, "not sent: ")
 	if e.Waited >= time.Millisecond && e.Outcome != gateway.Refused {
 		what += fmt.Sprintf(" waited %s, and", inWords(e.Waited.Seconds()))

@@ -113,7 +113,7 @@ func TestExplainEveryScope(t *testing.T) {
 		"a pace":               {"paced", nil, 0, "model", "paced", "rpm_pace", 0, 6, "pace", "", "raise burst"},
 		"a project":            {"gpt-4o", []string{"X-Project-ID", "acme"}, 429, "project", "acme", "day", 0, 1, "requests_per_day", `project "acme" has 0 of its 1 requests a day left`, `raise requests_per_day of project "acme" from 1 requests to at least 2 requests`},
 		"a project above":      {"gpt-4o", []string{"X-Project-ID", "acme/search/eu"}, 429, "project", "acme", "day", 0, 1, "requests_per_day", `project "acme"`, "raise"},
-		"a user":               {"gpt-4o", []string{"X-Project-ID", "people", "X-User-ID", "ann"}, 429, "user", "people/ann", "hour", 0, 1, "requests_per_hour", "people/ann", `of user "people/ann"`},
+		"a user":               {"gpt-4o", []string{"X-Project-ID", "people", "X-User-ID", "ann"}, 429, "user", "people/ann", "hour", 0, 1, "requests_per_hour", `by project "people" for user "ann" was denied`, `of user "people/ann"`},
 		"a run":                {"gpt-4o", []string{"X-Run-ID", "r-1"}, 402, "run", "r-1", "run-calls", 0, 1, "runs.calls", `run "r-1"`, "Begin a new run"},
 		"a share":              {"shared", []string{"X-Project-ID", "shares"}, 429, "model", "shared", "rpm_share", 0, 1, "weight", "share", "raise the project's max_share"},
 		"a share of a project": {"gpt-4o", []string{"X-Project-ID", "halves/a"}, 429, "project", "halves", "minute_share", 0, 1, "weight", `share of 1 of the 4 requests a minute of project "halves"`, "raise the project's max_share: it has used 1 requests of its share of 1 requests of requests_per_minute of project \"halves\""},
