@@ -126,7 +126,7 @@ func TestMeOfAShare(t *testing.T) {
 		}
 	}
 	a := r.do(t, http.MethodGet, pathMe, "", "X-Project-ID", "acme/ads", "Accept", "text/html")
-	if !strings.Contains(a.body, "<b>0</b> of your share of 400</td><td>900</td><td>4,000</td>") || strings.Contains(a.body, "used up") {
+	if !strings.Contains(a.body, `<th scope="row">tokens a minute</th><td><b>0</b> of your share of 400</td><td>900</td><td>4,000</td>`) || strings.Contains(a.body, "used up") {
 		t.Error(a.body)
 	}
 }
@@ -138,7 +138,7 @@ func TestMePage(t *testing.T) {
 	if a.status != http.StatusOK || a.header.Get("Content-Type") != "text/html; charset=utf-8" || a.header.Get("Vary") != "Accept, Cookie" {
 		t.Fatalf("%d %v %s", a.status, a.header, a.body)
 	}
-	for _, has := range []string{"a&lt;b&gt;", "$0.01", "never", "<meter"} {
+	for _, has := range []string{"a&lt;b&gt;", "$0.01", "never", "<meter", "dollars in total"} {
 		if !strings.Contains(a.body, has) {
 			t.Errorf("no %s in %s", has, a.body)
 		}

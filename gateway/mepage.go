@@ -122,14 +122,26 @@ func (l *LevelLimit) write(p *page) {
 	none := l.Left.N == 0
 	p.put("<tr")
 	p.putIf(none, ` class="none"`)
-	p.put(`><th scope="row">%s</th><td><b>%s</b>`, l.Name, l.Left.shown())
+	p.put(`><th scope="row">%s</th><td><b>%s</b>`, l.words(), l.Left.shown())
 	p.putIf(none && l.Share == nil, " used up")
 	if l.Share != nil {
 		p.put(" of your share of %s", l.Share.Max.shown())
 	}
 	p.put("</td><td>%s</td><td>%s</td><td>", l.Used.shown(), l.Max.shown())
-	p.put(`<meter aria-label="used of %s" min="0" max="%s" low="%s" high="%s" optimum="0" value="%s"></meter>`, l.Name, l.Max.N, l.Max.N/4*3, l.Max.N/20*19, l.Used.N)
+	p.put(`<meter aria-label="used of %s" min="0" max="%s" low="%s" high="%s" optimum="0" value="%s"></meter>`, l.words(), l.Max.N, l.Max.N/4*3, l.Max.N/20*19, l.Used.N)
 	p.put("</td><td>%s</td></tr>\n", resetText(*l))
+}
+
+// words returns what is limited, for people: "tokens a minute", "dollars in total".
+func (l *LevelLimit) words() string {
+	period := l.Name[strings.LastIndexByte(l.Name, '-')+1:]
+	switch {
+	case l.Total:
+		return l.Unit + " in total"
+	case period == "hour":
+		return l.Unit + " an hour"
+	}
+	return l.Unit + " a " + period
 }
 
 // shown returns a quantity for people.

@@ -104,7 +104,7 @@ func answerLines(a admin.Answer, now time.Time, width int) []string {
 		lines = append(lines, console.Sentences(width, fmt.Sprintf("What the run has used does not come back; the run is forgotten in %v.", inSeconds(wait)))...)
 	case !a.Allowed && wait > 0:
 		lines = append(lines, console.Sentences(width, fmt.Sprintf("It would pass in %v, at %s, if nothing else is used; it would wait for %v at most.",
-			inSeconds(wait), now.Add(wait).Format(time.TimeOnly), time.Duration(a.MaxWait*1e9)))...)
+			inSeconds(wait), moment(now, now.Add(wait)), time.Duration(a.MaxWait*1e9)))...)
 	}
 	return append(lines, limitLines(a.Limits, now, width)...)
 }
@@ -142,6 +142,14 @@ func comesBack(l admin.AskedLimit) string {
 		return "when one ends"
 	}
 	return inSeconds(time.Duration(l.RetryAfter * 1e9)).String()
+}
+
+// moment returns a time, with its date if it is not today.
+func moment(now, at time.Time) string {
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
 }
 
 // inSeconds returns a wait rounded up to whole seconds, or to milliseconds if it is shorter than a second.

@@ -89,6 +89,16 @@ r         runs.calls     0       1    3  no      59m48s`
 	}
 }
 
+// A time that is not today has its date.
+func TestDecideSaysTheDate(t *testing.T) {
+	now := time.Date(2026, 11, 17, 22, 0, 0, 0, time.UTC)
+	for wait, want := range map[float64]string{90: "It would pass in 1m30s, at 22:01:30, if", 7200: "It would pass in 2h0m0s, at 2026-11-18 00:00:00, if"} {
+		if got := shown(answerLines(admin.Answer{RetryAfter: wait}, now, 200)); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // following is a tail that a test has started.
 type following struct {
 	stdout, stderr *testkit.Log

@@ -58,6 +58,9 @@ func shadowOwner(e *gateway.Explained) string {
 	return project.OwnerText(e.ShadowOwner)
 }
 
+// longestWait is the longest wait that is advised. SDKs wait ten minutes for an answer.
+const longestWait = 10 * time.Minute
+
 // advice says what would have to change for a request that was denied.
 func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	list := []string{}
@@ -82,7 +85,7 @@ func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	switch {
 	case denied && wait == 0 && e.MaxWait == 0:
 		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is 0s.", e.Project))
-	case denied && e.MaxWait.Seconds() <= wait && wait > 0:
+	case denied && e.MaxWait.Seconds() <= wait && wait > 0 && wait <= longestWait.Seconds():
 		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is %s, and with more than %s this one would have passed.", e.Project, inWords(e.MaxWait.Seconds()), inWords(wait)))
 	case !denied && e.Status == 403:
 		list = append(list, "Give the model a price in prices of the configuration, or say in unpriced what calls without a price cost.")

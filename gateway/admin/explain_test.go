@@ -265,6 +265,16 @@ func TestAdviceOnSlots(t *testing.T) {
 	}
 }
 
+// Nobody is advised to let calls wait for a day.
+func TestAdviceOnLongWaits(t *testing.T) {
+	e := gateway.Explained{Record: gateway.Record{Outcome: gateway.Denied, Project: "acme"}}
+	for wait, want := range map[float64]int{600: 2, 601: 1} {
+		if got := advice(&e, []AskedLimit{{Limit: "day", Unit: "requests", Scope: "project", Owner: "acme", RetryAfter: wait}}); len(got) != want {
+			t.Errorf("after %v seconds: %q", wait, got)
+		}
+	}
+}
+
 // A denial by a share among several projects names the limit that they share.
 func TestAdviceOnShares(t *testing.T) {
 	l := AskedLimit{Limit: "tokens-minute_share", Setting: "weight", Unit: "tokens", Scope: "project", Owner: "acme", Max: 500, Needed: 300, RetryAfter: 49, Share: &AskedShare{500, 610, 3}}

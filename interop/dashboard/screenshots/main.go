@@ -70,6 +70,7 @@ var pictures = []picture{
 	{"dashboard-light", "light", "/#/", "", 1440, 900},
 	{"dashboard-dark", "dark", "/#/", "", 1440, 900},
 	{"dashboard-model-dark", "dark", "/#/model/gpt-6-astra", "", 1440, 1000},
+	{"dashboard-project-light", "light", "/#/project/acme", "", 1440, 1000},
 	{"dashboard-explain-light", "light", "/#/explain", `document.querySelector('tbody a.code').click()`, 1440, 900},
 	{"dashboard-limits-dark", "dark", "/#/project/acme/search", `(async () => {
 		[...document.querySelectorAll('button')].find((each) => each.textContent === 'Set limits').click();

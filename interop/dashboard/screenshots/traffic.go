@@ -31,7 +31,7 @@ providers:
     models:
       claude-opus-5: {max_rpm: 120, max_input_tpm: 60000, max_output_tpm: 16000}
 projects:
-  acme: {dollars_per_month: 5000}
+  acme: {dollars_per_month: 5000, tokens_per_minute: 150000, dollars_per_day: 400}
   acme/search: {requests_per_minute: 600, dollars_per_day: 120, weight: 3}
   acme/chat: {tokens_per_minute: 60000}
   acme/batch: {weight: 1}
