@@ -103,15 +103,21 @@ func (f *fleet) changed(s *Scope) {
 		d = &divided{}
 		f.divided[s.Key] = d
 	}
-	wait := tellSoon
-	if s.line == nil { // there may be very many
-		wait *= time.Duration(1 + len(f.divided)/fewDivided)
-	}
+	wait := f.collects(s, tellSoon)
 	due := f.engine.clock() + int64(wait)
 	if d.scope = s; d.due == 0 || due < d.due {
 		d.due = due
 	}
 	f.tellIn(wait)
+}
+
+// collects returns for how long a process collects what it tells of the pool of a scope: for longer than the
+// least if it is an own scope, of which there may be very many. The caller holds mu.
+func (f *fleet) collects(s *Scope, least time.Duration) time.Duration {
+	if s.line != nil {
+		return least
+	}
+	return max(least, tellSoon*time.Duration(1+len(f.divided)/fewDivided))
 }
 
 // fewDivided is how many own scopes may be divided before a process collects for longer what it tells of
@@ -192,7 +198,7 @@ func (f *fleet) tell() {
 	}
 	for key, d := range f.divided {
 		if reports[key] != nil && d.due == 0 {
-			d.due = now + int64(share.ReportEvery)
+			d.due = now + int64(f.collects(d.scope, share.ReportEvery))
 		}
 		switch {
 		case d.due == 0 && d.scope.line == nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
@@ -97,4 +98,31 @@ func TestMessages(t *testing.T) {
 	if n := reports["m1/"]; n == 0 || n > 3 {
 		t.Errorf("%d messages of a model that was called once, while another was called %d times", n, ticks)
 	}
+}
+
+// However many projects have limits that are divided, a node sends a bounded number of reports on them.
+func TestReportsOnManyProjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &overheard{Store: store.NewMemory()}
+		e := admission.New(admission.Config{Store: s, Owned: true, Clock: clock.New()})
+		defer e.Close()
+		for i := range 2000 {
+			org := e.NewOwn(fmt.Sprintf("o%d/", i), fmt.Sprintf("o%d", i))
+			l := limit.New(100, time.Minute).Using(limit.SlidingLog)
+			if err := e.SetRules(org, &admission.Rules{Limits: []admission.Limit{{Name: "requests", Unit: admission.Requests, Limit: l}}}); err != nil {
+				t.Fatal(err)
+			}
+			team := e.NewBelow(org, org.Key+"team/", org.Name+"/team")
+			var r admission.Result
+			if err := e.Try(t.Context(), &admission.Call{Ask: admission.Ask{Amounts: admission.Amounts{admission.Requests: 1}}}, team.Append(nil), &r); err != nil || !r.Allowed() {
+				t.Fatal(r, err)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := len(s.sent); n < 2000 || n > 20*500 {
+			t.Errorf("%d messages in 20 s; want one for each project, and 500 a second at most", n)
+		}
+	})
 }
