@@ -11,7 +11,10 @@ func (p *Pool) GiveBack(w *Who, at int64, amounts []Amount, wanted bool) {
 	}
 	for i := range amounts {
 		if n := amounts[i].charged(); n > 0 {
+			t := &m.parts[i]
+			excess := t.excess
 			p.correct(m, i, at, -n)
+			t.excess = min(excess, max(t.before, t.counts(m.seen)-t.share)) // as if it had not been charged
 		}
 	}
 	if !wanted {

@@ -86,7 +86,7 @@ func (p *Pool) isNew(m *member, i int, now int64) bool {
 
 // floor returns what a member has of a quota whatever others want.
 func (p *Pool) floor(m *member, i int) float64 {
-	return min(m.terms.Min*p.quotas[i].count, m.parts[i].demand)
+	return min(max(m.terms.Min*p.quotas[i].count, p.gathers(m, i)), m.parts[i].demand)
 }
 
 // demand returns how much of a quota a member is expected to use within a period at most.

@@ -35,6 +35,7 @@ type PartReport struct {
 	Calls   int64   `json:"c,omitempty"`
 	Rate    float64 `json:"r,omitempty"` // in a nanosecond in which none of its calls waits
 	Pressed bool    `json:"h,omitempty"` // it had to wait, or asked for more than its share
+	Gathers float64 `json:"g,omitempty"` // for a waiting call that is larger than its share
 }
 
 // nodeReport is the last report of a node on a member.
@@ -82,7 +83,10 @@ func (p *Pool) Report(now int64) (all Report) {
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
-			each := PartReport{t.used.sumAt(now), max(a.now.sum, a.before.sum), max(a.now.calls, a.before.calls), a.rate(m.free), a.pressed || a.hadToBe}
+			each := PartReport{t.used.sumAt(now), max(a.now.sum, a.before.sum), max(a.now.calls, a.before.calls), a.rate(m.free), a.pressed || a.hadToBe, 0}
+			if p.gathering == m {
+				each.Gathers = p.gathers(m, i)
+			}
 			r.Parts = append(r.Parts, each)
 		}
 		all.Members = append(all.Members, r)
@@ -134,7 +138,7 @@ func (r *MemberReport) add(other *MemberReport) {
 	r.Waits, r.Idle = r.Waits || other.Waits, min(r.Idle, other.Idle)
 	for i := range r.Parts {
 		t, o := &r.Parts[i], &other.Parts[i]
-		*t = PartReport{t.Used + o.Used, t.Asked + o.Asked, t.Calls + o.Calls, t.Rate + o.Rate, t.Pressed || o.Pressed}
+		*t = PartReport{t.Used + o.Used, t.Asked + o.Asked, t.Calls + o.Calls, t.Rate + o.Rate, t.Pressed || o.Pressed, max(t.Gathers, o.Gathers)}
 	}
 }
 
@@ -142,7 +146,7 @@ func (r *MemberReport) add(other *MemberReport) {
 func (r *MemberReport) sane() bool {
 	const most = 1 << 60
 	for _, t := range r.Parts {
-		if !(math.Abs(t.Used) < most && t.Rate >= 0 && t.Rate < most) || min(t.Asked, t.Calls) < 0 || max(t.Asked, t.Calls) > most {
+		if !(math.Abs(t.Used) < most && t.Rate >= 0 && t.Rate < most && t.Gathers >= 0 && t.Gathers < most) || min(t.Asked, t.Calls) < 0 || max(t.Asked, t.Calls) > most {
 			return false
 		}
 	}
@@ -207,6 +211,7 @@ func (p *Pool) sum(m *member, now int64) {
 		for i, t := range r.Parts {
 			e := &m.parts[i].elsewhere
 			e.Asked, e.Calls, e.Rate, e.Pressed = e.Asked+t.Asked, e.Calls+t.Calls, e.Rate+t.Rate, e.Pressed || t.Pressed
+			e.Gathers = max(e.Gathers, t.Gathers)
 			m.parts[i].remote += t.Used
 		}
 	}

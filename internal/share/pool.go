@@ -33,20 +33,21 @@ type Pool struct {
 	root      *Group     // whose limits the quotas are; nil: they are a model's
 	depth     int        // the number of groups that root is in, plus one; 0 without a root
 
-	mu      sync.Mutex
-	seen    *map[string]Terms // the dedicated members that the pool has
-	quotas  []quota
-	members map[string]*member
-	groups  []*group          // that members are in
-	named   map[string]*group // the groups by their names
-	heard   map[string]*Group // that other nodes have reported
-	reports int64             // the number of reports of other nodes
-	order   []*member         // without those that are parked, by rank, the highest first
-	nodes   []node            // room for the computation of shares
-	tops    []*node
-	sorted  []*node
-	sweepAt int64 // when members that do not call any more are parked or forgotten next
-	moveAt  int64 // when time next changes something: see moveOn
+	mu        sync.Mutex
+	seen      *map[string]Terms // the dedicated members that the pool has
+	quotas    []quota
+	members   map[string]*member
+	groups    []*group          // that members are in
+	named     map[string]*group // the groups by their names
+	heard     map[string]*Group // that other nodes have reported
+	reports   int64             // the number of reports of other nodes
+	gathering *member           // that gathers what its call asks for here; nil: none does
+	order     []*member         // without those that are parked, by rank, the highest first
+	nodes     []node            // room for the computation of shares
+	tops      []*node
+	sorted    []*node
+	sweepAt   int64 // when members that do not call any more are parked or forgotten next
+	moveAt    int64 // when time next changes something: see moveOn
 }
 
 // quota is one of the quotas of a pool.
@@ -124,6 +125,7 @@ type part struct {
 	asks         asks
 
 	excess  float64 // by how much the member has exceeded its share at most
+	before  float64 // the excess before the last charge
 	since   int64   // when the period began in which there was an excess or a carry; 0: there was none
 	part    float64 // what the member has by weight, when that was last read
 	demand  float64 // how much of the quota the member is expected to use at most

@@ -150,7 +150,7 @@ func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
 		if n <= 0 {
 			continue
 		}
-		amounts[i].Extra = t.extra
+		amounts[i].Extra, t.before = t.extra, t.excess
 		q.used.add(now, n)
 		p.serve(m, i, n)
 		if t.used.add(now, n); !lent && t.counts(now) > t.share {

@@ -70,7 +70,10 @@ func (w *Waiting) Turn(own bool) {
 		w.waitsHere(!own)
 		own = m.here == 0
 	}
-	if m.own = own; !own {
+	if m.own = own; own {
+		p.endGathering(m, m.seen)
+	} else {
+		p.gather(m)
 		p.wantsMore(m)
 	}
 }
@@ -110,6 +113,9 @@ func (w *Waiting) Leave(now int64) {
 		for i := range m.parts {
 			m.parts[i].asks.pressed = true
 		}
+	}
+	if w.here {
+		p.endGathering(m, now) // another call of the member may begin anew
 	}
 	w.waitsHere(false)
 	if p.root != nil {

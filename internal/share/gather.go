@@ -1,0 +1,67 @@
+package share
+
+// gather lets a member that waits gather what its call asks for, if that is more than its share: until the call
+// passes or leaves, the member has that much at least. Otherwise the calls of others, which are within their
+// shares, could take back for ever what comes free. What it has used beyond its share counts later: see exceed.
+//
+// One member of a pool gathers at a time. In the pool of a model none does: there a call that has the turn in line
+// keeps smaller ones from passing.
+func (p *Pool) gather(m *member) {
+	if p.root == nil || p.gathering != nil {
+		return
+	}
+	for i := range m.parts {
+		if p.mayGather(m, i) {
+			p.gathering = m
+			p.disturb()
+			return
+		}
+	}
+}
+
+// mayGather reports whether a member may gather what its call asks for of a quota. The call must have its turn by
+// what the member has used, and none of a higher rank and no minimum of another may be in its way. Of a fixed
+// window nothing comes free before it ends.
+func (p *Pool) mayGather(m *member, i int) bool {
+	q, t := &p.quotas[i], &m.parts[i]
+	if q.resetAt > 0 || float64(t.size) <= t.share || !t.fits(m.seen, t.size) {
+		return false
+	}
+	kept := p.reserve
+	for _, o := range p.order {
+		if o == m {
+			continue
+		}
+		if own, other := p.rivals(i, m, o); other.rank > own.rank || o.parts[i].elsewhere.Gathers > 0 {
+			return false
+		}
+		kept += o.terms.Min
+	}
+	for _, g := range p.groups {
+		if !p.inside(m).isIn(g) {
+			kept += g.Terms().Min
+		}
+	}
+	return float64(t.size) <= q.count*(1-kept)
+}
+
+// gathers returns how much of a quota a member gathers, here or on another node.
+func (p *Pool) gathers(m *member, i int) float64 {
+	t := &m.parts[i]
+	if p.gathering != m || p.quotas[i].resetAt > 0 {
+		return t.elsewhere.Gathers
+	}
+	return float64(t.size)
+}
+
+// endGathering lets a member not gather any more.
+func (p *Pool) endGathering(m *member, now int64) {
+	if p.gathering != m {
+		return
+	}
+	p.gathering = nil
+	for i := range p.quotas {
+		p.compute(i, now)
+		p.exceed(m, i, m.called) // which it has not by the share that it had meanwhile
+	}
+}
