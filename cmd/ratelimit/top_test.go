@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 )
 
@@ -120,6 +121,30 @@ func TestTopFollows(t *testing.T) {
 	s.Update(snapshotMsg{})
 	if text := s.text(); strings.Contains(text, "GONE") || !strings.Contains(text, "no projects") {
 		t.Error(text)
+	}
+}
+
+// The details of a project have a table of who shares its limits.
+func TestTopShowsShares(t *testing.T) {
+	s := screenOf(100, 24, admin.Overview{Projects: []admin.Row{row("acme", 0.1, 0), row("other", 0, 0)}})
+	s.pressed("tab", "enter")
+	if s.askProject() == nil {
+		t.Error("nobody asks for the project")
+	}
+	s.Update(projectMsg{ID: "acme", Windows: []admin.Window{{Name: "minute", Unit: "requests", Limit: 8}}, Shares: []admin.InnerShare{
+		{ProjectShare: event.ProjectShare{Project: "acme/search", Limits: []event.LimitShare{{Name: "minute", Share: 6, Used: 7, Borrowed: 1}}}, Weight: 3},
+	}})
+	const shares = "acme      requests_per_minute  acme/search       3     7      6  borrows 1"
+	if text := s.text(); !strings.Contains(text, shares) {
+		t.Error(text)
+	}
+	s.pressed("down")
+	if text := s.text(); strings.Contains(text, shares) {
+		t.Error(text)
+	}
+	s.pressed("esc")
+	if s.askProject() != nil {
+		t.Error("a project is asked for that nobody looks at")
 	}
 }
 

@@ -25,10 +25,11 @@ type top struct {
 
 	order      string // one of rowOrders
 	filter     string
-	typing     bool   // the keys go to the filter
-	inProjects bool   // the chosen row is a project
-	chosen     string // the name of the chosen row; empty: the first
-	details    bool   // all limits of the chosen row are shown
+	typing     bool          // the keys go to the filter
+	inProjects bool          // the chosen row is a project
+	chosen     string        // the name of the chosen row; empty: the first
+	details    bool          // all limits of the chosen row are shown
+	project    admin.Project // the last one whose details were shown
 	asking     *pausing
 	note       string // the last message to the operator, such as the result of a pause
 	lost       string // why the gateway does not answer
@@ -40,8 +41,11 @@ type pausing struct {
 	pause bool
 }
 
-// pausedMsg is the end of a pause that was asked for, and foundMsg the projects that were.
+// pausedMsg is the end of a pause that was asked for, foundMsg the projects that were, and projectMsg the
+// project whose details are shown.
 type (
+	projectMsg admin.Project
+
 	pausedMsg struct {
 		what string
 		err  error
@@ -62,14 +66,16 @@ func (t *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		t.width, t.height = msg.Width, msg.Height
 	case snapshotMsg:
 		t.overview, t.lost = admin.Overview(msg), ""
-		return t, t.find()
+		return t, tea.Batch(t.find(), t.askProject())
 	case deltaMsg:
 		t.apply(admin.OverviewDelta(msg))
-		return t, t.find()
+		return t, tea.Batch(t.find(), t.askProject())
 	case foundMsg:
 		if msg.filter == t.filter && msg.order == t.order {
 			t.found = msg.rows
 		}
+	case projectMsg:
+		t.project = admin.Project(msg)
 	case lostMsg:
 		t.lost = message.Plain(msg.err)
 	case pausedMsg:
@@ -78,7 +84,7 @@ func (t *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			t.note = message.Plain(msg.err)
 		}
 	case tea.KeyPressMsg:
-		return t, t.press(msg)
+		return t, tea.Batch(t.press(msg), t.askProject())
 	}
 	return t, nil
 }
@@ -118,6 +124,22 @@ func (t *top) find() tea.Cmd {
 			return nil // the stream says that the gateway has gone
 		}
 		return foundMsg{rows.Projects, filter, order}
+	}
+}
+
+// askProject asks the gateway for the project whose details are shown.
+func (t *top) askProject() tea.Cmd {
+	rows := t.rows(true)
+	if !t.details || !t.inProjects || len(rows) == 0 {
+		return nil
+	}
+	id := rows[t.chosenIn(rows)].Name
+	return func() tea.Msg {
+		p, err := t.client.Project(t.ctx, id)
+		if err != nil {
+			return nil // the stream says that the gateway has gone
+		}
+		return projectMsg(p)
 	}
 }
 

@@ -176,6 +176,11 @@ func (t *top) detailLines() []string {
 	if table.Len() > 0 {
 		lines = append(lines, table.Lines(t.width)...)
 	}
+	if t.inProjects && t.project.ID == r.Name {
+		if shares := innerShareLines([]admin.Project{t.project}, t.width); len(shares) > 0 {
+			lines = append(append(lines, ""), shares...)
+		}
+	}
 	if notes := rowNotes(r); len(notes) > 0 {
 		lines = append(append(lines, ""), console.Sentences(t.width, strings.Join(notes, ", "))...)
 	}

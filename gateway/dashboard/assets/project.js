@@ -57,7 +57,7 @@ function shares(name) {
   const head = h('tr', {});
   const rows = h('tbody', {});
   const more = h('span', {class: 'note'});
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Who shares its limits'}, h('table', {class: 'shares large'}, h('thead', {}, head), rows));
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Who shares its limits'}, h('table', {class: 'shares'}, h('thead', {}, head), rows));
   const element = panel('Who shares its limits', more, table);
   element.hidden = true;
   const fill = (p) => {
