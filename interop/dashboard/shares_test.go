@@ -21,6 +21,7 @@ providers: {openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 1000}}}}
 projects:
   acme: {requests_per_minute: 8, dollars_per_day: 40, dollars_per_month: 500}
   acme/search: {weight: 3, priority: 1}
+  crowd: {requests_per_day: 1000}
 `, "listen: 127.0.0.1:0")
 	for _, project := range []string{"acme/ads", "acme/search/alice", "acme/search/bob"} {
 		r.call(t, project, "gpt-4o")
@@ -39,6 +40,14 @@ projects:
 	r.call(t, "acme/search/bob", "gpt-4o")
 	b.until(fmt.Sprintf(`(%s)[3].startsWith('search/bob | 1 | 0 | 0 | 2 of ')`, sharesShown))
 	b.until(fmt.Sprintf(`(%s)[1].startsWith('search | 3 | 1 | 0 | 3 of ')`, sharesShown))
+	for i := range 101 {
+		r.call(t, fmt.Sprintf("crowd/user-%d", i), "gpt-4o")
+	}
+	b.turn("/#/project/crowd")
+	b.shows("main", "There are more than these 100.")
+	if n := eval[int](b, `document.querySelectorAll('.shares tbody tr').length`); n != 100 {
+		t.Errorf("there are %d of those inside of a crowd", n)
+	}
 	b.turn("/#/project/acme/ads")
 	b.shows("main", "Above and below")
 	b.until(`document.querySelectorAll('.tree li').length === 2`)
