@@ -76,7 +76,12 @@ func (p *Pool) correct(m *member, i int, at, more int64) {
 		q.parked = max(0, q.parked+n)
 	}
 	p.serve(m, i, n)
-	if t.used.correct(at, n); n > 0 {
+	if t.used.used != nil && q.countedAt >= t.used.end {
+		t.used.move(q.countedAt) // what has come back by then is counted no more
+	}
+	before := t.used.sum
+	t.used.correct(at, n)
+	if p.addUsed(m, i, t.used.sum-before); n > 0 {
 		p.exceed(m, i, m.seen)
 	} else {
 		t.excess = max(0, t.excess+n)

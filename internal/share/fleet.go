@@ -215,6 +215,7 @@ func (p *Pool) sum(m *member, now int64) {
 			m.parts[i].remote += t.Used
 		}
 	}
+	p.recounts++
 	p.disturb()
 }
 
@@ -233,6 +234,7 @@ func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Den
 		t := &m.parts[i]
 		if more := float64(counted[i]) - t.used.sumAt(now) - t.remote; more > t.share*rough {
 			t.unheard, t.unheardUntil = more, now+int64(heardIn)
+			p.recounts++
 		}
 	}
 	for i := range amounts {

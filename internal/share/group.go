@@ -43,6 +43,7 @@ type groupPart struct {
 	share  float64
 	weight float64 // when shares were computed
 	served float64 // what was served to those in it, over its weight
+	used   counted // by those in it, if it has a maximum
 }
 
 // mostSingle is how many members a pool has at most. Calls of those beyond count for the groups
@@ -83,6 +84,7 @@ func (p *Pool) group(of *Group) *group {
 
 // regroup lets members be in other groups than before.
 func (p *Pool) regroup() {
+	p.recounts++
 	for _, m := range p.members {
 		p.tell(m)
 		m.placed = false

@@ -61,15 +61,48 @@ func (p *Pool) capped(m *member, i int, now, n int64) bool {
 	return false
 }
 
-// usedIn returns what the members in a group have used of a quota. It asks all members of the pool,
-// so it is only for groups with a maximum.
-func (p *Pool) usedIn(g *group, i int, now int64) (sum float64) {
+// counted is what the members in a group have used. To count it anew costs as much as there are members, so that
+// is done when a part of the period ends, and charges and corrections are added meanwhile.
+type counted struct {
+	sum   float64
+	until int64 // when time changes it next
+	asOf  int64 // Pool.recounts when it was counted, plus one; 0: it was not
+}
+
+// usedIn returns what the members in a group have used of a quota.
+func (p *Pool) usedIn(g *group, i int, now int64) float64 {
+	c := &g.parts[i].used
+	if c.asOf == p.recounts+1 && now < c.until {
+		return c.sum
+	}
+	q := &p.quotas[i]
+	q.countedAt = max(q.countedAt, now)
+	*c = counted{until: q.changesAt(now), asOf: p.recounts + 1}
 	for _, m := range p.members {
-		if p.inside(m).isIn(g) {
-			sum += m.parts[i].usedAt(now)
+		if !p.inside(m).isIn(g) {
+			continue
+		}
+		t := &m.parts[i]
+		if c.sum += t.usedAt(now); now < t.unheardUntil {
+			c.until = min(c.until, t.unheardUntil)
 		}
 	}
-	return sum
+	return c.sum
+}
+
+// changesAt returns when time alone next changes what counts as used of a quota.
+func (q *quota) changesAt(now int64) int64 {
+	if q.used.part == 0 {
+		return math.MaxInt64 // see clear
+	}
+	return now - modulo(now, q.used.part) + q.used.part
+}
+
+// addUsed adds what a member has used to what is counted of the groups that it is in.
+func (p *Pool) addUsed(m *member, i int, n float64) {
+	for g := p.inside(m); g != nil; g = g.above {
+		g.parts[i].used.sum += n
+	}
 }
 
 // groupsWait returns how long it takes until the maxima of the groups that a member is in let a call of

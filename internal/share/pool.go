@@ -41,6 +41,7 @@ type Pool struct {
 	named     map[string]*group // the groups by their names
 	heard     map[string]*Group // that other nodes have reported
 	reports   int64             // the number of reports of other nodes
+	recounts  int64             // how often something has happened that lets what groups have used be counted anew
 	gathering *member           // that gathers what its call asks for here; nil: none does
 	order     []*member         // without those that are parked, by rank, the highest first
 	nodes     []node            // room for the computation of shares
@@ -52,15 +53,16 @@ type Pool struct {
 
 // quota is one of the quotas of a pool.
 type quota struct {
-	limit   limit.Limit
-	period  int64
-	steady  int64 // for how long time alone does not change demands much
-	count   float64
-	used    ring               // by all members, here
-	nodes   map[string]nodeUse // and on other nodes
-	parked  float64            // what members have used that are parked
-	began   int64              // when a fixed window began
-	resetAt int64              // when it ends; 0 for a quota that slides
+	limit     limit.Limit
+	period    int64
+	steady    int64 // for how long time alone does not change demands much
+	count     float64
+	used      ring               // by all members, here
+	nodes     map[string]nodeUse // and on other nodes
+	parked    float64            // what members have used that are parked
+	began     int64              // when a fixed window began
+	resetAt   int64              // when it ends; 0 for a quota that slides
+	countedAt int64              // when what a group has used was counted last
 
 	shares outdated // the shares of all members
 	active int      // the members that had called within the period, when shares were computed
@@ -169,6 +171,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *member {
 	}
 	p.tell(m)
 	m.terms, m.in, m.placed = t, p.group(in), false
+	p.recounts++
 	for i := range m.parts {
 		m.parts[i].weight = t.weight()
 	}

@@ -23,6 +23,7 @@ type Portion struct {
 func (p *Pool) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.recounts++
 	for i := range p.quotas {
 		q := &p.quotas[i]
 		q.used.clear()

@@ -30,7 +30,10 @@ func newRing(l limit.Limit) ring {
 }
 
 // place returns where a part of a number is, which is below zero before 1970.
-func place(k int64) int64 { return (k%parts + parts) % parts }
+func place(k int64) int64 { return modulo(k, parts) }
+
+// modulo returns the remainder of a division, which is not below zero.
+func modulo(n, by int64) int64 { return (n%by + by) % by }
 
 // clear forgets what was used.
 func (r *ring) clear() {

@@ -153,6 +153,7 @@ func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
 		amounts[i].Extra, t.before = t.extra, t.excess
 		q.used.add(now, n)
 		p.serve(m, i, n)
+		p.addUsed(m, i, n)
 		if t.used.add(now, n); !lent && t.counts(now) > t.share {
 			p.exceed(m, i, now)
 		}

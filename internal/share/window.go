@@ -43,6 +43,7 @@ func (p *Pool) clear(i int) {
 	q := &p.quotas[i]
 	q.used.clear()
 	q.parked, q.shares.dirty = 0, true
+	p.recounts++
 	for _, m := range p.members {
 		m.parts[i].used.clear()
 		m.parts[i].remote = 0
