@@ -64,7 +64,8 @@ type Config struct {
 	// valid. Persist and Close return the first of them. It may be nil.
 	OnError func(error)
 
-	clock func() int64 // nil: the monotonic clock
+	clock        func() int64  // nil: the monotonic clock
+	redisTimeout time.Duration // 0: the default of redisstore
 }
 
 // New returns a limiter with Gemini's default quotas, whose file is

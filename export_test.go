@@ -21,5 +21,11 @@ func (rl *RateLimiter) Ahead(project string) (again time.Duration, by string, wa
 	return r.Ahead.Again, r.Ahead.By, r.Behind
 }
 
+// Patient returns a configuration whose limiter waits for Redis longer than a busy machine takes.
+func (cfg Config) Patient() Config {
+	cfg.redisTimeout = 2 * time.Second
+	return cfg
+}
+
 // TheObserver returns the limiter's observer.
 func (rl *RateLimiter) TheObserver() Observer { return rl.engine.Observer() }

@@ -293,7 +293,7 @@ func TestQuotasAndLimitsAreKept(t *testing.T) {
 			return s.Settings(t.Context())
 		}, []string{"project/m", "project/p", "quotas"}}, // the last says that the table has changed
 		"Redis": {ratelimit.Config{Backend: ratelimit.BackendRedis, FilePath: url}, func() (map[string]string, error) {
-			s, err := redisstore.New(redisstore.Config{URL: url})
+			s, err := redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second})
 			if err != nil {
 				return nil, err
 			}
@@ -305,7 +305,7 @@ func TestQuotasAndLimitsAreKept(t *testing.T) {
 			quota, limit := ratelimit.ModelQuota{MaxRPM: 8}, project.Limit{RequestsPerMinute: 3}
 			kind.cfg.Quotas = quotas{"m": {MaxRPM: 7}}
 			for i := range 3 {
-				rl, err := ratelimit.NewWithConfig(kind.cfg)
+				rl, err := ratelimit.NewWithConfig(kind.cfg.Patient())
 				if err != nil {
 					t.Fatal(err)
 				}

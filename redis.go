@@ -10,7 +10,7 @@ import (
 // newWithRedis returns a limiter whose counters are in Redis.
 func newWithRedis(cfg Config) (*RateLimiter, error) {
 	opened, err := redisstore.New(redisstore.Config{
-		URL: cfg.FilePath, OnStoreLoss: redisstore.StoreLoss(cfg.OnStoreLoss), OnEvent: event.OfStore(cfg.Observer),
+		URL: cfg.FilePath, Timeout: cfg.redisTimeout, OnStoreLoss: redisstore.StoreLoss(cfg.OnStoreLoss), OnEvent: event.OfStore(cfg.Observer),
 	})
 	if err != nil {
 		return nil, err

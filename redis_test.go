@@ -32,7 +32,7 @@ func onRedis(t testing.TB, url string, q quotas) *ratelimit.RateLimiter {
 func onRedisWith(t testing.TB, cfg ratelimit.Config) *ratelimit.RateLimiter {
 	t.Helper()
 	cfg.Backend = ratelimit.BackendRedis
-	rl, err := ratelimit.NewWithConfig(cfg)
+	rl, err := ratelimit.NewWithConfig(cfg.Patient())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestReplaceQuota(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg.NoDefaults, cfg.Quotas = true, quotas{"m": {MaxRPM: 7}}
 			open := func() *ratelimit.RateLimiter {
-				rl, err := ratelimit.NewWithConfig(cfg)
+				rl, err := ratelimit.NewWithConfig(cfg.Patient())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -57,7 +57,7 @@ func closeFile(t testing.TB, rl *ratelimit.RateLimiter) {
 // withSQL opens a file as another program would, and closes it.
 func withSQL(t testing.TB, path string, fn func(*sql.DB)) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path+"?_pragma=synchronous(off)")
+	db, err := sql.Open("sqlite", path+"?_pragma=synchronous(off)&_pragma=busy_timeout(20000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 	if res == nil {
 		t.Fatalf("%+v", d)
 	}
-	other, err := sql.Open("sqlite", path)
+	other, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(20000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func shown(code string) string {
 func ownFlags() (flags []string) {
 	info, _ := debug.ReadBuildInfo()
 	for _, s := range info.Settings {
-		if s.Key == "-race" || s.Key == "-gcflags" {
+		if s.Key == "-race" || s.Key == "-gcflags" || s.Key == "-trimpath" {
 			flags = append(flags, s.Key+"="+s.Value)
 		}
 	}

@@ -89,7 +89,7 @@ func TestBooksOfANodeThatIsClosed(t *testing.T) {
 	proxy.Heal()
 	awaitBack(s)
 	s.Close()
-	if got := bookedRequests(t, opened(t, server.URL(), Config{})); got != 3 {
+	if got := bookedRequests(t, opened(t, server.URL(), Config{Timeout: 10 * time.Second})); got != 3 {
 		t.Errorf("%d calls are booked", got)
 	}
 }
@@ -97,7 +97,7 @@ func TestBooksOfANodeThatIsClosed(t *testing.T) {
 // More lines than one op may have are booked, and read.
 func TestBooksOfManyLines(t *testing.T) {
 	t.Parallel()
-	s := opened(t, redistest.New(t).URL(), Config{})
+	s := opened(t, redistest.New(t).URL(), Config{Timeout: 10 * time.Second})
 	entries := make([]books.Entry, 3*linesAtOnce)
 	for i := range entries {
 		entries[i] = oneRequest(fmt.Sprint("project ", i))
@@ -117,7 +117,7 @@ func TestBooksOfManyLines(t *testing.T) {
 func TestBookOfASettlementThatDidNotHappen(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	s := opened(t, server.URL(), Config{})
+	s := opened(t, server.URL(), Config{Timeout: 10 * time.Second})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, happened := range []bool{true, false, false} {
@@ -129,7 +129,7 @@ func TestBookOfASettlementThatDidNotHappen(t *testing.T) {
 		o.late(result{err: errors.New("fault"), notRun: !happened})
 	}
 	s.Close() // which sends what waits
-	if got := bookedRequests(t, opened(t, server.URL(), Config{})); got != 2 {
+	if got := bookedRequests(t, opened(t, server.URL(), Config{Timeout: 10 * time.Second})); got != 2 {
 		t.Errorf("%d calls are booked; want the two whose settlements did not happen", got)
 	}
 }

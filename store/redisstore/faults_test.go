@@ -72,7 +72,7 @@ func awaitBack(s *Store) {
 func (n *node) awaitHealed() {
 	for {
 		if n.fallback().inDebt() {
-			runtime.Gosched()
+			time.Sleep(pollEvery)
 			continue
 		}
 		n.fallback().sweeper.await()
@@ -87,7 +87,7 @@ func (n *node) awaitHealed() {
 		if !busy && !telling && !n.hasUnsent() && !n.fallback().inDebt() {
 			return
 		}
-		runtime.Gosched()
+		time.Sleep(pollEvery)
 	}
 }
 
@@ -590,7 +590,7 @@ func TestMasterOfAClusterIsLost(t *testing.T) {
 		if !busy {
 			break
 		}
-		runtime.Gosched()
+		time.Sleep(pollEvery)
 	}
 	for _, key := range here[:10] {
 		wantLeft(t, n, key, l, 7)

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,7 +49,7 @@ func (k *killing) serveAndKill() {
 	k.before = k.passed.Load()
 	for _, n := range nodes {
 		for k.long && n.link().lost(0) == nil {
-			runtime.Gosched()
+			time.Sleep(pollEvery)
 		}
 	}
 	if err := k.server.Restart(); err != nil {

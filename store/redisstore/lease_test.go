@@ -418,7 +418,7 @@ func TestLeaseWhileRedisIsLost(t *testing.T) {
 	for mode, wants := range map[StoreLoss]error{Deny: ErrLost, Allow: nil} {
 		t.Run(string(mode), func(t *testing.T) {
 			proxy := redistest.NewProxy(t, server.Addr)
-			s := opened(t, proxy.URL(), Config{Namespace: t.Name(), Lease: time.Minute, Timeout: 100 * time.Millisecond, OnStoreLoss: mode})
+			s := opened(t, proxy.URL(), Config{Namespace: t.Name(), Lease: time.Minute, Timeout: 2 * time.Second, OnStoreLoss: mode})
 			node := &leaser{s.top.(*leases), t}
 			l := limit.New(160, 1000*time.Hour)
 			node.heat(l)
@@ -772,7 +772,7 @@ func TestLeasesAdmitTheLimit(t *testing.T) {
 			if leased.Load() < 1000 {
 				t.Errorf("%d were taken from leases; want most of 3200", leased.Load())
 			}
-			left, err := opened(t, server.URL(), Config{Namespace: t.Name()}).Peek(t.Context(), charges)
+			left, err := opened(t, server.URL(), Config{Namespace: t.Name(), Timeout: 10 * time.Second}).Peek(t.Context(), charges)
 			if err != nil || left[0].Remaining+admitted.Load() != 3200 {
 				t.Errorf("%d were admitted, %+v, %v", admitted.Load(), left, err)
 			}

@@ -134,6 +134,9 @@ func (x *linkTest) idle() {
 	x.until(func() bool { return x.queues[0].busy == [lanes]bool{} })
 }
 
+// pollEvery is the time between two looks at what a test waits for.
+const pollEvery = 100 * time.Microsecond
+
 // until waits until a condition holds, under the link's lock.
 func (x *linkTest) until(so func() bool) {
 	for {
@@ -143,7 +146,7 @@ func (x *linkTest) until(so func() bool) {
 		if is {
 			return
 		}
-		runtime.Gosched()
+		time.Sleep(pollEvery)
 	}
 }
 
