@@ -59,7 +59,7 @@ func TestSignIn(t *testing.T) {
 		t.Fatalf("the form: %d %s", a.status, a.body)
 	}
 	a = r.do(t, http.MethodGet, ownPaths, "", "Accept", browser, "Cookie", cookie)
-	for _, has := range []string{"acme/search", key.ID, "dollars-month", "Calls: 1. Tokens: 3 in, 4 out. Cost: $0.000046.", "Sign out", "<rect"} {
+	for _, has := range []string{"acme/search", key.ID, "dollars a month", "Calls: 1. Tokens: 3 in, 4 out. Cost: $0.000046.", "Sign out", "<rect"} {
 		if !strings.Contains(a.body, has) {
 			t.Errorf("the page lacks %q: %s", has, a.body)
 		}
