@@ -25,7 +25,14 @@ type ledger struct {
 	tally  books.Tally // calls that were denied, and are not in the store yet
 	flush  *time.Timer // writes the tally; nil: it is empty
 	closed bool
+	hour   int64                    // of lines
+	lines  map[books.Owner]struct{} // that the denials of the hour have
 }
+
+// maxDenied is how many separate lines the denials of an hour may have: see [books.Place]. Clients
+// choose the names of users and models, and a denial costs nothing, so denials must leave room for calls
+// that were sent.
+const maxDenied = books.MaxLines / 10
 
 const (
 	flushEvery  = time.Second
@@ -52,12 +59,17 @@ func (l *ledger) denied(of *books.Owner) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(books.Entry{Owner: *of, Amounts: books.Amounts{books.Denied: 1}})
+	e := books.Entry{Owner: *of, Amounts: books.Amounts{books.Denied: 1}}.Clean()
+	if hour := books.HourOf(time.Now().UnixNano()); l.hour != hour {
+		l.hour, l.lines = hour, map[books.Owner]struct{}{}
+	}
+	e.Owner = books.Place(e.Owner, len(l.lines), maxDenied, func(o books.Owner) bool { _, ok := l.lines[o]; return ok })
+	l.lines[e.Owner] = struct{}{}
+	l.add(e)
 }
 
 // add adds an entry to the tally. The caller has locked the ledger.
 func (l *ledger) add(e books.Entry) {
-	e = e.Clean()
 	l.tally.Add(&e, books.MaxLines)
 	if l.flush == nil && !l.closed {
 		l.running.Add(1)

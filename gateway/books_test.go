@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,6 +62,24 @@ projects:
 				t.Errorf("in all: %v", sum.Total)
 			}
 		})
+	}
+}
+
+// A client that invents users or models, and has all of its calls denied, leaves room in the books for
+// the names of others.
+func TestDenialsLeaveRoomInTheBooks(t *testing.T) {
+	r := newRig(t, oneOfEach, mockprovider.Config{})
+	for i := range 3*books.MaxLines + 10 {
+		r.books.denied(&books.Owner{Project: fmt.Sprintf("acme/user%d", i), Model: "openai/m"})
+	}
+	r.books.write()
+	r.post(t, chat, hello, "X-Project-ID", "other")
+	sum := r.usage(t, books.Query{Project: "other", By: []books.Dimension{books.ByProject, books.ByModel}})
+	if len(sum.Rows) != 1 || !strings.HasPrefix(sum.Rows[0].Model, "openai/") || sum.Rows[0].Amounts[books.Requests] != 1 {
+		t.Errorf("%+v", sum)
+	}
+	if sum := r.usage(t, books.Query{Project: "acme"}); sum.Total[books.Denied] != 3*books.MaxLines+10 {
+		t.Errorf("of acme: %v", sum.Total)
 	}
 }
 
