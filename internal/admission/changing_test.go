@@ -56,3 +56,36 @@ func TestRulesChangeWhileACallBorrows(t *testing.T) {
 		}
 	})
 }
+
+// Calls that wait when a limit above them appears, or is one of another kind, wait for their shares of that.
+func TestWaitingCallsFollowLimitsThatAreDivided(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		acme := b.own("acme", perMinute(admission.AllTokens, 10))
+		a, c := b.NewBelow(acme, "a/", "acme/a"), b.NewBelow(acme, "c/", "acme/c")
+		b.take(callOf("acme/a", 10), a.Append(nil)...)
+		waits := []*waiting{b.acquire(callOf("acme/a", 10), a.Append(nil)...), b.acquire(callOf("acme/c", 10), c.Append(nil)...)}
+		wantWaiting := func(when string, want int) {
+			t.Helper()
+			n := 0
+			for _, s := range b.Shares(acme) {
+				n += s.Waiting
+			}
+			if n != want {
+				t.Errorf("%s: %d calls wait for their shares of acme; want %d", when, n, want)
+			}
+		}
+		wantWaiting("at first", 2)
+		hour := admission.Limit{Name: "hour", Unit: admission.AllTokens, Limit: limit.New(15, time.Hour).Using(limit.SlidingLog)}
+		b.set(acme, perMinute(admission.AllTokens, 10), hour)
+		synctest.Wait()
+		wantWaiting("after another limit has appeared", 2)
+		b.set(acme, perMinute(admission.AllTokens, 10))
+		synctest.Wait()
+		wantWaiting("after it has gone", 2)
+		for _, w := range waits {
+			w.leave()
+			<-w.done
+		}
+		wantWaiting("in the end", 0)
+	})
+}

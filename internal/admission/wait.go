@@ -73,6 +73,7 @@ type wait struct {
 	lost   int    // races against other machines
 	asked  int64  // when it asked the store last, in its turn
 	pools  inPools
+	rules  []*Rules // of its scopes, when the pools were told that it waits
 
 	waitsFor atomic.Pointer[WaitsFor] // nil before that is known
 
@@ -108,7 +109,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		return err
 	}
 	w.joinPools(first.Aside)
-	defer w.pools.leave(e)
+	defer func() { w.pools.leave(e) }()
 	stands = true
 	return w.stand(ctx, t, first)
 }
@@ -153,12 +154,27 @@ func (w *wait) needNotWait(ctx context.Context) (ends bool, err error) {
 // joinPools lets the pools of shares know that the call waits. aside says that it steps aside.
 func (w *wait) joinPools(aside bool) {
 	r := &w.result
-	w.pools = w.scopes.waitInPools(w.engine, w.call, &r.Outcome)
+	w.enterPools()
 	if !r.Behind {
 		w.pools.turn(&r.Outcome, aside)
 	} else if r.Ahead.Own {
 		w.pools.behind()
 	}
+}
+
+// enterPools tells the pools of the call's scopes, by their rules of now, that it waits.
+func (w *wait) enterPools() {
+	w.rules = w.scopes.rules()
+	w.pools = w.scopes.waitInPools(w.engine, w.call, &w.result.Outcome)
+}
+
+// rules returns the rules of each scope.
+func (all Scopes) rules() []*Rules {
+	list := make([]*Rules, len(all))
+	for i, s := range all {
+		list[i] = s.rules.Load()
+	}
+	return list
 }
 
 // stand waits in the line of the shared scope or, without one, in the hall. first is what the call was
@@ -203,6 +219,10 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	}
 	w.result.Reservation, w.result.Outcome = res, *said
 	a, err := w.answer()
+	if said.Denied && !slices.Equal(w.rules, w.scopes.rules()) { // there may be other pools
+		w.pools.leave(w.engine)
+		w.enterPools()
+	}
 	w.pools.turn(said, a.Aside)
 	return a, err
 }
