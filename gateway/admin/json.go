@@ -108,7 +108,7 @@ func bodyFault(err error, of reflect.Type) string {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "it ends too soon"
 	default:
-		return err.Error()
+		return message.Plain(err)
 	}
 }
 

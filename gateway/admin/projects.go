@@ -144,6 +144,9 @@ func NewWindows(d project.Decision, id string) []Window {
 // projectIn returns the id of the project in the path.
 func projectIn(r *http.Request) (string, error) {
 	id := r.PathValue("project")
+	if project.IsTemplate(id) {
+		return id, problemf(http.StatusBadRequest, "%.80q has the name *, which stands for every name: set its limits in the configuration", id)
+	}
 	return id, invalid(project.CheckID(id))
 }
 

@@ -5,6 +5,7 @@ package litellm
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
@@ -84,6 +85,11 @@ func (f *file) readRouter(name string, key, value strictyaml.Value) {
 	text, _ := value.Scalar()
 	switch name {
 	case "redis_host":
+		if strings.HasPrefix(text, environment) {
+			f.stateEnv = "REDIS_URL"
+			value.Warn("put the whole URL into the environment variable REDIS_URL, such as redis://:PASSWORD@HOST:6379/0")
+			return
+		}
 		f.state = "redis://" + text + ":6379/0"
 		value.Warn("it becomes state, with port 6379 and without a password: change it if yours differ")
 	case "redis_url":

@@ -69,6 +69,20 @@ model_list:
 	}
 }
 
+// A host of Redis that is in an environment variable is a part of a URL that no file can have.
+func TestHostOfRedisInTheEnvironment(t *testing.T) {
+	t.Setenv("REDIS_URL", "redis://10.0.0.1:6379/0")
+	result, c := convert(t, `
+model_list:
+  - {model_name: gpt-4o, litellm_params: {model: gpt-4o, api_key: os.environ/OPENAI_API_KEY}}
+router_settings: {redis_host: os.environ/REDIS_HOST}
+`)
+	if c.State != "redis://10.0.0.1:6379/0" {
+		t.Errorf("the state is %s:\n%s", c.State, result.YAML)
+	}
+	wantRemarks(t, result, "redis_host: put the whole URL into the environment variable REDIS_URL")
+}
+
 // What cannot be read is an error with its line; a file of something else is one, too.
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]string{

@@ -150,11 +150,14 @@ func split(text string) (kind, name string) {
 	return "openai", text
 }
 
+// environment begins a value that is in an environment variable.
+const environment = "os.environ/"
+
 // variable returns the environment variable that a secret is in. A secret that stands in the
 // file itself is not copied.
 func variable(value strictyaml.Value, otherwise string) string {
 	text, _ := value.Scalar()
-	if name, ok := strings.CutPrefix(text, "os.environ/"); ok {
+	if name, ok := strings.CutPrefix(text, environment); ok {
 		return name
 	}
 	value.Warn("a secret stands in this file: put it into the environment variable %s; it was not copied", otherwise)
