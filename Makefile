@@ -10,8 +10,7 @@ RACE    := -race -trimpath '-gcflags=modernc.org/...=-race=0 -d=checkptr=0'
 STATIC  := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS) -trimpath'
 TOOL    := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
 # Many tests wait for processes more than they compute: there are more of them at once than the machine has cores.
-TWICE   := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
-AT_ONCE := -p $(TWICE) -parallel $(TWICE)
+AT_ONCE := -p $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # -short runs fewer rounds of the tests at random, and of those with very many calls; `make lint` has vetted already.
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)

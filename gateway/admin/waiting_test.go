@@ -63,9 +63,9 @@ func (w *waiter) waits(t *testing.T, n int, model string, headers ...string) {
 			resp.Body.Close()
 		}
 	})
-	testkit.Eventually(t, fmt.Sprintf("%d calls wait, and it is known what for", n), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("%d calls stand in line, and it is known what for", n), func() bool {
 		list := w.r.line(t, "")
-		return len(list) == n && list[len(list)-1].Limit != ""
+		return len(list) == n && list[len(list)-1].Limit != "" && w.r.gateway.Models().Waiting(model) == n
 	})
 }
 
