@@ -134,7 +134,7 @@ type plan struct {
 	limits  []int // for each decision of the store, the place of its limit in Rules.Limits
 }
 
-// charge is what a plan charges of one unit.
+// charge is the charge of one unit in a plan: what the store is asked for a call.
 type charge struct {
 	store.Charge // prepared, of nothing
 	unit         Unit

@@ -295,6 +295,22 @@ func TestInvalidCall(t *testing.T) {
 	})
 }
 
+// Every scope of a call is settled, however many there are: reservations of several sizes have room for them.
+func TestCallsOfManyScopes(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		for _, n := range []int{1, 2, 3, 6, 7, 9, 10, 14} {
+			var scopes []*admission.Scope
+			for i := range n {
+				scopes = append(scopes, b.own(fmt.Sprint(n, "-", i), perMinute(admission.Requests, 100), perMinute(admission.AllTokens, 1000)))
+			}
+			b.take(callOf("call", 10), scopes...).Commit(llm.Tokens{Input: 1, Output: 2})
+			for _, s := range scopes {
+				b.wantUsed(s, 1, 3)
+			}
+		}
+	})
+}
+
 // A call of two scopes allocates its reservation, and nothing else.
 func TestCallAllocatesItsReservationAlone(t *testing.T) {
 	if !alone.Test(t) {

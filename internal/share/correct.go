@@ -77,7 +77,7 @@ func (p *Pool) correct(m *member, i int, at, more int64) {
 	}
 	p.serve(m, i, n)
 	if t.used.used != nil && q.countedAt >= t.used.end {
-		t.used.move(q.countedAt) // what has come back by then is counted no more
+		t.used.move(q.countedAt) // so that the member forgets what its groups have forgotten
 	}
 	before := t.used.sum
 	t.used.correct(at, n)

@@ -179,3 +179,43 @@ func TestMaximumOfAGroupChanges(t *testing.T) {
 		t.Errorf("in another group: %+v", d)
 	}
 }
+
+// When groups are compared, each has counted what those in it were served, over the weight that it had then.
+func TestServedInGroups(t *testing.T) {
+	p := NewPool([]limit.Limit{limit.New(1000, time.Minute).Using(limit.SlidingLog)}, 0)
+	acme, beta := newGroup("acme", nil, Terms{Weight: 2}), newGroup("beta", nil, Terms{})
+	search := newGroup("acme/search", acme, Terms{})
+	alice, bob := &Who{Name: "acme/search/alice", Group: search}, &Who{Name: "acme/bob", Group: acme}
+	carol := &Who{Name: "beta/carol", Group: beta}
+	now := int64(time.Hour)
+	take := func(w *Who, n int64) {
+		t.Helper()
+		if d := p.Take(w, Terms{}, now, []Amount{{N: n, Count: 1000}}, false); d.Denied {
+			t.Fatalf("%s: %+v", w.Name, d)
+		}
+	}
+	expect := func(wantAcme, wantBeta float64) {
+		t.Helper()
+		p.leads(p.find(alice), 0, now, 0)
+		inAcme, inBeta := p.rivals(0, p.find(alice), p.find(carol))
+		if inAcme.served != wantAcme || inBeta.served != wantBeta {
+			t.Errorf("acme was served %v, and beta %v; want %v and %v", inAcme.served, inBeta.served, wantAcme, wantBeta)
+		}
+	}
+	take(alice, 40)
+	take(bob, 20)
+	take(carol, 30)
+	p.Correct(alice, now, []int64{-10}, nil)
+	expect(25, 30)
+	take(alice, 10) // while acme has weight 2
+	acme.Set(Terms{Weight: 5})
+	p.compute(0, now)
+	take(bob, 10)
+	expect(25+10./2+10./5, 30)
+	take(carol, 6)
+	carol.Group = acme // what carol was served before stays beta's
+	take(carol, 4)
+	if beta := p.named["beta"]; beta.parts[0].served != 36 {
+		t.Errorf("beta was served %v; want 36", beta.parts[0].served)
+	}
+}

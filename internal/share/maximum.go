@@ -61,8 +61,8 @@ func (p *Pool) capped(m *member, i int, now, n int64) bool {
 	return false
 }
 
-// counted is what the members in a group have used. To count it anew costs as much as there are members, so that
-// is done when a part of the period ends, and charges and corrections are added meanwhile.
+// counted is the sum of what the members in a group have used. A new sum costs more the more members there are, so
+// it is made only when a part of the period ends; charges and corrections are added to it meanwhile.
 type counted struct {
 	sum   float64
 	until int64 // when time changes it next

@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// What is known of the use of groups is what their members have used, whatever has happened.
+// The sum that a pool keeps of what a group has used is the sum of what its members have used, whatever has happened.
 func TestUsedInGroups(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))

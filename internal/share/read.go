@@ -101,6 +101,6 @@ func (p *Pool) byWeight(nodes []*node, amount float64, i int) {
 // portion returns what a member has whose part by weight is given.
 func (t *part) portion(part float64, now int64) Portion {
 	used := t.usedAt(now)
-	rounded := int64(math.Round(used)) // what comes back evenly is no whole number
+	rounded := int64(math.Round(used)) // of a part of the period that has half passed, half counts as used
 	return Portion{int64(t.share), rounded, int64(part), int64(max(0, part-max(t.share, used))), int64(max(0, used-part))}
 }
