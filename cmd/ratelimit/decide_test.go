@@ -127,7 +127,8 @@ func followWith(t *testing.T, args ...string) *following {
 func TestTail(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	config := withMock(t, "projects: {acme: {weight: 2}}")
-	s := serveWith(t, "--state", "memory", "--config", config)
+	address := testkit.NewPort(t).Addr
+	s := serveWith(t, "--state", "memory", "--config", config, "--admin", address)
 	all, changes, one := followWith(t), followWith(t, "--kind", "change", "--json"), followWith(t, "-n", "1", "--project", "acme")
 	run(t, "project", "set", "acme", "weight=5")
 	all.stdout.Await(t, `change +weight: 2 → 5, action project.change, result done, subject acme`)
@@ -144,11 +145,10 @@ func TestTail(t *testing.T) {
 	s.end()
 	<-s.code
 	all.stderr.Await(t, "trying again")
-	again := strings.TrimPrefix(s.admin, "http://")
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--admin", again, "--state", "memory", "--config", config}, nil, io.Discard, io.Discard)
+		ended <- Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--admin", address, "--state", "memory", "--config", config}, nil, io.Discard, io.Discard)
 	}()
 	defer func() {
 		end()

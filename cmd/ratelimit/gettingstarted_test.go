@@ -55,7 +55,7 @@ func newSession(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, gateway, admin := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
+	provider, gateway, admin := testkit.NewPort(t).Addr, testkit.NewPort(t).Addr, testkit.NewPort(t).Addr
 	s := &session{folder: t.TempDir(), terminals: map[string]*exec.Cmd{}}
 	s.adapt = strings.NewReplacer(
 		"go build -v -o ratelimit ./cmd/ratelimit", `(cd "$SOURCE" && CGO_ENABLED=0 go build -v -trimpath -o "$FOLDER/ratelimit" ./cmd/ratelimit)`,

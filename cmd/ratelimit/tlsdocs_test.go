@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,20 +61,10 @@ func documented(t *testing.T, path, section string) (blocks []string) {
 	rest, _, _ = strings.Cut(rest, "\n## ")
 	rest = strings.ReplaceAll(rest, "0.0.0.0", "127.0.0.1")
 	for _, port := range []string{"8443", "8081"} {
-		rest = strings.ReplaceAll(rest, ":"+port, ":"+freePort(t))
+		rest = strings.ReplaceAll(rest, ":"+port, ":"+testkit.NewPort(t).Number())
 	}
 	for _, found := range regexp.MustCompile("(?s)```(?:yaml|sh)\n(.*?)```").FindAllStringSubmatch(rest, -1) {
 		blocks = append(blocks, found[1])
 	}
 	return blocks
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }

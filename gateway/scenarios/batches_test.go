@@ -125,7 +125,7 @@ func TestBatchesOutliveTheirGateway(t *testing.T) {
 			onLasting(t, func(t *testing.T, state string) {
 				p := newProvider(t)
 				yaml := replaced(batching, "KEY", secretFile(t, "sk-upstream"))
-				first := launch(t, written(t, yaml, p), state, anywhere)
+				first := launch(t, written(t, yaml, p), state)
 				s := newSubmitter(t, &first.gatewayURLs)
 				batch := s.submit(&first.gatewayURLs)
 				first.signal(t, signal)
@@ -157,7 +157,7 @@ func TestFilesOfBatchesOutliveTheirGateway(t *testing.T) {
 		p := newProvider(t)
 		yaml := replaced(batching, "KEY", secretFile(t, "sk-upstream"))
 		file := written(t, yaml, p)
-		first := launch(t, file, state, anywhere)
+		first := launch(t, file, state)
 		s := newSubmitter(t, &first.gatewayURLs)
 		var said struct {
 			ID     string

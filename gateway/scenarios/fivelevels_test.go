@@ -21,7 +21,7 @@ projects:
 func TestFiveLevelsOfDollars(t *testing.T) {
 	p := newProvider(t)
 	file, state := written(t, fiveLevels, p), lasting["redis"](t)
-	a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+	a, b := launch(t, file, state), launch(t, file, state)
 	c := together(t, p, many, 333, func(int) call { return paid.by("org/team/app/alice/bot") }, &a.gatewayURLs, &b.gatewayURLs)
 	if c.got(200)+c.got(429)+c.got(503) != many {
 		t.Errorf("answers: %v", c.answers)

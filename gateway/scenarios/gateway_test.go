@@ -92,12 +92,11 @@ type process struct {
 	err   error // the process's, once it has ended
 }
 
-// launch runs the program with a configuration file, at an address. An empty state leaves the
-// file's.
-func launch(t *testing.T, file, state, address string) *process {
+// launch runs the program with a configuration file, on free ports. An empty state leaves the file's.
+func launch(t *testing.T, file, state string) *process {
 	t.Helper()
 	p := &process{gatewayURLs: gatewayURLs{log: new(testkit.Log)}, ended: make(chan struct{})}
-	args := []string{"serve", "--config", file, "--listen", address, "--admin", "127.0.0.1:0"}
+	args := []string{"serve", "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	if state != "" {
 		args = append(args, "--state", state)
 	}
@@ -118,9 +117,6 @@ func launch(t *testing.T, file, state, address string) *process {
 	p.admin = p.log.Await(t, `admin  (http\S+)`)
 	return p
 }
-
-// anywhere is an address with any free port.
-const anywhere = "127.0.0.1:0"
 
 // signal sends a signal to the process.
 func (p *process) signal(t *testing.T, s syscall.Signal) {

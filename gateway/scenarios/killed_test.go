@@ -42,14 +42,14 @@ func TestKilledGatewayChargesEveryLevelOrNone(t *testing.T) {
 		p := newProvider(t)
 		file := written(t, threeLevels, p)
 		for _, after := range []int{1, 10, 20, 35, 50} {
-			g := launch(t, file, state, anywhere)
+			g := launch(t, file, state)
 			wait := spend(&g.gatewayURLs, paid.by("acme/search/alice"))
 			testkit.Eventually(t, "calls are under way", func() bool { return len(p.arrivals("")) >= after })
 			g.signal(t, syscall.SIGKILL)
 			g.wait(t)
 			wait()
 		}
-		g := launch(t, file, state, anywhere)
+		g := launch(t, file, state)
 		used := agreed(t, g)
 		if came := price.Amount(len(p.arrivals(""))); used < came*cost {
 			t.Errorf("%v is charged for %d calls", used, came)

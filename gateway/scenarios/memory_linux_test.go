@@ -56,7 +56,7 @@ log: {level: "off"}
 		t.Fatal(err)
 	}
 	t.Setenv("GOGC", "")
-	p := launch(t, file, "", anywhere)
+	p := launch(t, file, "")
 	base := p.memory(t, "VmRSS")
 	prompt := strings.Repeat("a", size)
 	for range 6 {

@@ -28,7 +28,7 @@ func TestPausesAreSharedAndOutliveARestart(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, paused, p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		manage := &admin.Client{Base: a.admin, HTTP: client}
 		c, other := call{model: "m", project: "acme/search"}, call{model: "m", project: "other"}
 		c.must(t, &a.gatewayURLs, 200)
@@ -57,7 +57,7 @@ func TestPausesAreSharedAndOutliveARestart(t *testing.T) {
 		c.must(t, &b.gatewayURLs, 429)
 		a.stop(t)
 		b.stop(t)
-		again := launch(t, file, state, anywhere)
+		again := launch(t, file, state)
 		c.must(t, &again.gatewayURLs, 429)
 		manage.Base = again.admin
 		if _, err := manage.PatchProject(t.Context(), "acme", admin.Patch{"paused": nil}); err != nil {
@@ -72,7 +72,7 @@ func TestChangesBeginWithTheStore(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, paused, p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		one, two := &admin.Client{Base: a.admin, HTTP: client}, &admin.Client{Base: b.admin, HTTP: client}
 		key, err := one.CreateKey(t.Context(), "acme", "", 0)
 		if err != nil {
@@ -114,7 +114,7 @@ func TestChangesBeginWithTheStore(t *testing.T) {
 func TestChangesAtOneTimeAreAllMade(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		file := written(t, paused, newProvider(t))
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		one, two := &admin.Client{Base: a.admin, HTTP: client}, &admin.Client{Base: b.admin, HTTP: client}
 		together := func(changes ...func() error) {
 			t.Helper()
@@ -164,7 +164,7 @@ func TestTheModeIsSharedAndOutlivesARestart(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, replaced(paused, "acme: {requests_per_day: 100000,", "acme: {requests_per_day: 1,"), p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		manage := &admin.Client{Base: a.admin, HTTP: client}
 		c := call{model: "m", project: "acme/search"}
 		c.must(t, &a.gatewayURLs, 200)
@@ -176,7 +176,7 @@ func TestTheModeIsSharedAndOutlivesARestart(t *testing.T) {
 		testkit.Eventually(t, "the other has heard of it", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 200 })
 		a.stop(t)
 		b.stop(t)
-		again := launch(t, file, state, anywhere)
+		again := launch(t, file, state)
 		c.must(t, &again.gatewayURLs, 200)
 		manage.Base = again.admin
 		if _, err := manage.PatchGateway(t.Context(), admin.Patch{"mode": nil}); err != nil {

@@ -28,7 +28,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	p := newProvider(t)
 	file := written(t, replaced(reloaded, "LIMIT", "900000"), p)
 	state := lasting["sqlite"](t)
-	g := launch(t, file, state, anywhere)
+	g := launch(t, file, state)
 	change := func(limit int, more ...string) {
 		rewrite(t, file, replaced(reloaded, append(more, "MOCK", p.url, "LIMIT", fmt.Sprint(limit))...))
 	}

@@ -81,7 +81,7 @@ func TestRestart(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, counted, p)
-		g := launch(t, file, state, anywhere)
+		g := launch(t, file, state)
 		p.blockAfter(midLoad)
 		ended := hammer(&g.gatewayURLs)
 		testkit.Eventually(t, "all workers wait", func() bool { return p.blocks(workers) })
@@ -99,7 +99,7 @@ func TestRestart(t *testing.T) {
 		if last[503]+last[0] != workers || len(p.arrivals("")) != served {
 			t.Errorf("the workers have ended with %v; %d calls have come, %d before", last, len(p.arrivals("")), served)
 		}
-		again := launch(t, file, state, g.address())
+		again := launch(t, file, state)
 		if last := hammer(&again.gatewayURLs)(); last[429] != workers {
 			t.Errorf("afterwards, the workers have ended with %v", last)
 		}
@@ -115,7 +115,7 @@ func TestKill(t *testing.T) {
 			onLasting(t, func(t *testing.T, state string) {
 				p := newProvider(t)
 				file := written(t, counted, p)
-				g := launch(t, file, state, anywhere)
+				g := launch(t, file, state)
 				lost := workers
 				if blocked {
 					lost = 0
@@ -131,7 +131,7 @@ func TestKill(t *testing.T) {
 				if last := ended(); last[0] == 0 {
 					t.Errorf("the workers have ended with %v", last)
 				}
-				again := launch(t, file, state, g.address())
+				again := launch(t, file, state)
 				if last := hammer(&again.gatewayURLs)(); last[429] != workers {
 					t.Errorf("afterwards, the workers have ended with %v", last)
 				}

@@ -46,7 +46,7 @@ func TestSecrets(t *testing.T) {
 	p, audit := newProvider(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	yaml := replaced(secretive, "KEY", secretFile(t, secrets.openai), "AUDIT", audit)
 	file := written(t, yaml, p)
-	g := launch(t, file, "", anywhere)
+	g := launch(t, file, "")
 	manage := &admin.Client{Base: g.admin, Token: secrets.token, HTTP: client}
 	key, err := manage.CreateKey(t.Context(), "search", "for tests", 0)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestGatewaysShareLimits(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, small, p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		for _, c := range overshoots {
 			t.Run(c.name, func(t *testing.T) { overshoot(t, p, c.call, c.want, &a.gatewayURLs, &b.gatewayURLs) })
 		}
@@ -46,7 +46,7 @@ func TestGatewaysShareKeys(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, replaced(keyed, "KEY", secretFile(t, "sk-upstream")), p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		manage := &admin.Client{Base: a.admin, HTTP: client}
 		key, err := manage.CreateKey(t.Context(), "search", "", 0)
 		if err != nil {
@@ -74,7 +74,7 @@ func TestGatewaysShareKeys(t *testing.T) {
 func TestGatewaysSharePauses(t *testing.T) {
 	p := newProvider(t)
 	file, state := written(t, small, p), lasting["redis"](t)
-	a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+	a, b := launch(t, file, state), launch(t, file, state)
 	call{model: "requests", mock: "status=429 retry-after=60s"}.must(t, &a.gatewayURLs, 429)
 	testkit.Eventually(t, "the other has heard of it", func() bool { return b.quota(t, "requests").Paused > 0 })
 	for range 5 {

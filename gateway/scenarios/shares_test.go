@@ -23,7 +23,7 @@ func TestKilledGatewayLeavesItsShare(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, shared, p)
-		a, b := launch(t, file, state, anywhere), launch(t, file, state, anywhere)
+		a, b := launch(t, file, state), launch(t, file, state)
 		batch := call{model: "m", project: "batch", output: 5000}
 		batch.must(t, &b.gatewayURLs, 200) // a gateway hears of models that it was asked for
 

@@ -30,7 +30,7 @@ providers:
   openai: {base_url: MOCK, models: {m: {max_concurrent: 5000, max_rpd: 1_000_000, max_tpd: 1_000_000_000}}}
 defaults: {max_wait: 0s}
 log: {sample: 1000}
-`, p), "memory", anywhere)
+`, p), "memory")
 	before := g.gauge(t, "go_goroutines")
 	began := time.Now()
 	all := listen(t, &g.gatewayURLs, streams, call{model: "m", stream: true, output: 100})

@@ -28,7 +28,7 @@ func NewCluster(t testing.TB, n int, args ...string) *Cluster {
 		doOrFail(t, s, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		doOrFail(t, s, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/n), strconv.Itoa((i+1)*slots/n-1))
 		for _, other := range c.Servers[:i] {
-			doOrFail(t, s, "CLUSTER", "MEET", host, portOf(other.Addr), other.bus)
+			doOrFail(t, s, "CLUSTER", "MEET", host, other.port.Number(), other.bus.Number())
 		}
 	}
 	c.Await(t)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // Proxy stands between clients and a server, and fails on demand. Faults add up, and may be changed
@@ -45,13 +47,11 @@ type cut struct {
 // the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := listen()
-	if err != nil {
+	p := &Proxy{Addr: testkit.NewPort(t).Addr, t: t, target: target, tunnels: map[*tunnel]bool{}}
+	p.changed.L = &p.mu
+	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), t: t, target: target, tunnels: map[*tunnel]bool{}}
-	p.changed.L = &p.mu
-	p.open(l)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -112,12 +112,9 @@ func (p *Proxy) Heal() {
 	if p.closed || p.listener != nil {
 		return
 	}
-	l, err := listenOn(p.Addr)
-	if err != nil {
+	if err := p.open(); err != nil {
 		p.t.Errorf("ratelimit: the proxy cannot accept connections again: %v", err)
-		return
 	}
-	p.open(l)
 }
 
 // Close ends the proxy and all connections. It returns when nothing is left.
@@ -136,9 +133,13 @@ func (p *Proxy) change(f func(*faults)) {
 	p.changed.Broadcast()
 }
 
-// open accepts connections from l.
-func (p *Proxy) open(l *net.TCPListener) {
-	done := make(chan struct{})
+// open accepts connections.
+func (p *Proxy) open() error {
+	listener, err := net.Listen("tcp", p.Addr)
+	if err != nil {
+		return err
+	}
+	l, done := listener.(*net.TCPListener), make(chan struct{})
 	p.listener, p.acceptDone = l, done
 	go func() {
 		defer close(done)
@@ -150,6 +151,7 @@ func (p *Proxy) open(l *net.TCPListener) {
 			p.accept(conn)
 		}
 	}()
+	return nil
 }
 
 // shut accepts no more connections, and then closes all.

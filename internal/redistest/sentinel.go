@@ -25,7 +25,7 @@ func NewSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
 	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
 	master := New(t, args...)
-	replica := New(t, append([]string{"--replicaof", host, portOf(master.Addr)}, args...)...)
+	replica := New(t, append([]string{"--replicaof", host, master.port.Number()}, args...)...)
 	n := &Sentinel{Servers: []*Server{master, replica}}
 	// With different timeouts, no two start a failover at the same time, and vote for themselves.
 	for _, ms := range []int{1000, 1200, 1400} {
@@ -52,7 +52,7 @@ func newSentinel(t testing.TB, master *Server, ms int) *Server {
 	text := fmt.Sprintf(`sentinel monitor %[1]s %[2]s %[3]s 2
 sentinel down-after-milliseconds %[1]s %[4]d
 sentinel failover-timeout %[1]s 3000
-`, masterSet, host, portOf(master.Addr), ms)
+`, masterSet, host, master.port.Number(), ms)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,9 +12,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 const (
+	host = "127.0.0.1"
+
 	// timeout is how long a server may take to start, and servers to agree.
 	timeout      = 30 * time.Second
 	pollInterval = 2 * time.Millisecond // between two checks
@@ -45,7 +48,8 @@ type Server struct {
 	program string
 	options Options
 	home    string // a directory with a short name, as the path of a socket requires
-	bus     string // the port for the bus of a cluster
+	port    *testkit.Port
+	bus     *testkit.Port // for the bus of a cluster
 
 	mu      sync.Mutex
 	process *process // the last one
@@ -67,26 +71,26 @@ func Start(o Options) (*Server, error) {
 		o.Dir = home
 	}
 	s := &Server{program: program, options: o, home: home}
-	for range 20 {
-		if err = s.runOnFreePorts(); !errors.Is(err, errInUse) {
-			break
-		}
+	if err := s.claimPorts(); err != nil {
+		s.Close()
+		return nil, err
 	}
-	if err != nil {
+	if err := s.run(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// runOnFreePorts starts the process on free ports. Another program may still take a port first.
-func (s *Server) runOnFreePorts() error {
-	port, bus, err := freePorts()
-	if err != nil {
+func (s *Server) claimPorts() (err error) {
+	if s.port, err = testkit.ClaimPort(); err != nil {
 		return err
 	}
-	s.Addr, s.bus = net.JoinHostPort(host, port), bus
-	return s.run()
+	s.Addr = s.port.Addr
+	if s.options.cluster {
+		s.bus, err = testkit.ClaimPort()
+	}
+	return err
 }
 
 // URL returns the address for clients.
@@ -164,9 +168,17 @@ func (s *Server) Restart() error {
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	s.closed = true
 	s.kill()
 	os.RemoveAll(s.home)
+	for _, p := range []*testkit.Port{s.port, s.bus} {
+		if p != nil {
+			p.Release()
+		}
+	}
 }
 
 func (s *Server) socket() string { return filepath.Join(s.home, "socket") }
@@ -179,12 +191,12 @@ func (s *Server) arguments() []string {
 	args = append(args, "--bind", host, "--unixsocket", s.socket(), "--dir", s.options.Dir,
 		"--save", "", "--appendonly", "no")
 	if s.options.tls {
-		args = append(args, "--port", "0", "--tls-port", portOf(s.Addr))
+		args = append(args, "--port", "0", "--tls-port", s.port.Number())
 	} else {
-		args = append(args, "--port", portOf(s.Addr))
+		args = append(args, "--port", s.port.Number())
 	}
 	if s.options.cluster {
-		args = append(args, "--cluster-enabled", "yes", "--cluster-port", s.bus)
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", s.bus.Number())
 	}
 	return append(args, s.options.Args...)
 }

@@ -1,12 +1,13 @@
 package dashboard_test
 
 import (
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // rowOf is an expression for the row of a name.
@@ -48,12 +49,7 @@ func TestNamesAreText(t *testing.T) {
 
 // When the gateway stops, the page says so. When it is back, the page goes on.
 func TestGoneAndBack(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := testkit.NewPort(t).Addr
 	r := start(t, usual, "listen: "+address)
 	b := open(t, r, "/#/", "ERR_", "Failed to load resource")
 	b.shows("#connection", "live")
