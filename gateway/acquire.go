@@ -60,9 +60,11 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 	defer ctx.end()
 	var err error
 	x.decision, err = ask(ctx)
-	waited := time.Since(began)
-	x.Waited += waited
-	x.answers.at = began.Add(waited)
+	took := time.Since(began)
+	if x.maxWait() > 0 { // otherwise the decision has taken that long, and the call has not waited
+		x.Waited += took
+	}
+	x.answers.at = began.Add(took)
 	allowed, paused := err == nil && x.decision.Allowed, x.checkPaused()
 	if !allowed && paused == nil && x.passesUncounted(err) {
 		return nil
