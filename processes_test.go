@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 )
@@ -203,6 +204,7 @@ func wantProcessesToShare(t *testing.T, path string) {
 	for i := range processes {
 		processes[i] = startProcess(t, path, "")
 	}
+	began := time.Now()
 	begin(processes[:]...)
 	admitted := map[string]int{}
 	for _, p := range processes {
@@ -220,24 +222,28 @@ func wantProcessesToShare(t *testing.T, path string) {
 			more++
 		}
 		n, s := admitted[model]+more, rl.Stats(model)
-		if s.RPM != n || s.RPD != n || s.TPM != n*(c.used.Input+c.used.Output) {
+		if s.RPD != n || inAMinute(began) && (s.RPM != n || s.TPM != n*(c.used.Input+c.used.Output)) {
 			t.Errorf("%s: %d were admitted: %+v", model, n, s)
 		}
-		if more > 0 && model != "tokens" {
+		if more > 0 && model != "tokens" && inAMinute(began) {
 			t.Errorf("%s: the processes have left %d", model, more)
 		}
 	}
 	if n := admitted["day"]; n != 1000 {
 		t.Errorf("%d requests of a day were admitted", n)
 	}
-	if n := admitted["minute"]; n != 300 {
+	if n := admitted["minute"]; n < 300 || n > 300 && inAMinute(began) {
 		t.Errorf("%d requests of a minute were admitted", n)
 	}
-	if s := rl.Stats("tokens"); s.TPM > 2000 || s.TPM <= 2000-20 {
+	if s := rl.Stats("tokens"); s.TPM > 2000 || s.TPM <= 2000-20 && inAMinute(began) {
 		t.Errorf("%d tokens of a minute were admitted", s.TPM)
 	}
 	closeFile(t, rl)
 }
+
+// inAMinute reports whether all that was admitted since a time is in the window of a minute. The processes and their
+// store have the machine's clock, and a busy machine may be slower.
+func inAMinute(began time.Time) bool { return time.Since(began) < time.Minute }
 
 // Killed processes lose no admitted call, and harm no other process.
 func TestKilledProcesses(t *testing.T) {
@@ -246,6 +252,7 @@ func TestKilledProcesses(t *testing.T) {
 	for i := range processes {
 		processes[i] = startProcess(t, path, "endless")
 	}
+	began := time.Now()
 	begin(processes[:]...)
 	admitted := map[string]int{}
 	const kills = 8
@@ -265,7 +272,7 @@ func TestKilledProcesses(t *testing.T) {
 	rl := openFile(t, path, quotasOf(endless))
 	n, s := admitted["endless"], rl.Stats("endless")
 	const unsaid = kills * callers // calls that may have been admitted without being printed, or without being committed
-	if s.RPD < n || s.RPD > n+unsaid || s.RPM != s.RPD {
+	if s.RPD < n || s.RPD > n+unsaid || s.RPM != s.RPD && inAMinute(began) {
 		t.Errorf("%d were admitted, and up to %d more: %+v", n, unsaid, s)
 	}
 	if s.TPM < 10*s.RPM || s.TPM > 10*s.RPM+10*2*unsaid {

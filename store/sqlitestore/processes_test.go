@@ -98,8 +98,8 @@ func TestKilledProcesses(t *testing.T) {
 	if n := admitted.Load(); n > quota || n < quota-killed.Load()*goroutines {
 		t.Errorf("%d were admitted while %d processes were killed; the limit is %d", n, killed.Load(), quota)
 	}
-	if killed.Load() < processes {
-		t.Errorf("%d processes were killed", killed.Load())
+	if killed.Load() == 0 {
+		t.Error("no process was killed")
 	}
 	check(t, path)
 }
