@@ -18,7 +18,7 @@ SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/admission$$|/share$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
 
 .DEFAULT_GOAL := help
-.PHONY: help deps test quick lint unit demo bench fuzz soak client prices docs pictures screenshots apidiff release
+.PHONY: help deps test quick lint unit demo bench fuzz soak flakes client prices docs pictures screenshots apidiff release
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ lint:
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@for m in $(MODULES); do (cd $$m && go test $(RACE) $(SHORT) -timeout 15m ./...) || exit 1; done
+	@go run ./scripts/suite -modules '$(MODULES)' -- $(RACE) $(SHORT) -timeout 15m
 	@cd deploy && $(STATIC) go test $(SHORT) ./... # nothing runs at once there, and Helm is large
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
@@ -63,6 +63,9 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 soak: ## the long versions of all tests, ten times over, and far longer ones of the tests at random
 	@for m in . interop; do (cd $$m && go test $(RACE) -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
 	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000
+
+flakes: ## test PACKAGES (all) on a starved machine, ROUNDS (30) times each in another order: lists each test that ever failed
+	@go run ./scripts/flakes -modules '$(MODULES)' -packages '$(or $(PACKAGES),.)' -rounds $(or $(ROUNDS),30) -- $(RACE) -ldflags=-w
 
 client: ## write a TypeScript client of the admin API to CLIENT (client/ratelimit.ts)
 	@go run ./scripts/tsclient gateway/admin/openapi.json $(CLIENT)
