@@ -19,13 +19,16 @@ func (l Limit) slide(s state, now int64) state {
 	}
 }
 
+// takeCounter admits n if n requests, one after the other, would each find the estimate below
+// the limit: used, and previous in proportion to what is left of this window. Since the limit
+// and used are whole, previous counts rounded down.
 func (l Limit) takeCounter(s state, now, n int64) (state, Verdict) {
 	slid := l.slide(s, now)
 	previous, used := slid.a, slid.b
 	period := int64(l.period)
 	left := period - (now - slid.at) // the rest of this window, in proportion to which the previous one weighs
 	room := l.count - used           // what this window leaves to the previous one and to n
-	weighted := scale(previous, left, period, 1)
+	weighted := scale(previous, left, period, 0)
 	d := Verdict{
 		Used:       correct(used, weighted),
 		Remaining:  max(room-weighted, 0),
@@ -43,10 +46,10 @@ func (l Limit) takeCounter(s state, now, n int64) (state, Verdict) {
 		slid.b += n
 		d.ResetAfter = l.slidOut(slid, now)
 		return slid, d
-	case n <= room: // passes when the previous window weighs no more than room-n
-		d.RetryAfter = time.Duration(left - scale(period, room-n, previous, 0))
-	default: // passes when this window is the previous one and weighs no more than count-n
-		d.RetryAfter = time.Duration(left + period - scale(period, l.count-n, used, 0))
+	case n <= room: // passes when the previous window weighs less than room-n+1
+		d.RetryAfter = time.Duration(left - scale(period, room-n+1, previous, 1) + 1)
+	default: // passes when this window is the previous one and weighs less than count-n+1
+		d.RetryAfter = time.Duration(left + period - scale(period, l.count-n+1, used, 1) + 1)
 	}
 	return s, d
 }

@@ -20,8 +20,8 @@ type Decision struct {
 
 	// Used is how much of Limit counts as used after this decision: for a sliding
 	// log, what is in its window; for a fixed window, what was used since it began;
-	// for a sliding counter its estimate and for a bucket its backlog, both rounded
-	// up. If Used is more than the limit's burst, the rest is a debt, and as long as
+	// for a sliding counter its estimate, rounded down; for a bucket its backlog,
+	// rounded up. If Used is more than the limit's burst, the rest is a debt, and as long as
 	// there is a debt, even an amount of zero is denied.
 	Used int64
 

@@ -36,9 +36,13 @@ const (
 	// (times the number of windows of the key), and never admits more.
 	SlidingLog
 
-	// SlidingCounter stores two counts, of this window and of the one before, and
-	// assumes that the latter was spread evenly. It is an estimate: bursts at the
-	// boundaries of windows can exceed the limit in the time of one.
+	// SlidingCounter stores two counts, of this window and of the one before. It
+	// estimates what was used in the last period as the first and, of the second, the
+	// part that the period still covers, and admits a request while the estimate is
+	// below the limit. An amount of n passes where n requests at once would. Windows
+	// are aligned to the Unix epoch, and each of them admits at most the limit. Another
+	// span of the same length can hold one more than the limit if the window before was
+	// used evenly, and twice the limit if all of it came at its end.
 	SlidingCounter
 
 	algorithms

@@ -488,8 +488,9 @@ func TestDecision(t *testing.T) {
 		}},
 		{"counter", []Limit{counter}, []asked{
 			{0, 10, decision(true, counter, 0, 0, 2*m)},
-			{m, 1, decision(false, counter, 0, 6*s, m)},
-			{m + 6*s, 1, decision(true, counter, 0, 0, m+54*s)},
+			{m, 1, decision(false, counter, 0, 1, m)},
+			{m + 1, 1, decision(true, counter, 0, 0, 2*m-1)},
+			{m + 1, 1, decision(false, counter, 0, 6*s, 2*m-1)},
 		}},
 		{"several", []Limit{gcra, hour}, []asked{
 			{0, 10, decision(true, gcra, 0, 0, m)},

@@ -384,12 +384,17 @@ func (m *modelCounter) estimate(t int64) *big.Rat {
 	return ratAdd(modelRat(current), ratMul(modelRat(previous), weight))
 }
 
-// first returns how long after now the estimate has fallen to at most enough.
-// It only ever falls while nothing passes.
-func (m *modelCounter) first(now int64, enough int64) time.Duration {
-	most := 2 * int64(m.limit.Period())
-	i, _ := sort.Find(int(most), func(i int) int {
-		if m.estimate(now+int64(i)).Cmp(modelRat(enough)) <= 0 {
+// fits reports whether n pass at t: whether the estimate is below the limit for each of
+// them, one after the other.
+func (m *modelCounter) fits(t, n int64) bool {
+	return ratAdd(m.estimate(t), modelRat(n-1)).Cmp(modelRat(m.limit.Count())) < 0
+}
+
+// first returns how long after now something holds that holds ever after, while
+// nothing passes.
+func (m *modelCounter) first(now int64, holds func(t int64) bool) time.Duration {
+	i, _ := sort.Find(2*int(m.limit.Period()), func(i int) int {
+		if holds(now + int64(i)) {
 			return 0
 		}
 		return 1
@@ -404,22 +409,21 @@ func (m *modelCounter) take(now, n int64) modelAnswer {
 		m.last = m.start(now)
 	}
 	a := modelAnswer{}
-	room := ratSub(modelRat(m.limit.Count()), m.estimate(now))
 	switch {
 	case modelNever(m.limit, n):
 		a.retry = Never
-	case n == 0 && room.Sign() >= 0:
+	case m.fits(now, n):
 		a.allowed = true
-	case modelRat(n).Cmp(room) <= 0:
-		a.allowed = true
-		room = ratSub(room, modelRat(n))
-		m.passed = append(m.passed, modelPassed{now, n})
-		m.last = m.start(now)
+		if n > 0 {
+			m.passed = append(m.passed, modelPassed{now, n})
+			m.last = m.start(now)
+		}
 	default:
-		a.retry = m.first(now, m.limit.Count()-n)
+		a.retry = m.first(now, func(t int64) bool { return m.fits(t, n) })
 	}
-	a.used, a.remaining = min(ratCeil(ratSub(modelRat(m.limit.Count()), room)), maxCount), max(ratFloor(room), 0)
-	a.reset = m.first(now, 0)
+	a.used = min(ratFloor(m.estimate(now)), maxCount)
+	a.remaining = max(m.limit.Count()-a.used, 0)
+	a.reset = m.first(now, func(t int64) bool { return m.estimate(t).Sign() == 0 })
 	return a
 }
 

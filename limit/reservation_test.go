@@ -114,8 +114,8 @@ func TestDebtDelays(t *testing.T) {
 		{[]Limit{limit.Using(FixedWindow)}, 15, 10 * s, 10 * s},
 		{[]Limit{limit.Anchored()}, 15, 10 * s, 10 * s},
 		{[]Limit{limit.Using(SlidingLog)}, 15, 10 * s, 10 * s},
-		// The window before has used 15, of which two thirds still count: 10.
-		{[]Limit{limit.Using(SlidingCounter)}, 15, 14 * s, 20 * s},
+		// The window before has used 15, of which a little less than two thirds count: less than 10.
+		{[]Limit{limit.Using(SlidingCounter)}, 15, 13*s + s/3 + 1, 19*s + s/3 + 1},
 	}
 	for _, reserved := range []int64{0, 1, 10} {
 		for _, test := range tests {

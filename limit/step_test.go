@@ -147,43 +147,54 @@ func TestSteps(t *testing.T) {
 		}},
 		{"a counter", PerMinute(10).Using(SlidingCounter), []stepRow{
 			{59 * s, 10, true, 0, 0, 61 * s},
-			{59 * s, 1, false, 0, 7 * s, 61 * s},
-			{60 * s, 1, false, 0, 6 * s, 60 * s},
-			{66*s - 1, 1, false, 0, 1, 54*s + 1},
-			{66 * s, 1, true, 0, 0, 114 * s},
+			{59 * s, 1, false, 0, s + 1, 61 * s},
+			{60 * s, 1, false, 0, 1, 60 * s},
+			{60*s + 1, 1, true, 0, 0, 120*s - 1}, // a little less than 10, which is below the limit
+			{60*s + 1, 1, false, 0, 6 * s, 120*s - 1},
+			{66 * s, 1, false, 0, 1, 114 * s},
 			{66 * s, 11, false, 0, Never, 114 * s},
 			{66 * s, -1, false, 0, Never, 114 * s},
 			{90 * s, 0, true, 4, 0, 90 * s}, // 10 half past, and 1
-			{90 * s, 5, false, 4, 6 * s, 90 * s},
+			{90 * s, 5, false, 4, 1, 90 * s},
 			{90 * s, 4, true, 0, 0, 90 * s},
-			{90 * s, 6, false, 0, 30*s + 12*s, 90 * s},
-			{90 * s, 10, false, 0, 90 * s, 90 * s},
-			{180 * s, 10, true, 0, 0, 120 * s},
+			{90 * s, 6, false, 0, 30*s + 1, 90 * s},
+			{90 * s, 10, false, 0, 30*s + 48*s + 1, 90 * s},
+			{168 * s, 10, false, 9, 1, 12 * s},
+			{168*s + 1, 10, true, 0, 0, 72*s - 1},
 		}},
-		{"a counter rounds up what the window before weighs", New(3, 8).Using(SlidingCounter), []stepRow{
+		{"a counter rounds down what the window before weighs", New(3, 8).Using(SlidingCounter), []stepRow{
 			{0, 1, true, 2, 0, 16},
 			{8, 2, true, 0, 0, 16},
-			{9, 1, false, 0, 7, 15}, // 7/8 is not nothing
-			{15, 1, false, 0, 1, 9},
-			{16, 1, true, 0, 0, 16},
+			{8, 1, false, 0, 1, 16},
+			{9, 1, true, 0, 0, 15}, // 2 and 7/8 are below 3
+			{9, 1, false, 0, 8, 15},
+			{16, 1, false, 0, 1, 8},
+			{17, 1, true, 0, 0, 15},
+		}},
+		{"a counter of one", PerMinute(1).Using(SlidingCounter), []stepRow{
+			{0, 1, true, 0, 0, 120 * s},
+			{30 * s, 1, false, 0, 30*s + 1, 90 * s},
+			{60 * s, 1, false, 0, 1, 60 * s},
+			{60*s + 1, 1, true, 0, 0, 120*s - 1},
+			{60*s + 1, 1, false, 0, 60 * s, 120*s - 1},
 		}},
 		{"a counter when the clock goes back, and jumps", PerMinute(10).Using(SlidingCounter), []stepRow{
 			{10 * time.Minute, 4, true, 6, 0, 120 * s},
 			{11 * time.Minute, 6, true, 0, 0, 120 * s},
 			{9*time.Minute + 30*s, 0, true, 0, 0, 90 * s}, // both windows count whole, as if they had passed now
-			{9*time.Minute + 30*s, 3, false, 0, 48 * s, 90 * s},
-			{10 * time.Minute, 1, false, 0, 6 * s, 60 * s},
+			{9*time.Minute + 30*s, 3, false, 0, 42*s + 1, 90 * s},
+			{10 * time.Minute, 1, false, 0, 1, 60 * s},
 			{10*time.Minute + 18*s, 3, true, 0, 0, 102 * s},
-			{5*time.Minute + s, 1, false, 0, 59*s + 60*s - 41538461538, 119 * s}, // a jump freezes it until the end of the next window at most
+			{5*time.Minute + s, 1, false, 0, 59*s + 60*s - 46153846153, 119 * s}, // a jump freezes it until the end of the next window at most
 			{1000 * time.Hour, 10, true, 0, 0, 120 * s},
 		}},
 		{"a counter when the clock goes back and forth over a boundary", PerMinute(20).Using(SlidingCounter), []stepRow{
 			{57 * s, 20, true, 0, 0, 63 * s},
-			{63 * s, 1, true, 0, 0, 117 * s}, // of 20 as many have left as do in 3 s
-			{57 * s, 1, false, 0, 3*s + 60*s - 54285714285, 63 * s},
-			{63 * s, 1, false, 0, 57*s - 54285714285, 57 * s}, // there is no second turn
-			{57 * s, 1, false, 0, 3*s + 60*s - 54285714285, 63 * s},
-			{69 * s, 2, true, 0, 0, 111 * s},
+			{61*s + s/2, 1, true, 0, 0, 118*s + s/2}, // of 20 as many have left as do in 1.5 s
+			{57 * s, 1, false, 0, 3*s + 60*s - 57142857142, 63 * s},
+			{61*s + s/2, 1, false, 0, 58*s + s/2 - 57142857142, 58*s + s/2}, // there is no second turn
+			{57 * s, 1, false, 0, 3*s + 60*s - 57142857142, 63 * s},
+			{69 * s, 3, true, 0, 0, 111 * s},
 		}},
 		{"a counter of 2^62 a nanosecond when the clock goes back", New(1<<62, 2).Using(SlidingCounter), []stepRow{
 			{0, 1 << 62, true, 0, 0, 4},

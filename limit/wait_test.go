@@ -81,7 +81,7 @@ func TestWaitIsFirstComeFirstServed(t *testing.T) {
 	limit := New(10, 10*sec)
 	buckets := []time.Duration{1 * sec, 11 * sec, 12 * sec, 13 * sec, 15 * sec}
 	windows := []time.Duration{10 * sec, 20 * sec, 30 * sec, 30 * sec, 30 * sec}
-	counters := []time.Duration{11 * sec, 30 * sec, 41 * sec, 42 * sec, 44 * sec}
+	counters := []time.Duration{10*sec + 1, 20*sec + 1, 30*sec + 1, 31*sec + 1, 33*sec + 1}
 	tests := []struct {
 		limits []Limit
 		want   []time.Duration

@@ -74,7 +74,7 @@ func (s *spent) weighs(all []spending) bool {
 			before += p.n
 		}
 	}
-	return times(before, start+period-now).Cmp(times(s.limit.Count()-used, period)) <= 0
+	return times(before, start+period-now).Cmp(times(s.limit.Count()-used+1, period)) < 0
 }
 
 func times(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }

@@ -125,30 +125,33 @@ func (c *slidingCounter) used(now int64) *big.Rat {
 	return plus(rat(this), covered.Mul(covered, rat(before)))
 }
 
-// until returns how long it takes until no more than enough is used. It searches, since the used
-// amount falls all the time.
-func (c *slidingCounter) until(now, enough int64) time.Duration {
-	return time.Duration(sort.Search(2*int(c.limit.Period()), func(i int) bool {
-		return c.used(now+int64(i)).Cmp(rat(enough)) <= 0
-	}))
+// fits reports whether n pass: whether the estimate is below the limit for each of them, one after
+// the other.
+func (c *slidingCounter) fits(now, n int64) bool {
+	return plus(c.used(now), rat(n-1)).Cmp(rat(c.limit.Count())) < 0
+}
+
+// until returns how long it takes until something holds that does not end while nothing passes.
+func (c *slidingCounter) until(now int64, holds func(at int64) bool) time.Duration {
+	return time.Duration(sort.Search(2*int(c.limit.Period()), func(i int) bool { return holds(now + int64(i)) }))
 }
 
 func (c *slidingCounter) check(now, n int64) answer {
 	used := c.used(now)
-	a := answer{reset: c.until(now, 0)}
+	a := answer{reset: c.until(now, func(at int64) bool { return c.used(at).Sign() == 0 })}
 	switch {
 	case never(c.limit, n):
 		a.retry = limit.Never
-	case n == 0 && used.Cmp(rat(c.limit.Count())) <= 0:
+	case c.fits(now, n):
 		a.allowed = true
-	case plus(used, rat(n)).Cmp(rat(c.limit.Count())) <= 0:
-		a.allowed = true
-		used = plus(used, rat(n))
-		a.reset = time.Duration(c.start(now) + 2*int64(c.limit.Period()) - now)
+		if used = plus(used, rat(n)); n > 0 {
+			a.reset = time.Duration(c.start(now) + 2*int64(c.limit.Period()) - now)
+		}
 	default:
-		a.retry = c.until(now, c.limit.Count()-n)
+		a.retry = c.until(now, func(at int64) bool { return c.fits(at, n) })
 	}
-	a.used, a.remaining = up(used), down(less(rat(c.limit.Count()), used))
+	a.used = down(used)
+	a.remaining = max(c.limit.Count()-a.used, 0)
 	return a
 }
 

@@ -67,7 +67,8 @@ F.ask[SLIDING] = function(a, c, l, charge, answer, filled)
 	local allows = roomh >= 0
 	if allows and (oldh > 0 or oldl > 0) then
 		local lefth, leftl = F.minus(eh, el, F.h, F.l)
-		allows = F.within(oldh, oldl, lefth, leftl, roomh, rooml, ph, pl)
+		roomh, rooml = F.plus(roomh, rooml, 0, 1)
+		allows = not F.within(roomh, rooml, ph, pl, oldh, oldl, lefth, leftl)
 	end
 	return allows, sh, sl, oldh, oldl, usedh, usedl, F.plus(eh, el, ph, pl)
 end
