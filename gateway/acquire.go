@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -45,8 +46,8 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 }
 
 // decide asks the limits about the request, and returns why it is refused, or nil. A request that is
-// paused while it waits is refused at once, and one that was admitted at that moment gives back what it
-// has taken: cancel does that.
+// paused while it waits, or whose virtual key ends, is refused at once, and one that was admitted at that
+// moment gives back what it has taken: cancel does that.
 func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error), cancel func()) *refusal {
 	if refused := x.checkPaused(); refused != nil {
 		return refused
@@ -65,21 +66,21 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 		x.Waited += took
 	}
 	x.answers.at = began.Add(took)
-	allowed, paused := err == nil && x.decision.Allowed, x.checkPaused()
-	if !allowed && paused == nil && x.passesUncounted(err) {
+	allowed, stopped := err == nil && x.decision.Allowed, cmp.Or(x.checkKey(), x.checkPaused())
+	if !allowed && stopped == nil && x.passesUncounted(err) {
 		return nil
 	}
 	x.overlook()
 	switch {
-	case allowed && paused == nil:
+	case allowed && stopped == nil:
 		return nil
 	case allowed:
 		cancel()
-		return paused
+		return stopped
 	case x.ctx.Err() != nil:
 		return clientLeft()
-	case paused != nil:
-		return paused
+	case stopped != nil:
+		return stopped
 	case x.g.serving.Err() != nil:
 		return x.stopping()
 	case x.decision.Code == ratelimit.DecisionStoreLost:

@@ -28,13 +28,14 @@ type exchange struct {
 	ctx     context.Context
 	control *http.ResponseController
 
-	upstream  *upstream
-	target    url.URL           // the provider's own path and query
-	endpoint  llm.Endpoint      // gives refusals their form
-	path      string            // the project and its user
-	rules     *config.Project   // of the path: the last of levels
-	keyModels []string          // the models that the key may call; empty: all
-	levels    []*config.Project // what the configuration says of the path and of all above it
+	upstream   *upstream
+	target     url.URL           // the provider's own path and query
+	endpoint   llm.Endpoint      // gives refusals their form
+	path       string            // the project and its user
+	rules      *config.Project   // of the path: the last of levels
+	keyModels  []string          // the models that the key may call; empty: all
+	virtualKey string            // as the client has sent it; empty where keys are off
+	levels     []*config.Project // what the configuration says of the path and of all above it
 
 	models         []string // that the request calls
 	modelRoom      [1]string

@@ -71,7 +71,7 @@ func (x *exchange) serveOwner() *refusal {
 // identifyOwn finds the project of a request as identify does. A browser that has signed in has a cookie
 // in place of a virtual key.
 func (x *exchange) identifyOwn() *refusal {
-	if _, sent := x.findKey(); !sent && x.cfg.Keys == config.KeysRequired {
+	if _, _, sent := x.findKey(); !sent && x.cfg.Keys == config.KeysRequired {
 		if key, ok := x.signedIn(); ok {
 			x.useKey(&key)
 			return firstRefusal(x.identifyRun, x.identifyUser)
@@ -86,7 +86,7 @@ func (x *exchange) unknownBrowser() bool {
 	if x.cfg.Keys != config.KeysRequired || !prefersHTML(x.r.Header.Values("Accept")) {
 		return false
 	}
-	_, sent := x.findKey()
+	_, _, sent := x.findKey()
 	_, signedIn := x.signedIn()
 	return !sent && !signedIn && (x.r.Method == http.MethodGet || x.r.Method == http.MethodHead)
 }

@@ -29,7 +29,7 @@ var versionPrefixes = map[string]string{
 // required, only clients with a valid key get the providers' names.
 func (x *exchange) unknownProvider(first string) *refusal {
 	x.target.RawQuery = x.r.URL.RawQuery // may have the key
-	if _, known := x.findKey(); x.cfg.Keys == config.KeysRequired && !known {
+	if _, _, known := x.findKey(); x.cfg.Keys == config.KeysRequired && !known {
 		return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 	}
 	wrong := fmt.Sprintf("no provider is named %.40q", first)

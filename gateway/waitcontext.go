@@ -10,13 +10,14 @@ import (
 )
 
 // waitContext is the context of a request that may have to wait for its limits. It ends when
-// the client's context ends, when the gateway drains, and when an operator pauses the request. The
-// three are joined only when the limiter asks for Done, because most requests do not wait.
+// the client's context ends, when the gateway drains, when an operator pauses the request, and when
+// its virtual key ends. They are joined only when the limiter asks for Done, because most requests do
+// not wait.
 type waitContext struct {
 	context.Context           // ends when the client leaves
 	x               *exchange // the request
 
-	ended   atomic.Bool // by a pause
+	ended   atomic.Bool // by a pause, or by the end of the key
 	once    sync.Once
 	joined  context.Context // nil: Done was not called
 	release func()          // frees joined
@@ -27,13 +28,18 @@ func (w *waitContext) Done() <-chan struct{} {
 	w.once.Do(func() {
 		ctx, cancel := context.WithCancel(w.Context)
 		stop := context.AfterFunc(w.x.g.serving, cancel)
+		end := func() {
+			w.ended.Store(true)
+			cancel()
+		}
 		unwatch := w.x.g.controls.Watch(func(s *control.State) {
 			if w.x.isPaused(s) {
-				w.ended.Store(true)
-				cancel()
+				end()
 			}
 		})
+		unwatchKey := w.x.watchKey(end)
 		w.joined, w.release = ctx, func() {
+			unwatchKey()
 			unwatch()
 			stop()
 			cancel()

@@ -35,11 +35,12 @@ func (x *exchange) identify() *refusal {
 // keys are off.
 func (x *exchange) identifyProject() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
-		key, ok := x.findKey()
+		key, secret, ok := x.findKey()
 		if !ok {
 			return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 		}
 		x.useKey(&key)
+		x.virtualKey = secret
 		x.removeKeys()
 		return nil
 	}
@@ -77,14 +78,15 @@ func (x *exchange) headerOnce(name string) (string, *refusal) {
 	return "", refusalf(http.StatusBadRequest, "the request has the header %s more than once: it must have it once", name)
 }
 
-// findKey returns the valid virtual key of the request, if it has one.
-func (x *exchange) findKey() (keys.Key, bool) {
+// findKey returns the valid virtual key of the request as the client has sent it, and its description, if the
+// request has one.
+func (x *exchange) findKey() (key keys.Key, secret string, ok bool) {
 	for _, secret := range x.sentKeys() {
 		if key, ok := x.g.keys.Find(secret); ok {
-			return key, true
+			return key, secret, true
 		}
 	}
-	return keys.Key{}, false
+	return keys.Key{}, "", false
 }
 
 // sentKeys returns the values in all headers and parameters that may have a key.

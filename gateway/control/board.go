@@ -30,14 +30,13 @@ type Board struct {
 	missed unreported.Error
 
 	mu       sync.Mutex // locked while the State is changed or loaded
-	watching sync.Mutex // guards watchers
-	watchers map[*func(*State)]struct{}
+	watchers settings.Watchers
 }
 
 // Open returns the Board of a store, and follows the changes that other gateways make there. With a nil
 // keeper, the State is only in memory.
 func Open(k settings.Keeper) (*Board, error) {
-	b := &Board{keeper: k, stop: func() {}, watchers: map[*func(*State)]struct{}{}}
+	b := &Board{keeper: k, stop: func() {}}
 	b.state.Store(&State{})
 	if k == nil {
 		return b, nil
@@ -192,25 +191,13 @@ func (b *Board) set(s *State) {
 		s.modes = s.modes || m.Mode != ""
 	}
 	b.state.Store(s)
-	b.watching.Lock()
-	defer b.watching.Unlock()
-	for w := range b.watchers {
-		(*w)(s)
-	}
+	b.watchers.Notify()
 }
 
 // Watch calls changed with each new State, and once with the present one, until stop is called. changed
 // must return soon.
 func (b *Board) Watch(changed func(*State)) (stop func()) {
-	b.watching.Lock()
-	defer b.watching.Unlock()
-	b.watchers[&changed] = struct{}{}
-	changed(b.state.Load()) // it may be newer than the one that the caller knows
-	return func() {
-		b.watching.Lock()
-		defer b.watching.Unlock()
-		delete(b.watchers, &changed)
-	}
+	return b.watchers.Add(func() { changed(b.state.Load()) })
 }
 
 // Missed returns the first error, since it was last called, of following the store.

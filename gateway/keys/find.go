@@ -65,26 +65,45 @@ func (e *entry) previousUntil(now time.Time) time.Time {
 // Find returns the description of a key that a client has sent, if the key is valid. To refuse a
 // text in the form of a key takes as long as to accept it.
 func (r *Ring) Find(text string) (Key, bool) {
-	id, secret, ok := split(text)
-	if !ok {
-		return Key{}, false
-	}
-	e := (*r.entries.Load())[id]
-	if e == nil {
-		e = &noEntry
-	}
-	if !e.accepts(sha256.Sum256([]byte(secret)), time.Now().Unix()) {
+	e, until := r.find(text)
+	if time.Now().Unix() >= until {
 		return Key{}, false
 	}
 	return e.key, true
 }
 
-// accepts reports whether the key is valid at a time with a secret of this digest.
-func (e *entry) accepts(secret digest, now int64) bool {
-	valid := subtle.ConstantTimeCompare(secret[:], e.secret[:]) == 1
-	for i := range e.old {
-		matches := subtle.ConstantTimeCompare(secret[:], e.old[i].secret[:]) == 1
-		valid = valid || matches && now < e.old[i].until
+// ValidUntil returns when a key that a client has sent stops being valid, if nobody changes it before: because
+// it expires, or because its secret was replaced. The zero time is never. ok is false if the key is not valid.
+func (r *Ring) ValidUntil(text string) (until time.Time, ok bool) {
+	_, seconds := r.find(text)
+	if seconds == math.MaxInt64 {
+		return time.Time{}, true
 	}
-	return valid && now < e.expires
+	return time.Unix(seconds, 0), time.Now().Unix() < seconds
+}
+
+// find returns the entry of a key that a client has sent, and until when the key is valid in Unix seconds. A key
+// that was never valid has ended at 0.
+func (r *Ring) find(text string) (e *entry, until int64) {
+	id, secret, ok := split(text)
+	if !ok {
+		return &noEntry, 0
+	}
+	if e = (*r.entries.Load())[id]; e == nil {
+		e = &noEntry
+	}
+	return e, e.validUntil(sha256.Sum256([]byte(secret)))
+}
+
+// validUntil returns until when the key is valid with a secret of this digest, or 0 if it has no such secret.
+func (e *entry) validUntil(secret digest) (until int64) {
+	if subtle.ConstantTimeCompare(secret[:], e.secret[:]) == 1 {
+		until = e.expires
+	}
+	for i := range e.old {
+		if subtle.ConstantTimeCompare(secret[:], e.old[i].secret[:]) == 1 {
+			until = max(until, min(e.old[i].until, e.expires))
+		}
+	}
+	return until
 }

@@ -28,6 +28,7 @@ type Ring struct {
 	onLimits   func(map[string]*project.Limit) error // nil: nobody wants to know
 	stop       func()
 	missed     unreported.Error
+	watchers   settings.Watchers
 
 	mu      sync.Mutex           // locked while keys are changed or loaded
 	records map[string][]*record // the secrets of each key, by its id, in the order of their numbers
@@ -111,8 +112,13 @@ func (r *Ring) set(records map[string][]*record, loaded map[string]string) {
 	r.records, r.loaded = records, loaded
 	r.limit(before, entries, true) // before a key is found that has a limit, and after it is not found any more
 	r.entries.Store(&entries)
+	r.watchers.Notify() // before the limits of the revoked keys are gone
 	r.limit(before, entries, false)
 }
+
+// Watch calls changed whenever keys have changed, and once now, until stop is called. A key that expires is no
+// change: see [Ring.ValidUntil]. changed must return soon.
+func (r *Ring) Watch(changed func()) (stop func()) { return r.watchers.Add(changed) }
 
 // List returns all keys, in the order of their projects and their ids.
 func (r *Ring) List() []Key {
