@@ -172,6 +172,7 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	x.sent = err == nil || mayHaveGot(err)
 	if err == nil {
 		x.hider.redactHeader(response.Header)
+		x.replaceLocations(d, u, response.Header)
 		x.RequestID = requestID(response.Header)
 		response.Request = nil // lets go of the body
 	}

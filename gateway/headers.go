@@ -31,8 +31,22 @@ var accountFields = []string{"Openai-Organization", "Openai-Project", "X-Goog-Us
 // compressed one, a part of one, or one to be fetched later.
 var partialFields = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
 
-// hostFields are headers of answers that concern the provider's own host.
-var hostFields = []string{"Alt-Svc", "Strict-Transport-Security"}
+// hostFields are headers of answers that concern the provider's own host, or would have a browser do something
+// to the gateway's.
+var hostFields = []string{"Alt-Svc", "Clear-Site-Data", "Nel", "Refresh", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Strict-Transport-Security"}
+
+// limitFields are headers in which the gateway says how its own limits stand. A provider's limits are in others.
+var limitFields = []string{fieldShadow, "Ratelimit", "Ratelimit-Policy"}
+
+// prefixOwn is how the names of all other headers begin in which the gateway speaks for itself.
+const prefixOwn = "X-Gateway-"
+
+// Headers of every forwarded answer. In a browser, the answer is a page of the gateway's own origin: a sandbox
+// keeps its scripts from running, and its type is the one that it claims.
+var (
+	fieldPolicy, sandboxed = "Content-Security-Policy", []string{"sandbox"}
+	fieldType, unsniffed   = "X-Content-Type-Options", []string{"nosniff"}
+)
 
 var (
 	// notForwarded are headers of requests that no provider gets.
@@ -45,8 +59,8 @@ var (
 
 	// notReturned are headers of answers that clients do not get. notReturnedOfGateway are those
 	// of answers to a request with the gateway's account.
-	notReturned          = setOf(hostFields, hopFields)
-	notReturnedOfGateway = setOf(hostFields, hopFields, accountFields, []string{"Set-Cookie"})
+	notReturned          = setOf(hostFields, hopFields, limitFields)
+	notReturnedOfGateway = setOf(hostFields, hopFields, limitFields, accountFields, []string{"Set-Cookie"})
 )
 
 func setOf(lists ...[]string) map[string]bool {
@@ -102,10 +116,11 @@ func (x *exchange) copyHeaders(from http.Header) {
 	}
 	to := x.w.Header()
 	for name, values := range from {
-		if !unwanted[name] {
+		if !unwanted[name] && !strings.HasPrefix(name, prefixOwn) {
 			to[name] = values
 		}
 	}
+	to[fieldPolicy], to[fieldType] = sandboxed, unsniffed
 	x.setRequestID(to)
 	x.setLimitHeaders(to)
 }
