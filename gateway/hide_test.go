@@ -27,7 +27,7 @@ func (q quotes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	h := w.Header()
 	h.Set("X-Request-Id", "id-"+key)
-	h.Set("Location", "https://login.example/?key="+url.QueryEscape(key))
+	h.Set("Location", "/login?key="+url.QueryEscape(key))
 	h.Add("X-Debug", "ok")
 	h.Add("X-Debug", base64.StdEncoding.EncodeToString([]byte("user:"+key)))
 	if q.encoded != "" {
@@ -69,7 +69,7 @@ func TestKeyIsInNoAnswer(t *testing.T) {
 				testkit.Equal(t, fmt.Sprintf("the body of %v at %s", q, path), want, a.body)
 				testkit.Equal(t, fmt.Sprintf("the encoding of %v at %s", q, path), "", a.header.Get("Content-Encoding"))
 			}
-			if a.header.Get("X-Request-Id") != "id-***" || a.header.Get("Location") != "https://login.example/?key=***" {
+			if a.header.Get("X-Request-Id") != "id-***" || a.header.Get("Location") != "/openai/login?key=***" {
 				t.Errorf("%v at %s: the headers are %v", q, path, a.header)
 			}
 			if got := a.header.Values("X-Debug"); len(got) != 2 || got[0] != "ok" || !strings.Contains(got[1], "***") {
