@@ -15,6 +15,7 @@ import (
 type batch struct {
 	s         *Store
 	now       int64
+	anchor    anchor          // of the file's time
 	version   int64           // SQLite's version of the data: it changes when another process changes the file
 	rows      map[string]*row // the cached rows, by their keys
 	touched   []*row          // the rows that this transaction has used
@@ -39,14 +40,17 @@ func (b *batch) setVersion(version int64) {
 	b.version = version
 }
 
-// forget drops the cached rows.
-func (b *batch) forget() { clear(b.rows) }
+// forget drops the cached rows, and the anchor of the file's time.
+func (b *batch) forget() {
+	clear(b.rows)
+	b.anchor.known = false
+}
 
 var errPanic = errors.New("ratelimit: a call that shared the transaction has panicked")
 
 // execute runs the steps of ops in the transaction that has begun, and ends it. Either everything
 // they did happens, or each of them has an error and nothing happens.
-func (s *Store) execute(ops []*operation) {
+func (s *Store) execute(ops []*operation, writes bool) {
 	err := errPanic
 	defer func() {
 		s.batch.touched = s.batch.touched[:0]
@@ -62,12 +66,15 @@ func (s *Store) execute(ops []*operation) {
 			}
 		}
 	}()
-	err = s.run(ops)
+	err = s.run(ops, writes)
 }
 
-func (s *Store) run(ops []*operation) error {
+func (s *Store) run(ops []*operation, writes bool) (err error) {
 	b := &s.batch
-	b.s, b.now, b.fileError = s, s.clock(), nil
+	b.s, b.fileError = s, nil
+	if b.now, err = s.now(writes); err != nil {
+		return err
+	}
 	for _, o := range ops {
 		if o.err = o.step(b); b.fileError != nil {
 			return b.fileError

@@ -25,7 +25,7 @@ func newBookStores(t *testing.T, clock func() int64, maxLines int) func() storet
 	path := filepath.Join(t.TempDir(), "limits.db")
 	return func() storetest.BookStore {
 		s := openAt(t, path)
-		s.clock, s.maxLines = clock, maxLines
+		s.clock, s.uptime, s.maxLines = clock, nil, maxLines
 		return s
 	}
 }

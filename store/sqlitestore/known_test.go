@@ -27,7 +27,7 @@ func TestKnownRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { s.Close() })
-			s.clock = clock
+			s.clock, s.uptime = clock, nil
 			return s
 		}
 		sharing, forgetful := []*Store{at("shared.db"), at("shared.db")}, at("other.db")

@@ -15,8 +15,9 @@ import (
 // children are what this program does as another process of a test, with the store in a file, when
 // its parent says so.
 var children = map[string]func(s *Store, input string) error{
-	"admit":  admit,
-	"hammer": hammer,
+	"admit":   admit,
+	"hammer":  hammer,
+	"stepped": admitStepped,
 }
 
 const asChild = "SQLITESTORE_CHILD"

@@ -34,6 +34,7 @@ type statements struct {
 	load, update, upsert, sweep                      *sql.Stmt
 	logLength, checkpoint                            *sql.Stmt
 	lastChange                                       *sql.Stmt
+	anchor, setAnchor                                *sql.Stmt
 	bookAdd, bookFind, bookInsert                    *sql.Stmt
 	pageFind, pageAdd                                *sql.Stmt
 	journalAdd, journalClear                         *sql.Stmt
@@ -123,6 +124,8 @@ func (s *Store) connect() (err error) {
 		{&s.do.sweep, "DELETE FROM accounts WHERE key IN (SELECT key FROM accounts WHERE full_at <= ?1 LIMIT ?2)"},
 		{&s.do.logLength, "PRAGMA wal_checkpoint(NOOP)"},
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
+		{&s.do.anchor, "SELECT boot, began_at FROM clock"},
+		{&s.do.setAnchor, "INSERT OR REPLACE INTO clock (one, boot, began_at) VALUES (1, ?1, ?2)"},
 		{&s.do.lastChange, "SELECT ifnull(max(change), 0) FROM settings"},
 	}
 	calls = append(calls, s.bookStatements()...)
@@ -173,7 +176,7 @@ func (s *Store) useWAL() error {
 }
 
 // migrate creates missing tables. The first programs that wrote version 1 had no settings, no
-// books and no deposits; they can also use a file that has them.
+// books, no deposits and no clock; they can also use a file that has them.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
@@ -183,7 +186,7 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		missing := settingsSchema + ";" + booksSchema + ";" + journalSchema + ";" + depositsSchema
+		missing := settingsSchema + ";" + booksSchema + ";" + journalSchema + ";" + depositsSchema + ";" + clockSchema
 		if found < version {
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}

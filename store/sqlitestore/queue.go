@@ -126,7 +126,7 @@ func (s *Store) runBatch(o *operation) {
 			}
 		}
 	}()
-	s.execute(ops)
+	s.execute(ops, writes)
 	s.lastDuration = time.Since(began)
 }
 

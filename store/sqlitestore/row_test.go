@@ -19,7 +19,7 @@ import (
 func TestSweep(t *testing.T) {
 	s := open(t)
 	now := noon
-	s.clock = func() int64 { return now }
+	s.clock, s.uptime = func() int64 { return now }, nil
 	const many = 200
 	perMinute := limit.PerMinute(10).Using(limit.SlidingLog)
 	rows := func() int {
@@ -87,7 +87,7 @@ func TestClockJumps(t *testing.T) {
 				do := func(n int64) limit.Decision {
 					s := openAt(t, path)
 					defer s.Close()
-					s.clock = func() int64 { return now }
+					s.clock, s.uptime = func() int64 { return now }, nil
 					_, decisions, err := s.Take(t.Context(), charge("key", n, l))
 					if err != nil {
 						t.Fatal(err)
@@ -182,7 +182,7 @@ func openLoose(t testing.TB) *Store {
 func FuzzTampered(f *testing.F) {
 	s := openLoose(f)
 	var now int64
-	s.clock = func() int64 { return now }
+	s.clock, s.uptime = func() int64 { return now }, nil
 	limits := []limit.Limit{
 		limit.PerMinute(5), limit.PerMinute(5).WithBurst(2).Using(limit.LeakyBucket), limit.PerMinute(5).Using(limit.SlidingLog),
 		limit.PerMinute(5).Using(limit.FixedWindow), limit.PerMinute(5).Anchored(), limit.PerDay(5).ResetAt(0, time.UTC),

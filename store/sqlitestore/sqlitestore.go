@@ -11,6 +11,12 @@
 // cut can lose the last moments, though never half of a transaction, and what was
 // admitted in them may be admitted again.
 //
+// Uses are as old as the machine's clock of elapsed time says, which all processes share and nobody
+// sets. The wall clock says how much time has passed between two boots of the machine, and when a day or a month
+// ends. If it is set, the file's time follows with the next transaction that writes, and
+// everything in use keeps its age: see [limit.Account.Shift]. On systems other than Linux and macOS, the wall clock
+// alone counts.
+//
 // Beside the accounts it keeps the books, and settings, and notifies their watchers of changes. Processes that
 // share the file can also send each other messages, through sockets in a directory beside it, whose
 // name ends in ".peers" and which is there only while somebody subscribes.
@@ -29,16 +35,18 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/uptime"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Store is a [store.Store] in a SQLite file. Make one with [Open].
 type Store struct {
 	path        string
-	clock       func() int64
-	busyTimeout time.Duration // how long a call waits while another process has the file locked
-	maxBatch    int           // the most calls in one transaction
-	maxLines    int           // the most separate lines of an hour in the books
+	clock       func() int64                                    // the wall clock, in Unix nanoseconds
+	uptime      func() (boot string, elapsed int64, known bool) // the clock of elapsed time: see anchor; nil if there is none
+	busyTimeout time.Duration                                   // how long a call waits while another process has the file locked
+	maxBatch    int                                             // the most calls in one transaction
+	maxLines    int                                             // the most separate lines of an hour in the books
 	close       func() error
 	watchers    watchers // are notified when settings change
 	messenger   messenger
@@ -81,6 +89,7 @@ func newStore(path string) *Store {
 	s := &Store{
 		path:        path,
 		clock:       func() int64 { return time.Now().UnixNano() },
+		uptime:      uptime.Read,
 		busyTimeout: 5 * time.Second,
 		maxBatch:    1024,
 		maxLines:    books.MaxLines,

@@ -18,7 +18,7 @@ import (
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
 		s := open(t)
-		s.clock = clock
+		s.clock, s.uptime = clock, nil
 		return s
 	})
 }
@@ -112,7 +112,7 @@ func TestReopen(t *testing.T) {
 	}
 	reopen := func() *Store {
 		s := openAt(t, path)
-		s.clock = func() int64 { return now }
+		s.clock, s.uptime = func() int64 { return now }, nil
 		return s
 	}
 	s := reopen()
@@ -238,7 +238,7 @@ func TestSettings(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	s := open(t)
-	s.clock = func() int64 { return noon }
+	s.clock, s.uptime = func() int64 { return noon }, nil
 	take(t, s, charge("a", 3, perDay(10)))
 	accounts, now, err := s.Read(t.Context(), "b", "a", "a")
 	if err != nil || now != noon || len(accounts) != 3 {

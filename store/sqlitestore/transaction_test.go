@@ -144,7 +144,7 @@ func TestLogStaysShort(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	s := open(t)
-	s.clock = func() int64 { return noon }
+	s.clock, s.uptime = func() int64 { return noon }, nil
 	update(t, s, "CREATE TABLE mine (name TEXT)")
 	imported := new(limit.Account)
 	imported.Take([]limit.Limit{perDay(10)}, noon, 4)

@@ -22,8 +22,10 @@ func (s *Store) Update(ctx context.Context, fn func(transaction.Tx) error) error
 	o := &operation{ctx: ctx}
 	t := &tx{s: s}
 	o.exclusive = func() error {
-		return s.transact(ctx, o.since, func() error {
-			t.now = s.clock()
+		return s.transact(ctx, o.since, func() (err error) {
+			if t.now, err = s.now(true); err != nil {
+				return err
+			}
 			return fn(t)
 		})
 	}
