@@ -11,8 +11,13 @@ import "math"
 // jumps now and then. Some loads allow only the first: those in which one call in twenty uses more
 // than two and a half times the mean, such as answers whose length is lognormal with a sigma of 1
 // and that have hardly any prompt, or a cache that holds the whole prompt four times in five.
+//
+// What the calls of other projects teach is bounded: it raises the figures of a project's first calls
+// by no more than a small factor. So no project's calls can make those of another project too large
+// for its limits.
 type Estimator struct {
 	histories historyCache
+	contexts  contextCache
 }
 
 // What to reserve for an answer of a model and project without any history, in tokens.
@@ -26,21 +31,31 @@ const (
 const maxEstimate = min(1<<53, math.MaxInt/4)
 
 // Estimate returns how many tokens to reserve for a request, so that few calls use more. Before it
-// has learned anything, it goes by the request alone. Without a project, it goes by the calls of
-// all projects.
+// has learned anything, it goes by the request alone. Calls without a project have a history of their
+// own, like a project.
 func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := e.expect(project, r, c)
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
-	if c.bounded() && (r.Provider == OpenAI || r.Provider == Azure) {
-		t.Output = max(t.Output, roundedTokens(c.bound)-t.Input) // these providers count the allowed tokens, used or not
-	}
-	if c.bounded() && r.Provider == Bedrock {
-		t.Output = max(t.Output, roundedTokens(c.bound)) // Bedrock takes all allowed tokens first, and gives the unused ones back
+	if bound := r.CountedBound(); r.Provider == Bedrock {
+		t.Output = max(t.Output, bound)
+	} else {
+		t.Output = max(t.Output, bound-t.Input)
 	}
 	t.FreeInput = max(t.Input-roundedTokens(f.counted), 0)
 	t.FreeOutput = Usage{Input: t.Input, Output: t.Output}.Tokens(r.Provider).FreeOutput
 	return t
+}
+
+// CountedBound returns how many tokens of output the request allows, if the provider counts all of
+// them, or 0. OpenAI and Azure count them with the prompt, used or not. Bedrock takes them first, and
+// gives the unused ones back.
+func (r *Request) CountedBound() int {
+	c := callOf(r)
+	if !c.bounded() || r.Provider != OpenAI && r.Provider != Azure && r.Provider != Bedrock {
+		return 0
+	}
+	return roundedTokens(c.bound)
 }
 
 // Floor returns the least output tokens to charge for a request that was sent and whose response
@@ -54,37 +69,56 @@ func (e *Estimator) Floor(project string, r *Request) int {
 }
 
 // expect returns the figures of a call after the model's history, and then the project's, have
-// revised them.
+// revised them. The stored context of the call comes on top.
 func (e *Estimator) expect(project string, r *Request, c call) figures {
-	f := e.histories.revise(owner{r.Provider, r.Model, ""}, c, c.first())
-	if project != "" {
-		f = e.histories.revise(owner{r.Provider, r.Model, project}, c, f)
+	first := c.first()
+	shared := e.histories.revise(owner{r.Provider, r.Model, "", true}, c, first)
+	f := e.histories.revise(owner{r.Provider, r.Model, project, false}, c, shared.atMost(first.taught()))
+	if r.Context != "" {
+		stored := float64(e.contexts.tokens(contextKeyOf(r.Provider, project, r.Context)))
+		f.input, f.counted = f.input+stored, f.counted+stored
 	}
 	return f
 }
 
 // Learn records what a call has used. It ignores a response that has not reported everything, such
-// as a stream that was cut off: a client could teach it any figure with these.
+// as a stream that was cut off: a client could teach it any figure with these. It also ignores what
+// cannot be true, and the input of a call with a stored context, which says nothing of other prompts.
 func (e *Estimator) Learn(project string, r *Request, used Usage) {
 	if !used.Exact {
 		return
 	}
 	t := used.Tokens(r.Provider)
 	f := figures{unreported, unreported, unreported}
-	if t.Input >= 0 {
+	if t.Input >= 0 && t.Input <= maxCallTokens && r.Context == "" {
 		f.input = float64(t.Input)
 		f.counted = float64(t.Input - t.FreeInput)
 	}
-	if t.Output >= 0 && r.API.Generates() {
+	if t.Output >= 0 && t.Output <= maxCallTokens && r.API.Generates() {
 		f.output = float64(t.Output)
 	}
-	if f.input == unreported && f.output == unreported {
+	c := callOf(r)
+	e.histories.learn(owner{r.Provider, r.Model, project, false}, c, f)
+	most := c.first().taught()
+	if f.input > most.input {
+		f.input, f.counted = unreported, unreported
+	}
+	if f.output > most.output {
+		f.output = unreported
+	}
+	e.histories.learn(owner{r.Provider, r.Model, "", true}, c, f)
+}
+
+// LearnContext records how many tokens a project's later call finds stored that continues this one,
+// by the id of its response or by the stored context that the call itself has named.
+func (e *Estimator) LearnContext(project string, r *Request, responseID string, used Usage) {
+	if !used.Exact || used.Input < 0 || max(used.Input, used.Output) > maxCallTokens {
 		return
 	}
-	c := callOf(r)
-	e.histories.learn(owner{r.Provider, r.Model, ""}, c, f)
-	if project != "" {
-		e.histories.learn(owner{r.Provider, r.Model, project}, c, f)
+	for _, id := range [...]string{r.Context, responseID} {
+		if id != "" {
+			e.contexts.set(contextKeyOf(r.Provider, project, id), used.Input+used.Output)
+		}
 	}
 }
 
@@ -94,6 +128,29 @@ type figures struct {
 	input   float64
 	counted float64 // the part of the input that the provider counts
 	output  float64 // of all answers
+}
+
+// maxCallTokens is more than any model reads or writes in one call. A response that reports more is
+// wrong, and teaches nothing.
+const maxCallTokens = 1 << 24
+
+// What the calls of other projects may teach of a call, at most.
+const (
+	taughtInput    = 4    // times the input that the request alone lets expect,
+	taughtOverhead = 1024 // and so many tokens that a provider adds to any prompt
+	taughtOutput   = 8    // times the output
+)
+
+// taught returns the most that the calls of other projects may teach of a call whose figures without
+// any history are f. Larger figures of theirs do not count at all.
+func (f figures) taught() figures {
+	input := taughtInput*f.input + taughtOverhead
+	return figures{input, input, taughtOutput * f.output}
+}
+
+// atMost returns figures that are no larger than most.
+func (f figures) atMost(most figures) figures {
+	return figures{min(f.input, most.input), min(f.counted, most.counted), min(f.output, most.output)}
 }
 
 // unreported is the figure of a response that does not have it.

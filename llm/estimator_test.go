@@ -465,7 +465,7 @@ func TestEstimateExceedsLargestFigureWhileCallsGrow(t *testing.T) {
 	request, used := spending(936, 1, 0)
 	var e Estimator
 	for i := range 40 {
-		used.Output = int(100 * math.Pow(2, float64(i)))
+		used.Output = int(100 * math.Pow(1.3, float64(i)))
 		e.Learn("p", &request, used)
 	}
 	if got := float64(e.Estimate("p", &request).Output) / float64(used.Output); got < 1.2 || got > 1.6 {
@@ -593,7 +593,7 @@ func (n naiveEstimator) learn(project string, r *Request, used Usage) {
 	if !used.Exact {
 		return
 	}
-	told, ended := used.Input >= 0, used.Output >= 0 && r.API != Embeddings
+	told, ended := used.Input >= 0 && used.Input <= 1<<24, used.Output >= 0 && used.Output <= 1<<24 && r.API != Embeddings
 	input, output := float64(used.Input), float64(used.Output)
 	counted := input
 	if r.Provider == Anthropic || r.Provider == Groq {
@@ -601,7 +601,14 @@ func (n naiveEstimator) learn(project string, r *Request, used Usage) {
 	}
 	c := callOf(r)
 	prompt := c.prompt + 64
-	for _, o := range []owner{{r.Provider, r.Model, ""}, {r.Provider, r.Model, project}} {
+	for _, o := range []owner{{r.Provider, r.Model, project, false}, {r.Provider, r.Model, "", true}} {
+		if o.shared {
+			first := c.first()
+			told, ended = told && input <= 4*first.input+1024, ended && output <= 8*first.output
+		}
+		if !told && !ended {
+			continue
+		}
 		if n[o] == nil {
 			n[o] = new(naiveHistory)
 		}
@@ -657,7 +664,7 @@ func (s *naiveSeries) weigh(tokens, units float64) float64 {
 func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := c.first()
-	for _, o := range []owner{{r.Provider, r.Model, ""}, {r.Provider, r.Model, project}} {
+	for _, o := range []owner{{r.Provider, r.Model, "", true}, {r.Provider, r.Model, project, false}} {
 		if h := n[o]; h != nil {
 			before := f
 			f.input = h.input.weigh(f.input, c.prompt+64)
@@ -666,6 +673,10 @@ func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 			if c.prompt > 2*h.longest {
 				f.input, f.counted = max(f.input, before.input), max(f.counted, before.counted)
 			}
+		}
+		if first := c.first(); o.shared {
+			f.input, f.counted = min(f.input, 4*first.input+1024), min(f.counted, 4*first.input+1024)
+			f.output = min(f.output, 8*first.output)
 		}
 	}
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(f.output)}

@@ -32,9 +32,10 @@ const (
 	fieldStream
 	fieldStreamOptions
 	fieldNumber
-	fieldTier   // a service tier: a word, or an object with its type
-	fieldObject // an object with numbers, and with schemas, which count as text
-	fieldUser   // the name of a user, or an object with one
+	fieldTier    // a service tier: a word, or an object with its type
+	fieldObject  // an object with numbers, and with schemas, which count as text
+	fieldUser    // the name of a user, or an object with one
+	fieldContext // the id of a stored context, or an object with one
 )
 
 // A setting is a number of tokens or of answers that a body may have.
@@ -123,6 +124,10 @@ var fieldTable = [...]field{
 	{name: string(SafetyIdentifier), kind: fieldUser},
 	{name: string(UserName), kind: fieldUser},
 	{name: "metadata", kind: fieldUser},
+	{name: "previous_response_id", kind: fieldContext, apis: []API{Responses}},
+	{name: "conversation", kind: fieldContext, apis: []API{Responses}},
+	{name: "cachedContent", kind: fieldContext, apis: []API{Generate}, also: "cached_content"},
+	{name: "conversation_id", kind: fieldContext, apis: []API{CohereChat}},
 	{name: "textGenerationConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Invoke}},
 }
 

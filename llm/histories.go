@@ -21,11 +21,12 @@ type shard struct {
 
 const generation = 128 // the most histories of one generation of a shard
 
-// owner is the model and the project that a history belongs to. A history without a project is that
-// of all calls of the model.
+// owner is the model and the project that a history belongs to. The shared history of a model is that
+// of the calls of all projects.
 type owner struct {
 	provider       Provider
 	model, project string
+	shared         bool
 }
 
 // revise returns figures that the owner's history has revised, if there is one.
@@ -39,8 +40,11 @@ func (m *historyCache) revise(o owner, c call, f figures) figures {
 	return f
 }
 
-// learn records what a call has used in the owner's history.
+// learn records what a call has used in the owner's history, unless nothing was reported.
 func (m *historyCache) learn(o owner, c call, f figures) {
+	if f.input == unreported && f.output == unreported {
+		return
+	}
 	s, hash := m.shard(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()

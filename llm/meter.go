@@ -126,6 +126,15 @@ func (m *Meter) Usage() Usage {
 // as "overloaded_error", or "". Call Usage first.
 func (m *Meter) Fault() string { return string(m.stream.json.fault.bytes()) }
 
+// Ended reports whether a stream has come to its end, so that nothing of its answer or its usage can
+// follow, although the connection may still be open: [DONE], message_stop, response.completed and the
+// like have come, or an error.
+func (m *Meter) Ended() bool { return m.stream.json.ended }
+
+// ResponseID returns the id by which a later call can continue the response, if the API has that, or
+// "". Of a long id it returns the beginning.
+func (m *Meter) ResponseID() string { return string(m.stream.json.id.bytes()) }
+
 // Hide returns a reader of a stream without the chunk that has nothing but usage; the meter reads
 // everything that is read through it. A chunk that has more, such as llama.cpp's timings, stays,
 // and so do all chunks of a server that reports usage beside its answers. A compressed stream stays

@@ -17,7 +17,7 @@ func (n node) number(b []byte) (int64, bool) {
 	switch n {
 	case costTold, upstreamCost:
 		return billionths(b)
-	case ownKey:
+	case ownKey, ollamaDone:
 		if string(b) == "true" {
 			return 1, true
 		}

@@ -45,6 +45,7 @@ const (
 	costTold     // OpenRouter's charge, in billionths of a dollar
 	upstreamCost // the model's provider's charge, in billionths of a dollar
 	ownKey       // 1 if OpenRouter has called that provider with the caller's own key, else 0
+	ollamaDone   // 1 in the last piece of an answer, else 0
 	entryTokens  // the count of the entry that is being read: see endEntry
 	numberNodes  // nodes below this one are numbers
 
@@ -80,6 +81,8 @@ const (
 	nodeCandidates
 	nodeParts
 	nodePart
+	nodeResponses // a whole response, or an event, of OpenAI's responses
+	nodeOllama    // a whole response, or a piece of one, of Ollama
 
 	// Values with members in Cohere's responses only.
 	nodeCohere
@@ -117,7 +120,8 @@ const (
 	nodeFaultCode
 	nodeTier
 	nodeEntryKind
-	nodes // the number of nodes
+	nodeID // of the response
+	nodes  // the number of nodes
 )
 
 func (n node) isNumber() bool   { return n < numberNodes }
@@ -131,9 +135,11 @@ var members = [nodes]map[string]node{
 	nodeTop: topMembers,
 	nodeResponse: {
 		"usage": nodeUsage, "usageMetadata": nodeMetadata, "candidates": nodeCandidates, "error": nodeFault,
-		"service_tier": nodeTier,
+		"service_tier": nodeTier, "id": nodeID,
 	},
-	nodeFault: {"type": nodeFaultType, "code": nodeFaultCode},
+	nodeResponses: with(topMembers, map[string]node{"id": nodeID}),
+	nodeOllama:    with(topMembers, map[string]node{"done": ollamaDone}),
+	nodeFault:     {"type": nodeFaultType, "code": nodeFaultCode},
 
 	// Text.
 	nodeChoices: {
@@ -192,7 +198,7 @@ var members = [nodes]map[string]node{
 	// repeats it in the response that ends a stream.
 	nodeCohere: with(topMembers, map[string]node{
 		"usage": nodeCohereUsage, "meta": nodeCohereUsage, "delta": nodeCoherePart, "response": nodeCoherePart,
-		"message": nodeDelta, "text": nodeText,
+		"message": nodeDelta, "text": nodeText, "event_type": nodeType,
 	}),
 	nodeCoherePart: {
 		"message": nodeDelta, "usage": nodeCohereUsage, "meta": nodeCohereUsage, "error": nodeFault,
@@ -302,6 +308,10 @@ func (n node) member(name []byte) node { return members[n][string(name)] }
 // uses are read in its own responses only: another server may echo there what the client has sent.
 func topOf(api API) node {
 	switch api {
+	case Responses:
+		return nodeResponses
+	case OllamaChat, OllamaGenerate:
+		return nodeOllama
 	case CohereChat, CohereEmbed, CohereRerank:
 		return nodeCohere
 	case Converse, Invoke:

@@ -40,6 +40,11 @@ type Request struct {
 	// Model.
 	Fallbacks bool
 
+	// Context is the id of what the provider has stored of earlier calls and puts before the prompt,
+	// such as a previous response, a conversation or a cache. It is empty if the body has the whole
+	// prompt. Prompt does not count what is stored.
+	Context string
+
 	usageSplice splice // the edit that asks for usage
 	modelSplice splice // where the body names the model
 	users       userPlaces
@@ -108,6 +113,7 @@ type bodySettings struct {
 	modelAt      splice // where the name of the model is
 	ambiguous    bool
 	fallbacks    bool
+	context      string
 	stream       []byte
 	tier         tier
 	numbers      [settings]int
@@ -173,6 +179,8 @@ func (r *requestReader) field(f *field) {
 		r.objectParts(f)
 	case fieldUser:
 		r.user(f)
+	case fieldContext:
+		r.storedContext(f)
 	default:
 		r.prompt(f)
 	}
@@ -272,6 +280,7 @@ func (r *requestReader) request() Request {
 		UsageAsked: true,
 		Tier:       r.tier.String(),
 		Fallbacks:  r.fallbacks,
+		Context:    r.context,
 		Wrong:      r.problem.String(),
 		users:      r.users,
 		size:       len(r.body),

@@ -11,6 +11,8 @@ type tally struct {
 	answersAsked int  // how many answers the request asks for; 0 means one
 	answersEnded int  // how many answers have ended
 	fault        word
+	id           word // of the response, if it can be continued
+	ended        bool // the answer has ended, and nothing that matters follows
 	tier         tier
 
 	// What the value that is being read has so far.
@@ -86,7 +88,23 @@ func (t *tally) commit() {
 	if t.fault.n == 0 && (t.failed || t.kind.is("error")) {
 		t.fault = t.faultNow()
 	}
+	t.ended = t.ended || t.endsNow()
 	t.drop()
+}
+
+// endsNow reports whether the complete value is the last one of a stream that matters: it says so by
+// its type, it is an error, or it has the usage of a provider that reports that last.
+func (t *tally) endsNow() bool {
+	switch string(t.kind.bytes()) {
+	case "":
+		answersEnded := t.answersEnded >= max(t.answersAsked, 1)
+		return t.current.n[ollamaDone] == 1 && t.current.has(ollamaDone) || // Ollama's
+			t.current.has(outputTokens) || // Bedrock's
+			answersEnded && t.reported.has(geminiTotal) || t.fault.n > 0
+	case "message_stop", "response.completed", "response.incomplete", "response.failed", "message-end", "stream-end":
+		return true
+	}
+	return t.fault.n > 0
 }
 
 // drop forgets the value that is being read.

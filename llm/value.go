@@ -116,6 +116,7 @@ func (v *values) readTop(p []byte, i int) int {
 		v.shape.array = true
 	case ' ', '\t', '\r', '\n', ',', ']':
 	default:
+		v.ended = v.ended || v.shape.array && p[i] == 'D' // [DONE], which is not JSON, ends a stream of OpenAI's
 		v.state = atBroken
 	}
 	return i + 1
@@ -304,6 +305,8 @@ func (v *values) keep(b []byte) {
 		return
 	case nodeEntryKind:
 		w = &v.entryKind
+	case nodeID:
+		w = &v.id
 	case nodeType:
 		w = &v.kind
 	case nodeCode:

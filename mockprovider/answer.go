@@ -52,10 +52,10 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 		a.speak()
 		a.callTool()
 	}
-	a.usage.input = c.Prompt
-	a.usage.cached = min(max(r.Cached, 0), c.Prompt)
+	a.usage.input = cmp.Or(r.Input, c.Prompt)
+	a.usage.cached = min(max(r.Cached, 0), a.usage.input)
 	if c.API == llm.Messages || c.API == llm.Converse || c.API == llm.Invoke {
-		a.usage.cacheWrite = min(max(r.CacheWrite, 0), c.Prompt-a.usage.cached)
+		a.usage.cacheWrite = min(max(r.CacheWrite, 0), a.usage.input-a.usage.cached)
 	}
 	a.usage.reasoning = len(a.thoughts) * c.Answers
 	a.usage.output = a.usage.reasoning + len(a.text)*c.Answers

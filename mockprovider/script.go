@@ -30,6 +30,7 @@ type Call struct {
 
 // Reply is the answer to a call. The zero Reply is a short text.
 type Reply struct {
+	Input     int    // tokens of the prompt that the answer reports; 0: those that the body has
 	Text      string // the text of the answer; empty: Output words
 	Output    int    // tokens of the answer without a Text; 0: 16, or none with a Tool
 	Reasoning int    // tokens of thinking before the answer, of which most providers report only the number

@@ -171,9 +171,28 @@ type plan struct {
 	requests store.Charge      // requests alone, prepared for any project
 	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
 	waiting  int               // how many calls may wait for one model
-	tokens   int64             // the smallest of the limits on tokens; 0: there is none
+	caps     amounts           // the smallest of the limits
+	divided  amounts           // the smallest of those that projects inside share
+}
 
-	dividedTokens int64 // the smallest of those that projects inside share; 0: there is none
+// amounts are limits on tokens and on dollars; 0 is no limit.
+type amounts struct{ tokens, dollars int64 }
+
+// lower lowers the limit on what a window counts to that of the window, if it is higher.
+func (a *amounts) lower(w *Window) {
+	switch {
+	case w.Tokens:
+		lower(&a.tokens, w.Count)
+	case w.Dollars:
+		lower(&a.dollars, w.Count)
+	}
+}
+
+// lower lowers a limit to n, if it is higher; 0 is no limit.
+func lower(limit *int64, n int64) {
+	if n > 0 && (*limit == 0 || n < *limit) {
+		*limit = n
+	}
 }
 
 func newPlan(l Limit, maxWaiting int) (*plan, error) {
@@ -203,11 +222,9 @@ func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bo
 	}
 	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
-	if w.Tokens && (p.tokens == 0 || w.Count < p.tokens) {
-		p.tokens = w.Count
-	}
-	if w.Tokens && w.Period <= admission.LongestDivided && (p.dividedTokens == 0 || w.Count < p.dividedTokens) {
-		p.dividedTokens = w.Count
+	p.caps.lower(&w)
+	if w.Period <= admission.LongestDivided {
+		p.divided.lower(&w)
 	}
 	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
 }

@@ -147,6 +147,7 @@ func CheckPriced(scopes []*admission.Scope) error {
 // Caps is what a call may ask for at most by the limits of its owners. It is for package call alone.
 type Caps struct {
 	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none
+	Dollars  int64         // the same for dollars, in nanodollars
 	MaxShare limit.Percent // the smallest MaxShare of the project and of those above it; 0: there is none
 }
 
@@ -160,8 +161,9 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 			p = l.planOf(id)
 		}
 		c.limit(p)
-		if c.MaxShare > 0 && p.dividedTokens > 0 { // those inside may have a part of it
-			c.tokens(int64(c.Of(int(p.dividedTokens))))
+		if c.MaxShare > 0 { // those inside may have a part of it
+			lower(&c.Tokens, int64(c.Of(int(p.divided.tokens))))
+			lower(&c.Dollars, int64(c.Of(int(p.divided.dollars))))
 		}
 		if share := p.limit.MaxShare; share > 0 && (c.MaxShare == 0 || share < c.MaxShare) {
 			c.MaxShare = share
@@ -176,17 +178,11 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 	return c
 }
 
-// limit lowers the cap on tokens to that of a plan, which may be nil.
+// limit lowers the caps to those of a plan, which may be nil.
 func (c *Caps) limit(p *plan) {
 	if p != nil {
-		c.tokens(p.tokens)
-	}
-}
-
-// tokens lowers the cap on tokens; 0 is no limit.
-func (c *Caps) tokens(n int64) {
-	if n > 0 && (c.Tokens == 0 || n < c.Tokens) {
-		c.Tokens = n
+		lower(&c.Tokens, p.caps.tokens)
+		lower(&c.Dollars, p.caps.dollars)
 	}
 }
 

@@ -65,9 +65,10 @@ type Call struct {
 	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
-	batch       bool       // the call stands for a batch that was denied
-	expected    llm.Tokens // the estimator's answer; zero before the limits are first asked
-	estimated   llm.Tokens // the tokens that the limits were last asked for
+	batch       bool         // the call stands for a batch that was denied
+	expected    llm.Tokens   // the estimator's answer; zero before the limits are first asked
+	estimated   llm.Tokens   // the tokens that the limits were last asked for
+	mostDollars price.Amount // the smallest limit in dollars; 0: there is none
 	quoted      quoted
 	reserved    price.Amount           // the price that the limits were last asked for
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
@@ -196,5 +197,8 @@ func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
 	}
 	c.commit(used, c.usedPrice(used))
 	c.Limits.Estimator.Learn(c.base(), &c.Request, used)
+	if id := m.ResponseID(); id != "" || c.Request.Context != "" {
+		c.Limits.Estimator.LearnContext(c.base(), &c.Request, id, used)
+	}
 	return used
 }

@@ -2,26 +2,26 @@ package call
 
 import (
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // estimate returns how many tokens to reserve. An estimate must make no call impossible:
 // where a limit is smaller than the estimate, all of the limit is reserved. Only a prompt
 // that is certainly longer than the limit is left as it is, so that the limit denies it.
+// reservedPrice does the same with dollars.
 func (c *Call) estimate() llm.Tokens {
 	if c.expected == (llm.Tokens{}) {
 		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
 	}
 	t := c.expected
-	certain := c.Request.Prompt / 2 // the estimate by characters is at most twice the truth
-	if c.ExactPrompt {
-		certain = c.Request.Prompt
-	}
+	certain := c.certainPrompt()
 	all := amounts{t.Input, t.Output, certain}
 	var caps project.Caps
 	if c.Limits.Projects != nil {
 		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run})
 	}
+	c.mostDollars = price.Amount(caps.Dollars)
 	all.fit(int(caps.Tokens))
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	certain = q.Count.LeastInput(c.Request.Provider, certain)
@@ -41,6 +41,14 @@ func (c *Call) estimate() llm.Tokens {
 	counted.fit(caps.Of(q.MaxTPM))
 	counted.fit(caps.Of(q.MaxTPD))
 	return q.Count.AtMost(t, counted.input, counted.output)
+}
+
+// certainPrompt returns how many tokens the prompt has for certain.
+func (c *Call) certainPrompt() int {
+	if c.ExactPrompt {
+		return c.Request.Prompt
+	}
+	return c.Request.Prompt / 2 // the estimate by characters is at most twice the truth
 }
 
 // amounts is how many tokens a call is estimated to use, and how many tokens its prompt

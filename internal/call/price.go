@@ -65,14 +65,20 @@ func (c *Call) priceProvider() string { return cmp.Or(c.Provider, string(c.Reque
 const maxReserved price.Amount = 1 << 53
 
 // reservedPrice returns the most that the call costs if it uses the tokens that it is expected to
-// use, or [price.Unknown]. Limits do not cut it down, as they do tokens: what is reserved must be
-// what the call may cost.
+// use, or [price.Unknown]. Where a limit is smaller than that, all of the limit is reserved, unless
+// what the request itself asks for is certain to cost more: its prompt, and the output that it allows
+// where the provider counts all of that.
 func (c *Call) reservedPrice() price.Amount {
 	c.quote()
 	if c.quoted.price == nil {
 		return price.Unknown
 	}
-	return min(c.quoted.price.Most(c.expected.Input, c.expected.Output, c.Request.Tier, c.quoted.at), maxReserved)
+	most := c.quoted.price.Most(c.expected.Input, c.expected.Output, c.Request.Tier, c.quoted.at)
+	if c.mostDollars > 0 && most > c.mostDollars {
+		stated := c.quoted.price.Most(c.certainPrompt(), min(c.Request.CountedBound(), c.expected.Output), c.Request.Tier, c.quoted.at)
+		most = max(stated, c.mostDollars)
+	}
+	return min(most, maxReserved)
 }
 
 // usedPrice returns what a call costs that has used so much, or [price.Unknown]. Only what the

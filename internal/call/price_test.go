@@ -73,6 +73,40 @@ func TestReservedPrice(t *testing.T) {
 	}
 }
 
+// Where an estimate is higher than a limit in dollars, all of the limit is reserved: only what the
+// request states itself makes a call impossible.
+func TestEstimatesInDollarsMakeNoCallImpossible(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		provider llm.Provider
+		prompt   int
+		output   int // the most that the request allows
+		want     price.Amount
+	}{
+		{"learned", llm.OpenAI, 1000, 0, 100 * price.Dollar},
+		{"an output that the provider does not count", llm.Anthropic, 1000, 50_000_000, 100 * price.Dollar},
+		{"a prompt that may be shorter", llm.OpenAI, 20_000_000, 0, 100 * price.Dollar},
+		{"a prompt that is longer", llm.OpenAI, 30_000_000, 0, 0},
+		{"an output that the provider counts", llm.OpenAI, 1000, 50_000_000, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newPricedCall(t)
+			c.Request = request(test.provider, test.prompt)
+			c.Request.MaxOutput = test.output
+			short := c.Request
+			short.Prompt = 2
+			c.Limits.Estimator.Learn(owner, &short, llm.Usage{Input: 10_000_000, Output: 11_000_000, Exact: true})
+			d, err := c.Try(t.Context())
+			if err != nil || d.Allowed != (test.want > 0) || spent(t, c.Limits) != test.want {
+				t.Fatalf("%v is reserved, want %v: %+v, %v", spent(t, c.Limits), test.want, d, err)
+			}
+			if !d.Allowed && c.Refusal(&d, nil).Status != http.StatusRequestEntityTooLarge {
+				t.Errorf("the refusal is not final: %+v", c.Refusal(&d, nil))
+			}
+		})
+	}
+}
+
 // A call costs what its response reports, each part at its own price.
 func TestSettledPrice(t *testing.T) {
 	const reserved = 10_000_000 + 1141*4_000 + 1000*10_000
