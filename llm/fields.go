@@ -31,6 +31,7 @@ const (
 	fieldFallbacks // other models, one of which may answer
 	fieldStream
 	fieldStreamOptions
+	fieldBackground
 	fieldNumber
 	fieldTier    // a service tier: a word, or an object with its type
 	fieldObject  // an object with numbers, and with schemas, which count as text
@@ -112,6 +113,7 @@ var fieldTable = [...]field{
 	{name: "stream", kind: fieldStream, apis: streamAPIs},
 	{name: "service_tier", kind: fieldTier, apis: tierAPIs, also: "serviceTier"},
 	{name: "stream_options", kind: fieldStreamOptions, apis: streamAPIs},
+	{name: "background", kind: fieldBackground, apis: []API{Responses}},
 	{name: "max_tokens", kind: fieldNumber, setting: maxTokens, apis: []API{Chat, Completions, Messages, CohereChat, Invoke}},
 	{name: "max_completion_tokens", kind: fieldNumber, setting: maxCompletionTokens, apis: []API{Chat, Invoke}},
 	{name: "max_output_tokens", kind: fieldNumber, setting: maxOutputTokens, apis: []API{Responses}},

@@ -131,9 +131,13 @@ func (m *Meter) Fault() string { return string(m.stream.json.fault.bytes()) }
 // like have come, or an error.
 func (m *Meter) Ended() bool { return m.stream.json.ended }
 
-// ResponseID returns the id by which a later call can continue the response, if the API has that, or
-// "". Of a long id it returns the beginning.
+// ResponseID returns the id by which the response can be fetched, or continued by a later call, if the API has
+// that, or "". Of a long id it returns the first 64 bytes.
 func (m *Meter) ResponseID() string { return string(m.stream.json.id.bytes()) }
+
+// Status returns the status of a response of OpenAI's responses, such as "queued" or "completed", when it last came,
+// or "".
+func (m *Meter) Status() string { return string(m.stream.json.status.bytes()) }
 
 // Hide returns a reader of a stream without the chunk that has nothing but usage; the meter reads
 // everything that is read through it. A chunk that has more, such as llama.cpp's timings, stays,

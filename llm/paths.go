@@ -120,8 +120,9 @@ const (
 	nodeFaultCode
 	nodeTier
 	nodeEntryKind
-	nodeID // of the response
-	nodes  // the number of nodes
+	nodeID     // of the response
+	nodeStatus // of the response
+	nodes      // the number of nodes
 )
 
 func (n node) isNumber() bool   { return n < numberNodes }
@@ -135,9 +136,9 @@ var members = [nodes]map[string]node{
 	nodeTop: topMembers,
 	nodeResponse: {
 		"usage": nodeUsage, "usageMetadata": nodeMetadata, "candidates": nodeCandidates, "error": nodeFault,
-		"service_tier": nodeTier, "id": nodeID,
+		"service_tier": nodeTier, "id": nodeID, "status": nodeStatus,
 	},
-	nodeResponses: with(topMembers, map[string]node{"id": nodeID}),
+	nodeResponses: with(topMembers, map[string]node{"id": nodeID, "status": nodeStatus}),
 	nodeOllama:    with(topMembers, map[string]node{"done": ollamaDone}),
 	nodeFault:     {"type": nodeFaultType, "code": nodeFaultCode},
 

@@ -45,6 +45,10 @@ type Request struct {
 	// prompt. Prompt does not count what is stored.
 	Context string
 
+	// Background reports whether the answer only says that the provider has begun: the response itself is fetched
+	// later, and tells the usage.
+	Background bool
+
 	usageSplice splice // the edit that asks for usage
 	modelSplice splice // where the body names the model
 	users       userPlaces
@@ -115,6 +119,7 @@ type bodySettings struct {
 	fallbacks    bool
 	context      string
 	stream       []byte
+	background   []byte
 	tier         tier
 	numbers      [settings]int
 	includeUsage []byte
@@ -171,6 +176,8 @@ func (r *requestReader) field(f *field) {
 		r.stream = r.flag(f, f.name)
 	case fieldStreamOptions:
 		r.streamOptions(f)
+	case fieldBackground:
+		r.background = r.flag(f, f.name)
 	case fieldTier:
 		r.serviceTier(f)
 	case fieldNumber:
@@ -305,6 +312,7 @@ func (r *requestReader) request() Request {
 		q.Answers = min(max(1, n[answerCount], n[bestOf])*max(1, r.spent[fields["prompt"].index].prompts), math.MaxInt32)
 	case Responses:
 		q.Stream, q.MaxOutput = streamed, n[maxOutputTokens]
+		q.Background = string(r.background) == "true"
 	case Messages, CohereChat:
 		q.Stream, q.MaxOutput = streamed, n[maxTokens]
 	case Generate:

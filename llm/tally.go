@@ -11,7 +11,8 @@ type tally struct {
 	answersAsked int  // how many answers the request asks for; 0 means one
 	answersEnded int  // how many answers have ended
 	fault        word
-	id           word // of the response, if it can be continued
+	id           word // of the response, if it can be fetched or continued
+	status       word // of the response, when it last came
 	ended        bool // the answer has ended, and nothing that matters follows
 	tier         tier
 
@@ -23,6 +24,7 @@ type tally struct {
 	failed     bool    // the value has an error
 	hasAnswer  bool    // the value has a piece of an answer, or a whole one
 	finished   int     // how many answers the value ends
+	statusNow  word
 	kind, code word
 	faultKind  word
 	faultCode  word
@@ -76,6 +78,9 @@ func (t *tally) commit() {
 	if t.tierNow != tierUntold {
 		t.tier = t.tierNow
 	}
+	if t.statusNow.n > 0 {
+		t.status = t.statusNow
+	}
 	written := t.texts()
 	t.written = t.written.plus(written)
 	t.answersEnded += t.finished
@@ -112,7 +117,7 @@ func (t *tally) drop() {
 	t.current.present, t.tierNow = 0, tierUntold
 	t.plain, t.reasonings = text{}, [2]text{}
 	t.failed, t.hasAnswer, t.finished = false, false, 0
-	t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0
+	t.statusNow.n, t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0, 0
 }
 
 // faultNow returns the error that the value reports.

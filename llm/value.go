@@ -307,6 +307,8 @@ func (v *values) keep(b []byte) {
 		w = &v.entryKind
 	case nodeID:
 		w = &v.id
+	case nodeStatus:
+		w = &v.statusNow
 	case nodeType:
 		w = &v.kind
 	case nodeCode:

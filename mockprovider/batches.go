@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
 // batches are the files and the batches of a server, in memory. The calls of a batch are made when
-// somebody first asks how it stands.
+// somebody first asks how it stands, or lists batches or files.
 type batches struct {
-	mu    sync.Mutex
-	count int
-	files map[string]*file
-	byID  map[string]*batch
+	mu      sync.Mutex
+	count   int
+	files   map[string]*file
+	byID    map[string]*batch
+	ordered []*batch // the latest first
+	fileIDs []string // the latest first
 }
 
 type file struct {
@@ -50,8 +54,9 @@ type batchCall struct {
 
 // servesBatches answers a request that has to do with files or batches, and reports whether it has.
 func (e *exchange) servesBatches() bool {
-	names := strings.Split(strings.Trim(e.r.URL.Path, "/"), "/")
+	names := strings.FieldsFunc(e.r.URL.Path, func(c rune) bool { return c == '/' })
 	for i, name := range names {
+		name = strings.ToLower(name) // as servers do that ignore case
 		if name != "files" && name != "batches" {
 			continue
 		}
@@ -82,8 +87,14 @@ func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
 		id = words[1]
 		words[1] = "ID"
 	}
+	if len(words) > 2 {
+		words[2] = strings.ToLower(words[2])
+	}
 	switch folder + " " + strings.Join(words, " ") {
 	case "files POST":
+		if command := e.r.Header.Get("X-Goog-Upload-Command"); command != "" {
+			return e.uploadToGoogle(command)
+		}
 		return e.upload()
 	case "files GET ID content":
 		f := e.server.batches.files[id]
@@ -91,10 +102,14 @@ func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
 			return missing(id)
 		}
 		e.w.Header().Set("Content-Type", "application/octet-stream")
-		e.w.Write(f.content)
+		http.ServeContent(e.w, e.r, "", f.at, bytes.NewReader(f.content))
 		return nil
+	case "files GET":
+		return e.listFiles()
 	case "batches POST":
 		return e.submit(inline)
+	case "batches GET":
+		return e.listBatches(inline)
 	}
 	b := e.server.batches.byID[id]
 	if b == nil {
@@ -103,18 +118,18 @@ func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
 	switch strings.Join(words, " ") {
 	case "GET ID":
 		e.run(b)
-		e.json(http.StatusOK, encode(b.object(e.r.Host)))
+		e.json(http.StatusOK, encode(b.object(e.base())))
 	case "POST ID cancel":
 		if b.results == nil {
 			b.results, b.status = []byte{}, "cancelled"
 		}
-		e.json(http.StatusOK, encode(b.object(e.r.Host)))
+		e.json(http.StatusOK, encode(b.object(e.base())))
 	case "GET ID results":
 		if b.results == nil {
 			return &failure{status: http.StatusNotFound, message: "the batch has no results yet"}
 		}
 		e.w.Header().Set("Content-Type", "application/x-jsonl")
-		e.w.Write(b.results)
+		http.ServeContent(e.w, e.r, "", b.at, bytes.NewReader(b.results))
 	default:
 		return missing(id)
 	}
@@ -136,18 +151,57 @@ func (e *exchange) upload() *failure {
 		return &failure{status: http.StatusBadRequest, message: err.Error()}
 	}
 	f := &file{purpose: e.r.FormValue("purpose"), name: header.Filename, content: content, at: e.now}
-	e.json(http.StatusOK, encode(object{
-		"id": e.server.batches.add(f), "object": "file", "bytes": len(content),
-		"created_at": e.now.Unix(), "filename": f.name, "purpose": f.purpose,
-	}))
+	e.json(http.StatusOK, encode(f.object(e.server.batches.add(f))))
 	return nil
 }
 
 func (b *batches) add(f *file) string {
 	b.count++
 	id := fmt.Sprintf("file-mock%d", b.count)
-	b.files[id] = f
+	b.files[id], b.fileIDs = f, slices.Insert(b.fileIDs, 0, id)
 	return id
+}
+
+// object returns what OpenAI says of a file.
+func (f *file) object(id string) object {
+	return object{
+		"id": id, "object": "file", "bytes": len(f.content),
+		"created_at": f.at.Unix(), "filename": f.name, "purpose": f.purpose,
+	}
+}
+
+// listFiles lists all files, those with results too.
+func (e *exchange) listFiles() *failure {
+	all := &e.server.batches
+	for _, b := range all.ordered {
+		e.run(b)
+	}
+	list := []object{}
+	for _, id := range all.fileIDs {
+		list = append(list, all.files[id].object(id))
+	}
+	e.json(http.StatusOK, encode(object{"object": "list", "data": list, "has_more": false}))
+	return nil
+}
+
+// listBatches lists a page of the batches of Anthropic's, or of OpenAI's.
+func (e *exchange) listBatches(inline bool) *failure {
+	all, query := slices.Clone(e.server.batches.ordered), e.r.URL.Query()
+	all = slices.DeleteFunc(all, func(b *batch) bool { return b.inline != inline })
+	if after := query.Get("after"); after != "" {
+		all = all[slices.IndexFunc(all, func(b *batch) bool { return b.id == after })+1:]
+	}
+	page := 20
+	if n, err := strconv.Atoi(query.Get("limit")); err == nil && n > 0 {
+		page = min(n, 100)
+	}
+	list := []object{}
+	for _, b := range all[:min(page, len(all))] {
+		e.run(b)
+		list = append(list, b.object(e.base()))
+	}
+	e.json(http.StatusOK, encode(object{"object": "list", "data": list, "has_more": len(all) > page}))
+	return nil
 }
 
 // submit keeps a batch.
@@ -179,8 +233,8 @@ func (e *exchange) submit(inline bool) *failure {
 	if inline {
 		b.id = fmt.Sprintf("msgbatch_mock%d", all.count)
 	}
-	all.byID[b.id] = b
-	e.json(http.StatusOK, encode(b.object(e.r.Host)))
+	all.byID[b.id], all.ordered = b, slices.Insert(all.ordered, 0, b)
+	e.json(http.StatusOK, encode(b.object(e.base())))
 	return nil
 }
 
@@ -241,8 +295,14 @@ func (b *batch) result(i int, customID string, w *recorder) object {
 	}
 }
 
-// object returns what the providers say of a batch. host is where its results are.
-func (b *batch) object(host string) object {
+// base returns the host of the server, and the path before those of the API.
+func (e *exchange) base() string {
+	before, _, _ := strings.Cut(e.r.URL.Path, "/v1/")
+	return e.r.Host + before
+}
+
+// object returns what the providers say of a batch. base is below what its results are.
+func (b *batch) object(base string) object {
 	done := len(b.calls)
 	if b.results == nil {
 		done = 0
@@ -250,7 +310,7 @@ func (b *batch) object(host string) object {
 	if b.inline {
 		status, results := "in_progress", any(nil)
 		if b.results != nil {
-			status, results = "ended", "https://"+host+"/v1/messages/batches/"+b.id+"/results"
+			status, results = "ended", "https://"+base+"/v1/messages/batches/"+b.id+"/results"
 		}
 		return object{
 			"id": b.id, "type": "message_batch", "processing_status": status, "created_at": b.at.UTC().Format(time.RFC3339),

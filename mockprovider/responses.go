@@ -36,7 +36,7 @@ func (responses) usage(u usage) object {
 func (responses) response(a *answer, status string, output []object, usage any) object {
 	r := object{
 		"id": a.id("resp_"), "object": "response", "created_at": a.at.Unix(), "model": a.Model, "status": status,
-		"error": nil, "incomplete_details": nil, "output": output, "usage": usage,
+		"background": a.isBackground(), "error": nil, "incomplete_details": nil, "output": output, "usage": usage,
 		"parallel_tool_calls": true, "tool_choice": "auto", "tools": []object{},
 	}
 	if status == "incomplete" {

@@ -32,6 +32,8 @@ type Server struct {
 	ledger  ledger
 	active  atomic.Int64
 	batches batches
+
+	background background
 }
 
 // New returns a server.
@@ -61,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
-	if e.countsTokens() || e.listsModels() || e.servesBatches() {
+	if e.countsTokens() || e.listsModels() || e.servesBatches() || e.servesBackground() {
 		return
 	}
 	if failed := e.read(); failed != nil {
@@ -138,9 +140,15 @@ func (e *exchange) answer() {
 	}
 	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite})
 	e.headers(at, false)
-	if c.Stream {
+	switch {
+	case c.Stream:
+		if c.isBackground() {
+			e.keepLater(&later{answer: a})
+		}
 		e.stream(a)
-	} else {
+	case c.isBackground():
+		e.queue(a)
+	default:
 		e.whole(a)
 	}
 }
