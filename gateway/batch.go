@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -19,17 +20,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // submitsBatch returns how a request is served that submits a batch, or nil if it does not: with its
 // calls in its body, as Anthropic has it, or in a file, as OpenAI has it.
 func (x *exchange) submitsBatch() func() *refusal {
-	names := namesIn(strings.ToLower(x.target.Path)) // some servers ignore case
+	names := namesIn(x.target.Path)
 	switch {
-	case x.r.Method != http.MethodPost || names(1) != "batches":
+	case x.r.Method != http.MethodPost || !names.is(1, "batches"):
 		return nil
-	case names(2) == "messages":
+	case names.is(2, "messages"):
 		return func() *refusal { return x.submit(x.readInline) }
 	case x.upstream.errorAPI() == llm.Chat:
 		return func() *refusal { return x.submit(x.readFile) }
@@ -37,23 +37,12 @@ func (x *exchange) submitsBatch() func() *refusal {
 	return nil
 }
 
-// namesIn returns the n-th name of a path from its end, or "". Some servers ignore empty names.
-func namesIn(path string) func(n int) string {
-	names := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
-	return func(n int) string {
-		if n > len(names) {
-			return ""
-		}
-		return names[len(names)-n]
-	}
-}
-
 // submit charges a batch to the project, and forwards it. read reads the calls of the batch.
 func (x *exchange) submit(read func(*call.Batch) *refusal) *refusal {
 	if x.target.RawPath != "" {
 		return refusalf(http.StatusBadRequest, "the path is escaped where it need not be")
 	}
-	if refused := firstRefusal(x.checkEncoding, x.readBody, x.checkBodyForKeys); refused != nil {
+	if refused := firstRefusal(x.checkEncoding, x.readBody, x.checkBodyForKeys, x.checkLeft); refused != nil {
 		return refused
 	}
 	delete(x.r.Header, "Accept-Encoding") // the gateway reads the answer
@@ -88,10 +77,10 @@ func (x *exchange) submit(read func(*call.Batch) *refusal) *refusal {
 		x.forward(response, response.Body)
 		return nil
 	}
-	body, objects := readBatches(response)
+	body, objects := x.readBatches(response)
 	if len(objects) == 1 && objects[0].ID != "" {
 		opened = true
-		x.g.batches.open(batchID{x.Provider, objects[0].ID}, x.Project, b)
+		x.g.batches.open(batchID{x.Provider, objects[0].ID}.name(), b)
 	}
 	x.forward(response, body)
 	return nil
@@ -121,13 +110,9 @@ func (x *exchange) checkBatch(b *call.Batch) *refusal {
 // chargeBatch charges what the batch is expected to use, as a whole. It counts as one request. If it
 // may wait, it waits for its turn.
 func (x *exchange) chargeBatch(b *call.Batch) *refusal {
-	x.setOwners()
-	x.models, x.firstAlone = b.Models(), true
-	x.call.Limits = &x.g.limits
+	x.models = b.Models()
 	b.Deny(&x.call)
-	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
-		return b.Acquire(ctx, project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf, MaxWait: x.maxWait(), Asked: x.answers.limits.Engine(), Tag: x})
-	}, b.Cancel)
+	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) { return b.Acquire(ctx, x.batchCall()) }, b.Cancel)
 }
 
 // expect adds a call with a body to a batch.
@@ -157,6 +142,10 @@ func (x *exchange) readFile(b *call.Batch) *refusal {
 	if err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
+	if !x.g.batches.reads.begin(x.Project) {
+		return tooManyFiles()
+	}
+	defer x.g.batches.reads.end(x.Project)
 	response, err := x.fetchFile(id)
 	if err != nil {
 		return x.unreached(err)
@@ -188,16 +177,22 @@ func (x *exchange) readFile(b *call.Batch) *refusal {
 
 // fetchFile asks the provider for a file, with the account that the batch is submitted with.
 func (x *exchange) fetchFile(id string) (*http.Response, error) {
-	submitted, target := x.r, x.target
-	defer func() { x.r, x.target = submitted, target }()
-	get := *x.r
-	get.Method, get.ContentLength, get.Header = http.MethodGet, 0, maps.Clone(x.r.Header)
-	for _, field := range []string{"Content-Type", "Content-Length", "Idempotency-Key"} {
-		delete(get.Header, field)
-	}
-	x.r = &get
 	path := strings.TrimRight(x.target.Path, "/")
-	x.target.Path = path[:len(path)-len("/batches")] + "/files/" + id + "/content"
+	target := x.target
+	target.Path = path[:len(path)-len("/batches")] + "/files/" + id + "/content"
+	return x.get(x.r.Header, target)
+}
+
+// get sends a request of the gateway's own for a client's request, with its account and copies of its headers.
+func (x *exchange) get(h http.Header, target url.URL) (*http.Response, error) {
+	request, before, id, took := x.r, x.target, x.RequestID, x.Upstream
+	defer func() { x.r, x.target, x.RequestID, x.Upstream = request, before, id, took }()
+	own := *x.r
+	own.Method, own.ContentLength, own.Header = http.MethodGet, 0, maps.Clone(h)
+	for _, field := range []string{"Content-Type", "Content-Length", "Idempotency-Key"} {
+		delete(own.Header, field)
+	}
+	x.r, x.target = &own, target
 	return x.send(x.upstream.deployments[0], http.NoBody, 0)
 }
 
@@ -205,19 +200,33 @@ func (x *exchange) fetchFile(id string) (*http.Response, error) {
 const maxBatchAnswer = 1 << 20
 
 // readBatches reads which batches an answer is about. It returns the whole body, for the client.
-func readBatches(response *http.Response) (io.Reader, []batch.Object) {
+func (x *exchange) readBatches(response *http.Response) (io.Reader, []batch.Object) {
 	if response.StatusCode/100 != 2 || response.Header["Content-Encoding"] != nil {
 		return response.Body, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxBatchAnswer)) // an error comes again
 	objects := batch.ReadObjects(text)
-	if changed := resultsURL.ReplaceAll(text, []byte("$1")); len(changed) < len(text) {
+	if changed := x.replaceResultsURLs(text); len(changed) < len(text) {
 		text, response.ContentLength = changed, -1
 		response.Header.Del("Content-Length")
 	}
 	return io.MultiReader(bytes.NewReader(text), response.Body), objects
 }
 
-// resultsURL finds the address of the results of a batch of Anthropic's. SDKs would fetch them from the
-// provider itself, with a virtual key. Without the host, they fetch them through the gateway.
-var resultsURL = regexp.MustCompile(`("results_url"\s*:\s*")https?://[^/"]+`)
+// resultsURL finds the address of the results of a batch of Anthropic's: what stands before it, its host, its path.
+var resultsURL = regexp.MustCompile(`("results_url"\s*:\s*")https?:(?:\\?/){2}([^/"\\]+)([^"]*)`)
+
+// replaceResultsURLs replaces the addresses of the results of batches of Anthropic's. SDKs would fetch the results from
+// the provider itself, with a virtual key. They add an address without a host to their own base URL, which is that of
+// the gateway, so the path of the provider's base_url must not be in it either.
+func (x *exchange) replaceResultsURLs(text []byte) []byte {
+	base := x.upstream.deployments[0].base.EscapedPath()
+	return resultsURL.ReplaceAllFunc(text, func(found []byte) []byte {
+		part := resultsURL.FindSubmatch(found)
+		path := strings.ReplaceAll(string(part[3]), `\/`, "/")
+		if below(path, base) {
+			path = path[len(base):]
+		}
+		return append(part[1], path...)
+	})
+}

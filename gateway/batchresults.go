@@ -2,38 +2,47 @@ package gateway
 
 import (
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 )
 
 // batchAnswer returns what reads the answer to a request that is no call of a model: one that says how
-// a batch stands, or has its results. Other answers are forwarded unread.
+// a batch stands, or has its results, or the response of a call in the background. Other answers are forwarded
+// unread. Whoever fetches the results settles the batch: they are the provider's own word.
 func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
-	unread := func(response *http.Response) io.Reader { return response.Body }
-	at := namesIn(x.target.Path)
-	get := x.r.Method == http.MethodGet && x.r.Header["Range"] == nil
+	names := namesIn(x.target.Path)
+	get := x.r.Method == http.MethodGet
 	var read func(*http.Response) io.Reader
 	switch {
-	case get && at(1) == "content" && at(3) == "files":
-		read = x.settles(fileName(x.Provider, at(2)))
-	case get && at(1) == "results" && at(3) == "batches":
-		read = x.settles(batchID{x.Provider, at(2)}.name())
-	case get && (at(1) == "batches" || at(2) == "batches"), at(1) == "cancel" && at(3) == "batches":
+	case get && names.is(1, "content") && names.is(3, "files"):
+		read = x.readFileResults(names.at(2))
+	case get && names.is(1, "results") && names.is(3, "batches"):
+		read = x.readResults(func() *openBatch { return x.g.batches.find(batchID{x.Provider, names.at(2)}.name()) })
+	case get && (names.is(1, "batches") || names.is(2, "batches")), names.is(1, "cancel") && names.is(3, "batches"):
 		read = x.followBatches
+	case get && names.is(2, "responses"):
+		read = x.readResponse(names.at(1))
+	case names.is(1, "cancel") && names.is(3, "responses"):
+		read = x.readResponse(names.at(2))
+	default:
+		return func(response *http.Response) io.Reader { return response.Body }
 	}
-	if read == nil {
-		return unread
+	for _, field := range partialFields {
+		delete(x.r.Header, field) // the gateway reads the answer, all of it
 	}
-	delete(x.r.Header, "Accept-Encoding") // the gateway reads the answer
 	return read
 }
 
 // followBatches finds out in which files the results of batches are. A batch that has ended without
 // any has used nothing.
 func (x *exchange) followBatches(response *http.Response) io.Reader {
-	body, objects := readBatches(response)
+	body, objects := x.readBatches(response)
 	for _, o := range objects {
 		if !o.Ended() {
 			continue
@@ -45,28 +54,78 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 		case open == nil:
 		case o.OutputFile != "":
 			x.g.batches.setFile(open, o.OutputFile)
-		case open.project == x.Project:
+		default:
 			open.Results().Settle()
 		}
 	}
 	return body
 }
 
-// settles returns what reads the results of an open batch, by its name in the store, as they pass, and settles
-// the batch when all have passed. It is nil if the project has no such batch.
-func (x *exchange) settles(name string) func(*http.Response) io.Reader {
-	open, err := x.g.batches.of(name)
-	if err != nil || open == nil || open.project != x.Project {
-		return nil
-	}
+// readResults returns what reads the results of an open batch as they pass, and settles the batch when all have
+// passed. find returns the batch, or nil if there is none.
+func (x *exchange) readResults(find func() *openBatch) func(*http.Response) io.Reader {
 	return func(response *http.Response) io.Reader {
 		if response.StatusCode != http.StatusOK || response.Header["Content-Encoding"] != nil {
+			return response.Body
+		}
+		open := find()
+		if open == nil {
 			return response.Body
 		}
 		r := &resultsReader{body: response.Body, results: open.Results()}
 		r.lines = batch.Lines{Max: maxResult, Grow: x.grow, Each: r.each}
 		return r
 	}
+}
+
+// readFileResults is readResults for a file. If no client has asked how its batch stands, and learned the file's id
+// from that, the gateway asks the provider which batch the file is of.
+func (x *exchange) readFileResults(file string) func(*http.Response) io.Reader {
+	target, header := x.target, maps.Clone(x.r.Header) // sending changes them
+	return x.readResults(func() *openBatch {
+		if open := x.g.batches.find(fileName(x.Provider, file)); open != nil {
+			return open
+		}
+		return x.findBatch(header, target, file)
+	})
+}
+
+const (
+	maxBatchPages = 10  // how many pages the gateway reads of the list of batches at the provider
+	batchPage     = 100 // batches of a page, the most that providers allow
+)
+
+// findBatch returns the open batch whose results are in a file, from the provider's list of batches, or nil. header
+// and target are those of the request for the file.
+func (x *exchange) findBatch(header http.Header, target url.URL, file string) *openBatch {
+	at := strings.LastIndex(strings.ToLower(target.Path), "/files/")
+	if at < 0 {
+		return nil
+	}
+	target.Path, target.RawPath = target.Path[:at]+"/batches", ""
+	query := url.Values{"limit": {strconv.Itoa(batchPage)}}
+	if version := target.Query()["api-version"]; version != nil { // Azure's
+		query["api-version"] = version
+	}
+	for range maxBatchPages {
+		target.RawQuery = query.Encode()
+		response, err := x.get(header, target)
+		if err != nil {
+			return nil
+		}
+		_, objects := x.readBatches(response)
+		response.Body.Close()
+		for _, o := range objects {
+			if o.OutputFile == file {
+				return x.g.batches.find(batchID{x.Provider, o.ID}.name())
+			}
+		}
+		if len(objects) < batchPage {
+			return nil
+		}
+		query.Set("after", objects[len(objects)-1].ID)
+	}
+	return nil
 }
 
 // maxResult is the most bytes of a result of one call.

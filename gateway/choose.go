@@ -56,8 +56,8 @@ func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Co
 // the model's quota left comes first.
 func (x *exchange) candidates() []*deployment {
 	all := x.upstream.deployments
-	if len(all) == 1 {
-		return all
+	if len(all) == 1 || x.call.Request.Background { // responses are fetched from the first deployment
+		return all[:1]
 	}
 	now, model, switched := time.Now(), x.call.Request.Model, x.g.controls.State()
 	all = preferred(all, func(d *deployment) bool { return !switched.Model(x.upstream.quotaName(model, d.name)).Paused })

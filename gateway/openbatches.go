@@ -11,12 +11,14 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// openBatches are the batches that were submitted and whose results have not been fetched. The store
+// openBatches are the batches that were submitted and whose results have not been fetched, and the calls in the
+// background whose responses have not been fetched. The store
 // keeps what is reserved for them, so that any gateway that shares it can settle them, also after a
 // restart.
 type openBatches struct {
 	g       *Gateway
 	vault   store.Depository
+	reads   fileReads
 	more    chan struct{} // a batch was opened
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -31,17 +33,21 @@ func (b batchID) name() string { return "batch/" + url.PathEscape(b.provider) + 
 // fileName returns the name in the store of a batch whose results are in a file.
 func fileName(provider, file string) string { return "file/" + url.PathEscape(provider) + "/" + file }
 
+// responseName returns the name in the store of a call in the background, by the id of its response.
+func responseName(provider, id string) string {
+	return "response/" + url.PathEscape(provider) + "/" + id
+}
+
 // openBatch is a batch that has no results yet.
 type openBatch struct {
 	*call.Batch
-	name    string // in the store
-	project string // that may settle it
+	name string // in the store
 }
 
 const (
 	maxOpenBatches = 10_000
 	maxBatchAge    = 31 * 24 * time.Hour // no provider keeps results for longer
-	maxBatchID     = 256                 // bytes
+	maxBatchName   = 512                 // bytes
 	batchTimeout   = 5 * time.Second     // for the store
 	closeEvery     = time.Hour           // how often batches are closed whose results nobody has fetched
 )
@@ -58,16 +64,16 @@ func newOpenBatches(g *Gateway) *openBatches {
 	return o
 }
 
-// open has the store keep a batch. If it cannot, the batch stays charged what was reserved.
-func (o *openBatches) open(id batchID, project string, b *call.Batch) {
+// open has the store keep a batch by a name. If it cannot, the batch stays charged what was reserved.
+func (o *openBatches) open(name string, b *call.Batch) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	err := errors.New("its id is too long")
-	if len(id.id) <= maxBatchID {
-		err = b.Deposit(ctx, id.name(), project)
+	if len(name) <= maxBatchName {
+		err = b.Deposit(ctx, name)
 	}
 	if err != nil {
-		o.g.log.Warn("a batch stays charged what was reserved: the store does not keep it", "provider", id.provider, "batch", id.id, "error", err)
+		o.g.log.Warn("a batch stays charged what was reserved: the store does not keep it", "batch", name[:min(len(name), maxBatchName)], "error", err)
 		b.Unknown()
 		return
 	}
@@ -82,7 +88,7 @@ func (o *openBatches) open(id batchID, project string, b *call.Batch) {
 func (o *openBatches) of(name string) (*openBatch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	b, id, project, err := call.FindBatch(ctx, &o.g.limits, &o.g.setup.Load().prices, name)
+	b, id, err := call.FindBatch(ctx, &o.g.limits, &o.g.setup.Load().prices, name)
 	switch {
 	case errors.Is(err, store.ErrDeposit):
 		o.g.log.Error("a batch stays charged what was reserved: what the store has kept of it cannot be read", "batch", id, "error", err)
@@ -94,7 +100,13 @@ func (o *openBatches) of(name string) (*openBatch, error) {
 	case b == nil:
 		return nil, nil
 	}
-	return &openBatch{b, id, project}, nil
+	return &openBatch{b, id}, nil
+}
+
+// find is of where it does not matter why there is no batch.
+func (o *openBatches) find(name string) *openBatch {
+	b, _ := o.of(name)
+	return b
 }
 
 // setFile says in which file of its provider the results of an open batch are.

@@ -78,7 +78,7 @@ func TestBatchesThatAreNotKept(t *testing.T) {
 	if n := strings.Count(log.String(), "what the store has kept of it cannot be read"); n != 4 {
 		t.Errorf("%d of 4 faults are in the log:\n%s", n, log)
 	}
-	r.batches.open(batchID{"openai", strings.Repeat("x", 1000)}, "acme", new(call.Batch))
+	r.batches.open(batchID{"openai", strings.Repeat("x", 1000)}.name(), new(call.Batch))
 	if !strings.Contains(log.String(), "its id is too long") {
 		t.Errorf("the log has %s", log)
 	}
@@ -94,7 +94,7 @@ func TestBatchesAreListedWithoutTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	const list = `{"data":[{"id":"a","status":"completed"},{"id":"b","status":"completed"}]}`
-	x := &exchange{g: r.Gateway}
+	x := &exchange{g: r.Gateway, upstream: r.setup.Load().upstreams["openai"]}
 	body, err := io.ReadAll(x.followBatches(&http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(list))}))
 	if string(body) != list || err != nil {
 		t.Errorf("%s, %v", body, err)

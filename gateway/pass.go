@@ -30,6 +30,8 @@ func (x *exchange) pass() *refusal {
 	}
 	d := x.upstream.deployments[0]
 	x.Deployment = d.name
+	// A client that says this instead of a proxy misleads itself alone.
+	x.overTLS = x.r.TLS != nil || strings.EqualFold(x.r.Header.Get("X-Forwarded-Proto"), "https")
 	read := x.batchAnswer()
 	body := newUpload(x)
 	defer body.end()

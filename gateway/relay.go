@@ -30,6 +30,9 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		body = io.TeeReader(response.Body, meter)
 	}
 	defer func() {
+		if x.call.Request.Background && x.leaveOpen(meter) {
+			return
+		}
 		used := x.call.Settle(context.WithoutCancel(x.ctx), meter)
 		x.Input, x.Output, x.Cached, x.Exact = max(used.Input, 0), used.Output, used.Cached, used.Exact
 		if fault := meter.Fault(); fault != "" && x.Outcome == Passed {

@@ -103,8 +103,8 @@ func TestAnswersComeWhole(t *testing.T) {
 	if sent.Header.Get("Priority") != "u=1" {
 		t.Errorf("sent with %v", sent.Header)
 	}
-	r.do(t, "GET", "/openai/v1/files/file-1/content", "", "Range", "bytes=0-99")
+	r.do(t, "GET", "/openai/v1/videos/video-1/content", "", "Range", "bytes=0-99")
 	if sent := <-upstream.requests; sent.Header.Get("Range") != "bytes=0-99" {
-		t.Errorf("a file is fetched with %v", sent.Header)
+		t.Errorf("a video is fetched with %v", sent.Header)
 	}
 }

@@ -300,10 +300,13 @@ func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
 	var asks admission.Call
 	var r admission.Result
 	var room [MostScopes]*admission.Scope
-	if err := l.engine.Look(ctx, &asks, l.ready(&c, admission.Whole, &asks, room[:0]), &r); err != nil {
+	if err := l.engine.Look(ctx, &asks, l.ready(&c, c.part(), &asks, room[:0]), &r); err != nil {
 		return Decision{}, err
 	}
 	r.Behind = false // it says where the project stands, whoever waits
+	if c.Asked != nil {
+		c.Asked.Keep(&asks, &r)
+	}
 	return decisionOf(&r), nil
 }
 

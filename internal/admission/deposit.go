@@ -15,30 +15,33 @@ import (
 )
 
 // Deposit is a reservation that the store keeps, so that any process that shares the store can commit
-// it, hours or days later: that of a batch.
+// it, hours or days later: that of a batch, or of a call in the background.
 type Deposit struct {
 	ID   string
 	Note []byte // of the depositor
 
 	units       []Unit       // of each charge
+	part        Part         // by which it was charged
 	reservation *Reservation // without its plans
 }
 
 // deposited is what the store keeps of a reservation beside its charges. Units are numbers: those of
 // package admission must not change.
 type deposited struct {
-	Project  string        `json:"project"`
-	Model    string        `json:"model,omitempty"`
-	First    int64         `json:"first"`
-	Other    int64         `json:"other"`
-	Price    int64         `json:"price"`
-	Requests int64         `json:"requests"`
-	Free     [2]int64      `json:"free"`
-	Split    bool          `json:"split"`
-	At       int64         `json:"at"` // when it was made
-	Waited   time.Duration `json:"waited,omitempty"`
-	Units    []int         `json:"units"`
-	Note     []byte        `json:"note"`
+	Project  string           `json:"project"`
+	Model    string           `json:"model,omitempty"`
+	First    int64            `json:"first"`
+	Other    int64            `json:"other"`
+	Price    int64            `json:"price"`
+	Requests int64            `json:"requests"`
+	Free     [2]int64         `json:"free"`
+	Split    bool             `json:"split"`
+	At       int64            `json:"at"` // when it was made
+	Waited   time.Duration    `json:"waited,omitempty"`
+	Units    []int            `json:"units"`
+	Call     bool             `json:"call,omitempty"` // it is that of a call, and not of a batch
+	Count    llm.TokenWeights `json:"count,omitzero"`
+	Note     []byte           `json:"note"`
 }
 
 // ErrNoDeposits is the error of a store that keeps no deposits.
@@ -66,6 +69,9 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		return err
 	}
 	r.ended.Store(true)
+	if r.renewal != nil { // the slots that were reserved stay until their lease ends, or the deposit is settled
+		r.renewal.end(r)
+	}
 	return nil
 }
 
@@ -77,9 +83,10 @@ func (r *Reservation) written(note []byte) *deposited {
 	}
 	d := &deposited{
 		Project: n.project, Model: n.model, First: r.first, Other: r.other, Price: r.price, Requests: r.requests,
-		Free: r.free, Split: r.split, At: cmp.Or(r.at, r.of().clock()), Waited: r.waited, Note: note,
+		Free: r.free, Split: r.split, At: cmp.Or(r.at, r.of().clock()), Waited: r.waited, Note: note, Count: r.weights(),
 	}
 	for _, p := range r.plans {
+		d.Call = d.Call || p.rules != nil && p != &p.rules.plans[Batch]
 		for i := range p.charges {
 			d.Units = append(d.Units, int(p.charges[i].unit))
 		}
@@ -126,7 +133,10 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 	if err := json.Unmarshal(text, &kept); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrDeposit, err)
 	}
-	d.Note, d.reservation = kept.Note, kept.reservation(e)
+	d.Note, d.reservation, d.part = kept.Note, kept.reservation(e), Batch
+	if kept.Call {
+		d.part = Whole
+	}
 	for _, u := range kept.Units {
 		if u < 0 || u >= int(units) {
 			return fmt.Errorf("%w: no unit has the number %d", store.ErrDeposit, u)
@@ -139,12 +149,12 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 // reservation returns the reservation that was deposited, without the plans of its scopes.
 func (d *deposited) reservation(e *Engine) *Reservation {
 	return &Reservation{first: d.First, other: d.Other, price: d.Price, at: d.At, split: d.Split, special: &special{
-		requests: max(d.Requests, 1), free: d.Free, waited: d.Waited, engine: e, names: &names{d.Project, d.Model},
+		requests: max(d.Requests, 1), free: d.Free, waited: d.Waited, engine: e, names: &names{d.Project, d.Model}, count: d.Count,
 	}}
 }
 
 // CommitPriced is [Reservation.CommitPriced] for a deposit, and books an entry unless it is nil. The
-// store sees to it that a deposit is committed once. scopes are those of the batch, as far as they are
+// store sees to it that a deposit is committed once. scopes are those of the project, as far as they are
 // known: their shares are corrected, and calls that wait for what is given back go on.
 func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, scopes Scopes) {
 	r := d.reservation
@@ -164,7 +174,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, sc
 	}
 	e := r.of()
 	e.correct(correction{actual: actual, entry: r.booking(used[Dollars]), deposit: d.ID})
-	r.correctSharesOf(scopes, &asked, &used)
+	r.correctSharesOf(scopes, d.part, &asked, &used)
 	for _, s := range scopes {
 		s = s.Real()
 		if rules := s.rules.Load(); e.thresholds.Load() != nil && rules != nil && rules.budgets != nil && rules.budgets.raised.CompareAndSwap(false, true) {
@@ -175,12 +185,13 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, sc
 	r.observe(event.Settled, t)
 }
 
-// correctSharesOf is correctShares for the reservation of a batch that was deposited, and has no plans.
-func (r *Reservation) correctSharesOf(scopes Scopes, asked *Ask, used *Amounts) {
+// correctSharesOf is correctShares for a reservation that was deposited, and has no plans. part is that by which it
+// was charged.
+func (r *Reservation) correctSharesOf(scopes Scopes, part Part, asked *Ask, used *Amounts) {
 	for _, s := range scopes {
 		rules := s.rules.Load()
 		if divided := rules.shared(); divided != nil {
-			divided.correct(&rules.plans[Batch], &scopes.own().Real().member, r.at, asked, used, nil)
+			divided.correct(&rules.plans[part], &scopes.own().Real().member, r.at, asked, used, nil)
 		}
 	}
 }

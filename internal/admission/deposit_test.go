@@ -70,3 +70,34 @@ func TestDepositIsCorrectedInShares(t *testing.T) {
 		b.wantShared("after the commit", acme)
 	})
 }
+
+// The deposit of a call is settled in all of its scopes: its model's, by the weights of its quota, and its project's. It
+// gives its slots back, and takes no others while it is kept.
+func TestDepositOfACall(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		model, acme := b.shared("model", nil), b.own("acme", perHour(admission.AllTokens, 1000), atATime(1))
+		weight, err := llm.ParseWeight("2")
+		b.must(err)
+		b.must(b.SetRules(model, &admission.Rules{Limits: []admission.Limit{perHour(admission.Tokens, 1000)}, Count: llm.TokenWeights{Output: weight}}))
+		c := callOf("acme", 0)
+		b.must(c.Ask.Set(1, 0, llm.Tokens{Input: 100, Output: 400}))
+		r := b.take(c, model, acme)
+		r.Keep()
+		b.must(r.Deposit(t.Context(), "d", nil))
+		b.wantUsed(acme, 1, 500)
+		time.Sleep(admission.Lease + time.Minute)
+		b.wantUsed(acme, 0, 500)
+		d, err := b.FindDeposit(t.Context(), "d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.CommitPriced(llm.Tokens{Input: 100, Output: 50}, -1, nil, acme.Append(nil))
+		b.wantUsed(acme, 0, 150)
+		b.wantUsed(model, 200)
+	})
+}
+
+// perHour returns a limit on a unit in any hour.
+func perHour(u admission.Unit, n int64) admission.Limit {
+	return admission.Limit{Name: u.String(), Unit: u, Limit: limit.New(n, time.Hour).Using(limit.SlidingLog)}
+}

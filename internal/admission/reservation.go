@@ -48,6 +48,7 @@ type special struct {
 	names    *names             // for observers, if they are not those of the scopes
 	entry    *books.Entry       // is booked when the call is committed; nil: the call is not booked
 	waited   time.Duration      // how long the call has waited in line
+	count    llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
 }
 
 // names are those of the project and the model of a call.
@@ -254,7 +255,7 @@ func (r *Reservation) weights() llm.TokenWeights {
 			return p.rules.Count
 		}
 	}
-	return llm.TokenWeights{}
+	return r.count
 }
 
 // Cancel gives back what was reserved, for a call that was never sent.

@@ -18,16 +18,19 @@ import (
 
 // Batch is many calls of models that the provider makes when it likes. They are charged as a whole to
 // the project when the batch is submitted, and settled by its results. No quota of a model is charged:
-// providers have other limits for batches.
+// providers have other limits for batches. A single call that the provider makes in the background is a batch of one
+// call, which is charged like any other call before: see [Call.Background].
 type Batch struct {
 	Limits   *Limits
 	Prices   *Prices
 	Provider string // in the table of prices
 	Owner    *books.Owner
 
+	single      *single   // nil: it is a batch
 	at          time.Time // by which everything is priced
 	prices      map[string]*price.Price
 	expected    Total
+	unbounded   bool                 // a call of it does not say how long its answer may be
 	reservation *project.Reservation // nil if the batch was deposited by another process, or
 	deposit     *admission.Deposit
 	owners      project.Owners // to whom the batch is charged
@@ -53,7 +56,8 @@ const (
 	maxModelName = 256 // the most bytes of each name: the store keeps them as long as the batch is open
 )
 
-// Expect adds a call to the batch. projectID is the project by which the estimator learns.
+// Expect adds a call to the batch. projectID is the project by which the estimator learns. Tokens are reserved as they
+// are expected, but dollars as many as the call can cost: nobody sees what a batch uses before it is too late.
 func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	if n := len(r.Model); n > maxModelName {
 		return fmt.Errorf("ratelimit: a model's name of %d bytes: it may have %d", n, maxModelName)
@@ -77,9 +81,10 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	}
 	dollars := price.Unknown
 	if p != nil {
-		dollars = p.Most(t.Input, t.Output, batchTier, b.at)
+		dollars = p.Most(t.Input, max(t.Output, r.MostOutput()), batchTier, b.at)
 	}
 	b.expected.add(llm.Usage{Input: t.Input, Output: t.Output}, dollars)
+	b.unbounded = b.unbounded || r.API.Generates() && r.MaxOutput == 0
 	return nil
 }
 
@@ -126,7 +131,7 @@ func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision
 
 // Deny makes a call what its Refusal needs to know of the batch.
 func (b *Batch) Deny(c *Call) {
-	c.batch, c.reserved = true, price.Amount(b.expected.Dollars)
+	c.batch, c.unbounded, c.reserved = true, b.unbounded, price.Amount(b.expected.Dollars)
 	c.estimated = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
 	for model, p := range b.prices {
 		if p == nil {
@@ -149,7 +154,13 @@ func (b *Batch) Failed(status int) {
 func (b *Batch) Cancel() { b.reservation.Cancel() }
 
 // Unknown leaves the batch charged what was reserved: nobody will tell what it has used.
-func (b *Batch) Unknown() { b.settle(&b.expected) }
+func (b *Batch) Unknown() {
+	if b.single != nil {
+		b.settled.Do(func() { b.commit(&b.expected, llm.Tokens{Input: -1, Output: -1}) })
+		return
+	}
+	b.settle(&b.expected)
+}
 
 // Results is what the results of a batch say.
 type Results struct {
@@ -206,10 +217,12 @@ func (r *Results) Settle() {
 }
 
 // settle settles the batch once, and has it entered in the books.
-func (b *Batch) settle(t *Total) { b.settled.Do(func() { b.commit(t) }) }
+func (b *Batch) settle(t *Total) {
+	b.settled.Do(func() { b.commit(t, llm.Tokens{Input: t.Used.Input, Output: t.Used.Output}) })
+}
 
-func (b *Batch) commit(t *Total) {
-	tokens, entry := llm.Tokens{Input: t.Used.Input, Output: t.Used.Output}, b.entry(t)
+func (b *Batch) commit(t *Total, tokens llm.Tokens) {
+	entry := b.entry(t)
 	if b.deposit != nil {
 		scopes, _ := b.Limits.Projects.AppendScopes(nil, b.owners) // the limits themselves are corrected without them
 		b.deposit.CommitPriced(tokens, t.Dollars, entry, scopes)

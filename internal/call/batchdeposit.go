@@ -22,28 +22,28 @@ type batchNote struct {
 	Expected Total          `json:"expected"`
 	Owner    *books.Owner   `json:"owner,omitempty"`
 	Owners   project.Owners `json:"owners"`
-	Sender   string         `json:"sender"`
+	Single   *single        `json:"single,omitempty"`
 }
 
 // Deposit lets the store keep the batch under an id, so that any process that shares the store can settle
-// it. sender is the project whose requests may settle it. After an error the batch is still to be settled.
-func (b *Batch) Deposit(ctx context.Context, id, sender string) error {
+// it. After an error the batch is still to be settled.
+func (b *Batch) Deposit(ctx context.Context, id string) error {
 	if b.reservation == nil { // nothing was taken
 		return nil
 	}
-	note, err := json.Marshal(batchNote{b.Provider, b.Models(), b.at, b.expected, b.Owner, b.owners, sender})
+	note, err := json.Marshal(batchNote{b.Provider, b.Models(), b.at, b.expected, b.Owner, b.owners, b.single})
 	if err != nil {
 		return fmt.Errorf("ratelimit: the batch cannot be kept: %w", err)
 	}
 	return (*admission.Reservation)(b.reservation).Deposit(ctx, id, note)
 }
 
-// FindBatch returns the batch that was deposited under an id or a name, with its id and the project whose
-// requests may settle it. The batch is nil if there is none, or if it cannot be read.
-func FindBatch(ctx context.Context, limits *Limits, prices *Prices, name string) (b *Batch, id, sender string, err error) {
+// FindBatch returns the batch that was deposited under an id or a name, with its id. The
+// batch is nil if there is none, or if it cannot be read.
+func FindBatch(ctx context.Context, limits *Limits, prices *Prices, name string) (b *Batch, id string, err error) {
 	d, err := limits.Projects.FindDeposit(ctx, name)
 	if d == nil {
-		return nil, "", "", err
+		return nil, "", err
 	}
 	var n batchNote
 	if err == nil {
@@ -52,14 +52,14 @@ func FindBatch(ctx context.Context, limits *Limits, prices *Prices, name string)
 		}
 	}
 	if err != nil {
-		return nil, d.ID, "", err
+		return nil, d.ID, err
 	}
 	b = &Batch{
 		Limits: limits, Prices: prices, Provider: n.Provider, Owner: n.Owner,
-		at: n.At, prices: map[string]*price.Price{}, expected: n.Expected, deposit: d, owners: n.Owners,
+		at: n.At, prices: map[string]*price.Price{}, expected: n.Expected, deposit: d, owners: n.Owners, single: n.Single,
 	}
 	for _, model := range n.Models[:min(len(n.Models), maxModels)] {
 		b.prices[model] = prices.of(n.Provider, model, n.At)
 	}
-	return b, d.ID, n.Sender, nil
+	return b, d.ID, nil
 }

@@ -66,6 +66,7 @@ type Call struct {
 	Applies func(said llm.Limits) llm.Limits
 
 	batch       bool         // the call stands for a batch that was denied
+	unbounded   bool         // what was reserved is the most that a model can write, because no bound was set
 	expected    llm.Tokens   // the estimator's answer; zero before the limits are first asked
 	estimated   llm.Tokens   // the tokens that the limits were last asked for
 	mostDollars price.Amount // the smallest limit in dollars; 0: there is none

@@ -73,6 +73,10 @@ func (c *Call) reservedPrice() price.Amount {
 	if c.quoted.price == nil {
 		return price.Unknown
 	}
+	if c.Request.Background { // nobody sees what the call uses before it is too late
+		output := max(c.expected.Output, c.Request.MostOutput())
+		return min(c.quoted.price.Most(c.expected.Input, output, c.Request.Tier, c.quoted.at), maxReserved)
+	}
 	most := c.quoted.price.Most(c.expected.Input, c.expected.Output, c.Request.Tier, c.quoted.at)
 	if c.mostDollars > 0 && most > c.mostDollars {
 		stated := c.quoted.price.Most(c.certainPrompt(), min(c.Request.CountedBound(), c.expected.Output), c.Request.Tier, c.quoted.at)

@@ -24,6 +24,7 @@ type shortage struct {
 	total    bool         // the limit has no window, so what was used of it stays used
 	run      bool         // the limit is that of a run
 	batch    bool         // a batch was denied
+	advice   string       // how it may cost less, or empty
 }
 
 // shortage returns the limit that has denied the call, itself or by the project's share of it,
@@ -84,9 +85,20 @@ func (c *Call) shortageOf(s *project.Standing) *shortage {
 	case s.Window.Tokens:
 		short.needs = llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}
 	case s.Window.Dollars:
-		short.dollars = c.reserved
+		short.dollars, short.advice = c.reserved, c.advice()
 	}
 	return short
+}
+
+// advice says how less would have to be reserved for the call, or is empty.
+func (c *Call) advice() string {
+	switch {
+	case c.unbounded:
+		return "set max_tokens in its calls"
+	case c.Request.Background && c.Request.MaxOutput == 0:
+		return "set max_output_tokens"
+	}
+	return ""
 }
 
 // ofTokens reports whether the limit counts tokens.
@@ -105,7 +117,11 @@ func (s *shortage) String() string {
 
 // neverText says that the call needs more than the limit ever gives.
 func (s *shortage) neverText() string {
-	return s.may + ", and " + s.what() + s.needText() + ": it can never pass"
+	text := s.may + ", and " + s.what() + s.needText() + ": it can never pass"
+	if s.advice != "" {
+		text += " as it is: " + s.advice
+	}
+	return text
 }
 
 // what names what was denied.

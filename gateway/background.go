@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// maxResponseID is how many bytes of an id a [llm.Meter] keeps. A longer one cannot be told from others.
+const maxResponseID = 64
+
+// leaveOpen has the store keep a call that the provider goes on with in the background, until its response is fetched.
+// It reports false for a call whose usage is known already, or whose response nobody could find.
+func (x *exchange) leaveOpen(meter *llm.Meter) bool {
+	id := meter.ResponseID()
+	if used := meter.Usage(); used.Exact && used.Input >= 0 || id == "" || len(id) >= maxResponseID {
+		return false
+	}
+	x.g.batches.open(responseName(x.Provider, id), x.call.Background())
+	return true
+}
+
+// readResponse returns what reads a response of OpenAI's responses as it passes, whole or as a stream, and settles the
+// call that it is of if that was left open.
+func (x *exchange) readResponse(id string) func(*http.Response) io.Reader {
+	return func(response *http.Response) io.Reader {
+		if response.StatusCode != http.StatusOK {
+			return response.Body
+		}
+		return &responseReader{x: x, id: id, body: response.Body, meter: llm.NewMeter(llm.Responses, response.Header)}
+	}
+}
+
+// responseReader reads a response as it passes.
+type responseReader struct {
+	x     *exchange
+	id    string
+	body  io.Reader
+	meter *llm.Meter
+	ended bool
+}
+
+// endStatuses are those of a response that does not change any more.
+var endStatuses = []string{"completed", "incomplete", "failed", "cancelled"}
+
+// Read settles the call before the client gets the end of the response. A response that has ended without usage,
+// because it was cancelled or has failed, may have cost all that was reserved.
+func (r *responseReader) Read(p []byte) (int, error) {
+	n, err := r.body.Read(p)
+	r.meter.Write(p[:n])
+	if r.ended || !slices.Contains(endStatuses, r.meter.Status()) {
+		return n, err
+	}
+	r.ended = true
+	if used := r.meter.Usage(); used.Exact && used.Input >= 0 {
+		if open := r.x.g.batches.find(responseName(r.x.Provider, r.id)); open != nil {
+			open.SettleCall(used)
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// fileReads counts the files with calls of batches that are being read, by project. To read one costs the gateway
+// far more than the client that names it.
+type fileReads struct {
+	mu     sync.Mutex
+	of     map[string]int
+	number int
+}
+
+const (
+	maxReadAtOnce = 16 // files
+	maxReadOfOne  = 2  // files of one project
+)
+
+// begin reports whether a file of a project may be read now. If so, end must follow.
+func (f *fileReads) begin(project string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.number >= maxReadAtOnce || f.of[project] >= maxReadOfOne {
+		return false
+	}
+	if f.of == nil {
+		f.of = map[string]int{}
+	}
+	f.number++
+	f.of[project]++
+	return true
+}
+
+func (f *fileReads) end(project string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.number--
+	if f.of[project]--; f.of[project] == 0 {
+		delete(f.of, project)
+	}
+}
+
+// tooManyFiles refuses a batch while as many files are read as may be.
+func tooManyFiles() *refusal {
+	return retryLater("the files of other batches are being read: try again", Refused)
+}
+
+// batchCall returns whose batch it is and how long it may wait.
+func (x *exchange) batchCall() project.Call {
+	return project.Call{
+		Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf,
+		Batch: true, MaxWait: x.maxWait(), Asked: x.answers.limits.Engine(), Tag: x,
+	}
+}
+
+// checkLeft refuses a batch if its project, its key or its run has nothing left at all, and will not have while the
+// batch may wait. It takes nothing.
+func (x *exchange) checkLeft() *refusal {
+	x.setOwners()
+	x.firstAlone, x.call.Limits = true, &x.g.limits
+	new(call.Batch).Deny(&x.call)
+	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
+		c := x.batchCall()
+		c.Tokens, c.Dollars = llm.Tokens{Output: 1}, 1
+		d, err := x.g.limits.Projects.PeekCall(ctx, c)
+		allowed := d.Allowed || d.RetryAfter <= c.MaxWait
+		return ratelimit.Decision{Allowed: allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d, Shadow: d.Shadow}, err
+	}, func() {})
+}
