@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -251,7 +252,7 @@ func TestHighPriorityStepsAside(t *testing.T) {
 // number and the size of their calls, and use all of it.
 func TestWeights(t *testing.T) {
 	type tenant struct{ weight, callers, tokens int }
-	const minutes = 30
+	minutes := testkit.Rounds(10, 30)
 	for name, c := range map[string]struct {
 		quota   ratelimit.ModelQuota
 		tenants map[string]tenant
@@ -276,7 +277,7 @@ func TestWeights(t *testing.T) {
 				if _, d, err := rl.TryAcquireCall(t.Context(), before); err != nil || !d.Allowed {
 					t.Fatalf("%+v, %v", d, err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute+time.Second) // the first minute is over when they begin
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute+time.Second) // the first minute is over when they begin
 				defer cancel()
 				got := untilTheEnd(ctx, rl, func(begin func(ratelimit.Call)) {
 					for id, each := range c.tenants {

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"crypto/rand"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -16,7 +15,7 @@ func newBookStores(client rueidis.Client) storetest.NewBooks {
 	return func(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
 		namespace := rand.Text()
 		return func() storetest.BookStore {
-			r := newRemote(client, namespace, 5*time.Second, clock, nil)
+			r := newRemote(client, namespace, patient, clock, nil)
 			s := &Store{client: client, namespace: namespace, timeout: r.timeout, top: r, books: newBookkeeper(r)}
 			s.books.maxLines = maxLines
 			s.close = func() error {

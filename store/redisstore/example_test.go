@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -20,7 +21,7 @@ func Example() {
 	}
 	defer server.Close()
 	machine := func() *redisstore.Store {
-		s, err := redisstore.New(redisstore.Config{URL: server.URL(), OnStoreLoss: redisstore.Share})
+		s, err := redisstore.New(redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second, OnStoreLoss: redisstore.Share})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -27,7 +27,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 func newLender(t testing.TB, client rueidis.Client) *lender {
 	d := &lender{TB: t}
 	d.at.Store(noon.UnixNano())
-	d.remote = newRemote(client, rand.Text(), 2*time.Second, d.at.Load, nil)
+	d.remote = newRemote(client, rand.Text(), patient, d.at.Load, nil)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -323,7 +323,7 @@ func TestLeaseBesideOtherLimits(t *testing.T) {
 
 // The same with the server's clock: keys expire there.
 func TestLeaseByTheServersClock(t *testing.T) {
-	d := &lender{TB: t, remote: newRemote(dialed(t, redistest.New(t).URL()), "server", 2*time.Second, nil, nil)}
+	d := &lender{TB: t, remote: newRemote(dialed(t, redistest.New(t).URL()), "server", patient, nil, nil)}
 	t.Cleanup(func() { d.Close() })
 	a, log := limit.New(10, 1000*time.Hour), limit.New(10, 1000*time.Hour).Using(limit.SlidingLog)
 	for _, limits := range [][]limit.Limit{{a, log}, {a}, {log}} {

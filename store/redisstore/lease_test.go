@@ -38,7 +38,7 @@ type leaser struct {
 }
 
 func (d *lender) leaser(term time.Duration) *leaser {
-	r := newRemote(d.client, d.namespace, 2*time.Second, d.at.Load, nil)
+	r := newRemote(d.client, d.namespace, patient, d.at.Load, nil)
 	l := &leaser{newLeases(newFallback(r, Deny, nil, nil), r, term), d.TB}
 	d.Cleanup(func() { l.leases.Close() })
 	return l

@@ -59,11 +59,12 @@ func TestLinkLostAndBack(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			x := newLinkTest(t, 500*time.Millisecond)
+			x := newLinkTest(t, patient)
 			for range 2 {
 				x.count("before", 1)
 				serverDoAll(t, x.server, "DEL "+linkKey("before"))
 				x.idle()
+				x.wait(500 * time.Millisecond)
 				c.lose(x)
 				o := countOp("key")
 				late := 0
@@ -102,6 +103,7 @@ func TestLinkLostAndBack(t *testing.T) {
 					t.Errorf("unanswered %v, and answered late %d times", o.unanswered, late)
 				}
 				serverDoAll(t, x.server, "DEL "+linkKey("key"))
+				x.wait(patient)
 			}
 			if len(x.changes) > 0 {
 				t.Errorf("%+v", <-x.changes)

@@ -75,6 +75,13 @@ func newLinkTest(t *testing.T, timeout time.Duration) *linkTest {
 	return x
 }
 
+// wait sets how long calls wait for their answers from now on. The link is idle.
+func (x *linkTest) wait(timeout time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.cfg.timeout = timeout
+}
+
 func linkKey(key string) string { return fmt.Sprintf("test:{0}:%d:%s", len(key), key) }
 
 func countOp(key string) *op { return &op{keys: []string{linkKey(key)}, body: []byte("count")} }
@@ -364,9 +371,10 @@ func TestLinkLeaveAfter(t *testing.T) {
 // called if it has happened.
 func TestLinkLate(t *testing.T) {
 	t.Parallel()
-	x := newLinkTest(t, 500*time.Millisecond)
+	x := newLinkTest(t, patient)
 	x.count("key", 1)
 	x.idle()
+	x.wait(500 * time.Millisecond)
 	x.proxy.Stall()
 	o := countOp("key")
 	answers := make(chan string, 10)
@@ -380,6 +388,8 @@ func TestLinkLate(t *testing.T) {
 		t.Error(a)
 	}
 	x.change(false)
+	x.idle()
+	x.wait(patient)
 	x.count("key", 3)
 	x.idle()
 	x.counted("key", 3)

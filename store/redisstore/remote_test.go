@@ -34,7 +34,7 @@ func dialed(t testing.TB, url string) rueidis.Client {
 func TestStoreInCluster(t *testing.T) {
 	client := dialed(t, redistest.NewCluster(t, 3).URL())
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
-		r := newRemote(client, rand.Text(), 5*time.Second, clock, nil)
+		r := newRemote(client, rand.Text(), patient, clock, nil)
 		t.Cleanup(func() { r.Close() })
 		return r
 	})
@@ -43,14 +43,14 @@ func TestStoreInCluster(t *testing.T) {
 func TestStore(t *testing.T) {
 	client := dialed(t, redistest.New(t).URL())
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
-		r := newRemote(client, rand.Text(), 5*time.Second, clock, nil)
+		r := newRemote(client, rand.Text(), patient, clock, nil)
 		t.Cleanup(func() { r.Close() })
 		return r
 	})
 }
 
 func TestAskedForVeryMuch(t *testing.T) {
-	r := newRemote(dialed(t, redistest.New(t).URL()), "much", 5*time.Second, nil, nil)
+	r := newRemote(dialed(t, redistest.New(t).URL()), "much", patient, nil, nil)
 	defer r.Close()
 	var charges []store.Charge
 	var keys []string
@@ -85,7 +85,7 @@ func TestAskedForVeryMuch(t *testing.T) {
 func TestSettledMonthsLater(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
-	r := newRemote(dialed(t, redistest.New(t).URL()), "late", 5*time.Second, now.Load, nil)
+	r := newRemote(dialed(t, redistest.New(t).URL()), "late", patient, now.Load, nil)
 	defer r.Close()
 	l := limit.New(10, 744*time.Hour).Using(limit.SlidingCounter)
 	charge := func(n int64) []store.Charge { return []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: n}} }
@@ -109,7 +109,7 @@ func TestSettledMonthsLater(t *testing.T) {
 
 // Limits that change again and again become too many at some time, and none is forgotten.
 func TestVeryManyLimitsOfAKey(t *testing.T) {
-	r := newRemote(dialed(t, redistest.New(t).URL()), "many", 5*time.Second, nil, nil)
+	r := newRemote(dialed(t, redistest.New(t).URL()), "many", patient, nil, nil)
 	defer r.Close()
 	var sets [][]limit.Limit
 	for i := range 5 {
