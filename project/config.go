@@ -15,12 +15,16 @@ import (
 
 // Config says how to make a [Limiter]. The zero Config is ready to use.
 type Config struct {
-	// Default is the limit of projects that have none of their own. The default
-	// is [DefaultLimit]; an empty Limit leaves such projects unlimited.
+	// Default is the limit of each project that has none of its own and is not inside of
+	// one that has: "owner/a" and "owner/b" have nothing in common as long as "owner" has no
+	// limit of its own. The default is [DefaultLimit]; an empty Limit leaves such projects
+	// unlimited.
 	Default *Limit
 
-	// Limits has the limits of projects that have one of their own, by their ids. Such
-	// a project takes nothing from Default: what its Limit leaves 0 is unlimited.
+	// Limits has the limits of projects that have one of their own, by their ids, and of
+	// templates. Such a project takes nothing from Default: what its Limit leaves 0 is
+	// unlimited. It also counts what all projects inside of it use, and these have no limits
+	// but their own.
 	Limits map[string]Limit
 
 	// Runs is what each run of an agent may use. A zero RunLimit leaves runs unlimited.
@@ -91,6 +95,8 @@ func newOn(e *admission.Engine, owned bool, cfg Config) (*Limiter, error) {
 	}
 	l := &Limiter{engine: e, owned: owned, maxWaiting: cmp.Or(cfg.MaxWaiting, defaultMaxWaiting), plans: newPlans(), minima: map[string]Limit{}}
 	l.scopes = newScopes(e, l.newScope, l.planOf)
+	l.scopes.isCurrent = l.isRooted
+	l.users = newScopes(e, l.newUserScope, l.planOfUser)
 	l.keyPlans, l.keys = newPlans(), newScopes(e, l.newKeyScope, l.planOfKey)
 	l.runs = newScopes(e, l.newRunScope, l.planOfRun)
 	l.inner, _ = newPlan(Limit{}, l.maxWaiting)

@@ -41,7 +41,8 @@ type Limiter struct {
 	inner  *plan                // of projects inside of others that have neither one nor a template: it limits nothing
 	plans  *plans               // of those with one, and of templates
 	scopes *scopes              // of projects that are in use
-	nested atomic.Bool          // some of them are inside of others
+	users  *scopes              // of users of projects for which no plan was set
+	nested atomic.Bool          // some of them have paths for ids
 
 	keyPlans *plans               // of keys
 	keys     *scopes              // of keys that are in use and have limits
@@ -79,7 +80,8 @@ type Call struct {
 	Key, Run string
 
 	// RunProject is the project whose run it is, if that is one above Project: users of one
-	// project may hand on a run to each other. Empty is Project itself.
+	// project may hand on a run to each other. The call is charged to its limits in any case,
+	// even if it has only the default one. Empty is Project itself.
 	RunProject string
 
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without

@@ -52,15 +52,9 @@ func (of *Owners) shadow(scopes []*admission.Scope) {
 }
 
 func (l *Limiter) appendScopes(scopes []*admission.Scope, of Owners) ([]*admission.Scope, error) {
-	scope := l.scopes.known(of.Project)
-	if scope == nil || l.closed.Load() {
-		if err := l.checkID(of.Project); err != nil {
-			return nil, err
-		}
-		var err error
-		if scope, err = l.scopes.of(of.Project); err != nil {
-			return nil, err
-		}
+	scope, err := l.scopeOf(of)
+	if err != nil {
+		return nil, err
 	}
 	scopes = scope.Append(scopes)
 	if of.Key != "" && l.keyPlans.count.Load() > 0 && l.keyPlans.of(of.Key) != nil {
@@ -151,15 +145,14 @@ type Caps struct {
 	MaxShare limit.Percent // the smallest MaxShare of the project and of those above it; 0: there is none
 }
 
-// Caps returns the caps of a call.
+// Caps returns the caps of a call. A call that is not valid has none.
 func (l *Limiter) Caps(of Owners) (c Caps) {
-	for id := of.Project; id != ""; id = parentOf(id) {
-		var p *plan
-		if scope := l.scopes.known(id); scope != nil {
-			p, _ = scope.Rules().Setup.(*plan)
-		} else {
-			p = l.planOf(id)
-		}
+	scope, err := l.scopeOf(of)
+	if err != nil {
+		return c
+	}
+	for ; scope != nil; scope = scope.Parent() {
+		p := scope.Rules().Setup.(*plan)
 		c.limit(p)
 		if c.MaxShare > 0 { // those inside may have a part of it
 			lower(&c.Tokens, int64(c.Of(int(p.divided.tokens))))

@@ -18,6 +18,10 @@ type scopes struct {
 	make   func(id string) (*admission.Scope, error) // returns a new scope without rules
 	planOf func(id string) *plan
 
+	// isCurrent reports whether the scopes above one are still those that it should have. A scope
+	// that has others is made anew. It may be nil: they never change.
+	isCurrent func(id string, scope *admission.Scope) bool
+
 	seed   maphash.Seed
 	shards [scopeShards]scopeShard
 }
@@ -60,16 +64,28 @@ func (s *scopes) of(id string) (*admission.Scope, error) {
 	if scope := s.known(id); scope != nil {
 		return scope, nil
 	}
-	made, err := s.make(id)
-	if err != nil {
-		return nil, err
+	for {
+		made, err := s.make(id)
+		if err != nil {
+			return nil, err
+		}
+		if scope, err := s.add(id, made); scope != nil || err != nil {
+			return scope, err
+		}
 	}
+}
+
+// add adds a scope that was made for an id and returns it, or the one that the id has already. It
+// returns nil if another is to be made, because limits have changed meanwhile.
+func (s *scopes) add(id string, made *admission.Scope) (*admission.Scope, error) {
 	shard := s.shard(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	scope := shard.find(id)
-	if scope == nil {
-		scope = made
+	if scope == nil || !s.current(id, scope) {
+		if scope = made; !s.current(id, scope) {
+			return nil, nil
+		}
 		if err := s.engine.SetRules(scope, s.planOf(id).rules()); err != nil {
 			return nil, err
 		}
@@ -80,6 +96,10 @@ func (s *scopes) of(id string) (*admission.Scope, error) {
 	delete(shard.forgotten, id)
 	shard.byID[id] = scope
 	return scope, nil
+}
+
+func (s *scopes) current(id string, scope *admission.Scope) bool {
+	return s.isCurrent == nil || s.isCurrent(id, scope)
 }
 
 // find returns the scope of an id that is known, or that a call still has, or nil.
@@ -112,16 +132,21 @@ func (s *scopeShard) drop(id string) {
 	}
 }
 
-// update gives every scope the limit that its id has now.
+// update gives every scope the limit that its id has now. Scopes that are to be made anew are
+// dropped: calls that wait in them are decided on by the limits that they came under.
 func (s *scopes) update() {
 	for i := range s.shards {
 		shard := &s.shards[i]
 		shard.mu.Lock()
 		for id, scope := range shard.byID {
+			if !s.current(id, scope) {
+				delete(shard.byID, id)
+				continue
+			}
 			s.refresh(id, scope)
 		}
 		for id, forgotten := range shard.forgotten {
-			if scope := forgotten.Value(); scope != nil {
+			if scope := forgotten.Value(); scope != nil && s.current(id, scope) {
 				s.refresh(id, scope)
 			}
 		}

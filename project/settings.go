@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -128,14 +129,17 @@ func (l *Limiter) unsetPlans(ids []string) {
 
 // put sets plans, and lets calls that wait ask again.
 func (l *Limiter) put(some map[string]*plan) {
+	others := false // other projects may have other limits now: those inside of one, or users
+	for id, p := range some {
+		others = others || strings.IndexByte(id, '/') >= 0 || (p == nil) != (l.plans.of(id) == nil)
+	}
 	l.plans.set(some)
-	templates := false
 	for id := range some {
-		templates = templates || IsTemplate(id)
 		l.scopes.updateOne(id)
 	}
-	if templates {
+	if others && l.nested.Load() {
 		l.scopes.update()
+		l.users.update()
 	}
 	l.dedicate(some)
 }

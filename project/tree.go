@@ -7,6 +7,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // every is the name in a template that stands for every name.
@@ -60,21 +61,45 @@ func checkTemplate(id string, limit Limit) error {
 	return nil
 }
 
-// planOf returns the plan of a project: its own, or that of the template that fits best, or
-// that of every project. Projects inside of others have no limits without one of the former two.
+// planOf returns the plan of a project: that which was set for it, or that of every project. A
+// project below one for which a plan was set has no limits without one of its own.
 func (l *Limiter) planOf(id string) *plan {
+	if p := l.setPlan(id); p != nil {
+		return p
+	}
+	if l.rootOf(id) != id {
+		return l.inner
+	}
+	return l.usual.Load()
+}
+
+// setPlan returns the plan that was set for a project: its own, or that of the template that fits
+// best, or nil.
+func (l *Limiter) setPlan(id string) *plan {
 	if p := l.plans.of(id); p != nil {
 		return p
 	}
-	if strings.IndexByte(id, '/') < 0 {
-		return l.usual.Load()
+	if l.plans.templates.Load() == 0 || strings.IndexByte(id, '/') < 0 {
+		return nil
 	}
-	if l.plans.templates.Load() > 0 {
-		if p := l.planOfTemplate(strings.Split(id, "/")); p != nil {
-			return p
+	return l.planOfTemplate(strings.Split(id, "/"))
+}
+
+// rootOf returns the outermost project to which calls of a project are charged: of those above it,
+// the first for which a plan was set, or the project itself if there is none. Names above that one
+// are names and not projects: two projects below them have nothing in common.
+func (l *Limiter) rootOf(id string) string {
+	for end := range len(id) {
+		if id[end] == '/' && l.setPlan(id[:end]) != nil {
+			return id[:end]
 		}
 	}
-	return l.inner
+	return id
+}
+
+// isRooted reports whether the scopes above that of a project are those that it should have.
+func (l *Limiter) isRooted(id string, scope *admission.Scope) bool {
+	return scope.Root().Name == l.rootOf(id)
 }
 
 // planOfTemplate returns the plan of the template that fits the names of a project best, or nil.
@@ -96,14 +121,62 @@ func (l *Limiter) planOfTemplate(names []string) *plan {
 
 // newScope returns a scope of a project, which knows those above it.
 func (l *Limiter) newScope(id string) (*admission.Scope, error) {
-	above := parentOf(id)
-	if above == "" {
+	if strings.IndexByte(id, '/') < 0 {
 		return l.engine.NewOwn(keyOf(id), id), nil
 	}
-	parent, err := l.scopes.of(above)
+	l.nested.Store(true)
+	if l.rootOf(id) == id {
+		return l.engine.NewOwn(keyOf(id), id), nil
+	}
+	parent, err := l.scopes.of(parentOf(id))
 	if err != nil {
 		return nil, err
 	}
-	l.nested.Store(true)
 	return l.engine.NewBelow(parent, keyOf(id), id), nil
+}
+
+// scopeOf returns the scope of the project of a call. If the call says that its project is a user of
+// another, it is charged to that one too, whether or not a plan was set for it.
+func (l *Limiter) scopeOf(of Owners) (*admission.Scope, error) {
+	base := of.Project
+	if len(of.RunProject) < len(base) && strings.HasPrefix(base, of.RunProject) && base[len(of.RunProject)] == '/' {
+		base = of.RunProject
+	}
+	scope := l.scopes.known(of.Project)
+	switch {
+	case l.closed.Load():
+		return nil, store.ErrClosed
+	case scope != nil && len(scope.Root().Name) <= len(base):
+		return scope, nil
+	case CheckID(of.Project) != nil:
+		return nil, CheckID(of.Project)
+	case len(l.rootOf(of.Project)) <= len(base):
+		return l.scopes.of(of.Project)
+	}
+	return l.users.of(base + " " + of.Project)
+}
+
+// newUserScope returns the scope of a user of a project for which no plan was set. The ids of both have
+// a space between them.
+func (l *Limiter) newUserScope(ids string) (*admission.Scope, error) {
+	base, id, _ := strings.Cut(ids, " ")
+	l.nested.Store(true)
+	of, above := l.scopes, parentOf(id)
+	if above != base {
+		of, above = l.users, base+" "+above
+	}
+	parent, err := of.of(above)
+	if err != nil {
+		return nil, err
+	}
+	return l.engine.NewBelow(parent, keyOf(id), id), nil
+}
+
+// planOfUser returns the plan of a user of a project.
+func (l *Limiter) planOfUser(ids string) *plan {
+	_, id, _ := strings.Cut(ids, " ")
+	if p := l.setPlan(id); p != nil {
+		return p
+	}
+	return l.inner
 }

@@ -100,6 +100,17 @@ func (e *Engine) NewBelow(parent *Scope, key, name string) *Scope {
 	return s
 }
 
+// Parent returns the scope above the scope, or nil.
+func (s *Scope) Parent() *Scope { return s.parent }
+
+// Root returns the outermost scope above the scope, or the scope itself if it has none.
+func (s *Scope) Root() *Scope {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s
+}
+
 // Append appends the scope and all scopes above it, the innermost first: what a call of the scope
 // is charged to.
 func (s *Scope) Append(list []*Scope) []*Scope {

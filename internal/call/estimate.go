@@ -19,7 +19,7 @@ func (c *Call) estimate() llm.Tokens {
 	all := amounts{t.Input, t.Output, certain}
 	var caps project.Caps
 	if c.Limits.Projects != nil {
-		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run})
+		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base})
 	}
 	c.mostDollars = price.Amount(caps.Dollars)
 	all.fit(int(caps.Tokens))
