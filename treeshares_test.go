@@ -21,7 +21,7 @@ func TestSiblingsShareByWeight(t *testing.T) {
 		}
 		defer rl.Close()
 		if _, err := rl.NewProjects(project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{
-			"acme/search": {Weight: 3}, "acme/chat": {Weight: 1}, "beta": {Weight: 1},
+			"acme": {}, "acme/search": {Weight: 3}, "acme/chat": {Weight: 1}, "beta": {Weight: 1},
 		}}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,15 @@
 //
 // # Projects inside of others
 //
-// The id of a project is a path. A call of "acme/search/alice" is charged to acme, to
-// acme/search and to acme/search/alice, to all of them or to none; a denial names the owner
-// of the limit. A limit whose id has the name * is a template: that of "acme/search/*" is the
-// limit of every project inside of acme/search that has none of its own. [Config].Default is
-// for projects that are in no other.
+// The id of a project may be a path. If acme has a limit of its own, a call of
+// "acme/search/alice" is charged to acme, to acme/search and to acme/search/alice, to all of
+// them or to none; a denial names the owner of the limit. A limit whose id has the name * is
+// a template: that of "acme/search/*" is the limit of every project inside of acme/search that
+// has none of its own.
+//
+// Only limits that were set make such a tree. As long as none was set for acme, acme/search
+// and acme/chat are two projects like any others: each has [Config].Default, and neither
+// knows of the other.
 //
 // A call may also name the key with which it was made, and the run of an agent that it is a
 // part of. Both have limits of their own: see [Limiter.SetKeyLimits] and [RunLimit].

@@ -20,7 +20,8 @@ const limitSetting = "project/"
 // SetLimit sets the limit of a project, or of a template such as "acme/*": see [Limiter]. What was
 // used stays, but for windows that change from sliding to those of a calendar, or back: these begin
 // empty. The new limit
-// also decides on calls that wait already; a new priority or weight counts from the next
+// also decides on calls that wait already, but for those of projects inside of one that had none
+// before: these pass by the limits under which they came; a new priority or weight counts from the next
 // call that has to wait, and calls that are under way when MaxConcurrent is first set
 // are not counted. A limiter on Redis or SQLite writes it there too, and the others
 // follow: at once on Redis, within a second on SQLite. To set many, use SetLimits.

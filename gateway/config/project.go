@@ -112,18 +112,22 @@ func (c *Config) readProjects(at yamlValue) {
 	}
 }
 
-// inherited returns what a project has that says nothing. A project that is inside of no other has
-// the defaults. Others have what the nearest one above them says on how their calls are treated, but
-// no limits: what is above them limits them as it is.
+// inherited returns what a project has that says nothing. A project that is inside of no other of
+// the file has the defaults. Others, and templates, have what the nearest one above them says on how
+// their calls are treated, but no limits: what is above them limits them as it is.
 func (t *Tree) inherited(path string) *Project {
-	i := strings.LastIndexByte(path, '/')
-	if i < 0 {
+	var nearest *Project
+	for i := range len(path) {
+		if path[i] == '/' {
+			nearest = cmp.Or(t.root.find(path[:i]), nearest)
+		}
+	}
+	if nearest == nil && !project.IsTemplate(path) {
 		pr := *t.defaults
 		pr.Models = slices.Clone(pr.Models)
 		return &pr
 	}
-	above := t.Append(nil, path[:i])
-	nearest := above[len(above)-1]
+	nearest = cmp.Or(nearest, t.defaults)
 	return &Project{
 		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets},
 		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage,
