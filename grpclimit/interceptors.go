@@ -21,6 +21,7 @@ func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.Un
 func projectSettings(limiter *project.Limiter, options []Option) *settings {
 	s := newSettings(options)
 	s.UseProjects(limiter, fromMetadata)
+	s.Guess = func(RPC) int { return 1 }
 	return s
 }
 

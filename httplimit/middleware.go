@@ -18,8 +18,12 @@ import (
 func Middleware(limiter *project.Limiter, options ...Option) func(http.Handler) http.Handler {
 	s := newSettings(options)
 	s.UseProjects(limiter, fromHeader)
+	s.Guess = tokensOf
 	return s.wrap
 }
+
+// tokensOf returns how many tokens the body of a request may have: one for four bytes, and one at least.
+func tokensOf(r *http.Request) int { return int(max(1, (r.ContentLength+3)/4)) }
 
 func (s *settings) wrap(next http.Handler) http.Handler { return &limited{s, next} }
 
@@ -52,5 +56,5 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // ReservationFrom returns the reservation of the request with this context, or nil if the
-// request was charged no tokens: see [Cost]. All methods of a nil Reservation do nothing.
+// request was charged no tokens: see [Cost]. A handler commits what was really used. All methods of a nil Reservation do nothing.
 func ReservationFrom(ctx context.Context) *project.Reservation { return admit.ReservationFrom(ctx) }

@@ -32,8 +32,9 @@ func Identify(identify func(*http.Request) (string, error)) Option {
 	return func(s *settings) { s.Identify = identify }
 }
 
-// Cost charges what cost returns for a request, in place of one request and no tokens. Zero
-// requests count as one. After an error, the client gets a 400 with the error's text, and also
+// Cost charges what cost returns for a request. Zero requests count as one. Without Cost, it is one
+// request; and if limits on tokens govern the project, one token for each four bytes of the body,
+// by its Content-Length, and one at least. No dollars are charged in either case. After an error, the client gets a 400 with the error's text, and also
 // for a cost that is negative or absurdly large.
 //
 // Tokens are an estimate of prompt and output together. The handler gets the reservation from

@@ -86,7 +86,8 @@ func TestWaitIsInOrder(t *testing.T) {
 // A waiting request without tokens is charged no tokens, not even for a while.
 func TestWaitWithoutTokens(t *testing.T) {
 	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10, TokensPerDay: 1})
-	h := Middleware(limiter, Wait(time.Hour))(&fine{})
+	none := func(*http.Request) (requests, tokens int, err error) { return 1, 0, nil }
+	h := Middleware(limiter, Wait(time.Hour), Cost(none))(&fine{})
 	for range 3 {
 		if w := do(h, request("GET")); w.Code != 200 {
 			t.Errorf("%d: %s", w.Code, w.Body)

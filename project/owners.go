@@ -138,6 +138,14 @@ func CheckPriced(scopes []*admission.Scope) error {
 	return nil
 }
 
+// LimitsTokens reports whether a limit on tokens governs a project. It is for package admit alone.
+func (l *Limiter) LimitsTokens(projectID string) bool {
+	if strings.IndexByte(projectID, '/') < 0 {
+		return l.planOf(projectID).tokens > 0
+	}
+	return l.Caps(Owners{Project: projectID}).Tokens > 0
+}
+
 // Caps is what a call may ask for at most by the limits of its owners. It is for package call alone.
 type Caps struct {
 	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none

@@ -194,7 +194,7 @@ func TestProjects(t *testing.T) {
 	p.Windows = nil
 	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true, Mode: "enforce", MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
+	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
 	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, Mode: "enforce", MaxWait: usualWait, Windows: []Window{
 		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
@@ -211,7 +211,7 @@ func TestProjects(t *testing.T) {
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
 	testkit.Equal(t, "the project after a reset", want, p)
 	p = as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
+	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
 }
 
 // Shares are set and told as strings, and are refused if they are more than everything. The state

@@ -51,9 +51,9 @@ func TestPatchOfAProject(t *testing.T) {
 		{"new", `{"requests_per_day": null}`, project.Limit{RequestsPerMinute: 5, Weight: 1}},
 		{"new", `{}`, project.Limit{RequestsPerMinute: 5, Weight: 1}},
 		{"acme/search", `{"tokens_per_day": 10, "resets": {"zone": "Europe/Berlin", "at": "06:00"}, "priority": -3, "weight": 4, "max_share": "50%", "min_share": "5%"}`,
-			project.Limit{TokensPerDay: 10, Priority: -3, Weight: 4, MaxShare: 50, MinShare: 5}},
-		{"acme%2Fsearch", `{"resets": {"at": null}, "min_share": null, "priority": null}`, project.Limit{TokensPerDay: 10, Weight: 4, MaxShare: 50}},
-		{"acme/search", `{"resets": null, "dollars_per_month": 12.5}`, project.Limit{TokensPerDay: 10, Weight: 4, MaxShare: 50, DollarsPerMonth: 12_500_000_000}},
+			project.Limit{RequestsPerMinute: 7, RequestsPerDay: 70, TokensPerDay: 10, Priority: -3, Weight: 4, MaxShare: 50, MinShare: 5}},
+		{"acme%2Fsearch", `{"resets": {"at": null}, "min_share": null, "priority": null}`, project.Limit{RequestsPerMinute: 7, RequestsPerDay: 70, TokensPerDay: 10, Weight: 4, MaxShare: 50}},
+		{"acme/search", `{"resets": null, "dollars_per_month": 12.5}`, project.Limit{RequestsPerMinute: 7, RequestsPerDay: 70, TokensPerDay: 10, Weight: 4, MaxShare: 50, DollarsPerMonth: 12_500_000_000}},
 	} {
 		p := as[Project](t, r.want(t, 200, "PATCH", "/v1/projects/"+c.path, c.body))
 		switch {
