@@ -240,3 +240,30 @@ func TestUsersAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Users of a project that nobody has configured share its default limit, and paths that nobody has
+// configured share nothing.
+func TestUsersShareTheDefaultOfTheirProject(t *testing.T) {
+	r := newRig(t, `
+providers:
+  openai: {base_url: MOCK}
+defaults: {requests_per_day: 3, max_wait: 0s}
+users: {header: X-User-ID}
+`, mockprovider.Config{})
+	for i, c := range []struct {
+		project, user string
+		status        int
+	}{
+		{"acme", "alice", 200}, {"acme", "bob", 200}, {"acme", "", 200}, {"acme", "carol", 429},
+		{"eu/one", "alice", 200}, {"eu/one", "bob", 200}, {"eu/one", "carol", 200}, {"eu/one", "", 429},
+		{"eu/two", "alice", 200}, {"eu", "", 200},
+	} {
+		headers := []string{"X-Project-ID", c.project}
+		if c.user != "" {
+			headers = append(headers, "X-User-ID", c.user)
+		}
+		if a := r.post(t, chat, hello, headers...); a.status != c.status {
+			t.Errorf("call %d, of %s of %s: %d, want %d: %s", i, c.user, c.project, a.status, c.status, a.body)
+		}
+	}
+}

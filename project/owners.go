@@ -141,7 +141,7 @@ func CheckPriced(scopes []*admission.Scope) error {
 // LimitsTokens reports whether a limit on tokens governs a project. It is for package admit alone.
 func (l *Limiter) LimitsTokens(projectID string) bool {
 	if strings.IndexByte(projectID, '/') < 0 {
-		return l.planOf(projectID).tokens > 0
+		return l.planOf(projectID).caps.tokens > 0
 	}
 	return l.Caps(Owners{Project: projectID}).Tokens > 0
 }
