@@ -7,34 +7,30 @@ import (
 )
 
 // locationFields are headers of answers with an address that a client may follow.
-var locationFields = []string{"Location", "Content-Location"}
+var locationFields = []string{"Location", "Content-Location", "X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
 
-// uploadFields are headers of answers of Google's with the address to which a client sends a file. SDKs take it as it
-// is, so it must have a host.
-var uploadFields = []string{"X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
+// pathsAlone is how many of locationFields may be a path without a host. SDKs of Google's send files to the address in
+// the others as it is.
+const pathsAlone = 2
 
 // replaceLocations replaces the addresses in the headers of an answer with those of the same resources at the
 // gateway. It drops addresses that are not the deployment's: a client that follows one would get past the
 // gateway, maybe with its key. u is the URL of the request at the deployment.
 func (x *exchange) replaceLocations(d *deployment, u *url.URL, h http.Header) {
-	for _, name := range locationFields {
-		x.replaceLocation(d, u, h, name, "")
-	}
-	for _, name := range uploadFields {
-		x.replaceLocation(d, u, h, name, x.origin())
-	}
-}
-
-// replaceLocation replaces the address in one header, whose new value begins with the given text.
-func (x *exchange) replaceLocation(d *deployment, u *url.URL, h http.Header, name, begin string) {
-	values := h[name]
-	if values == nil {
-		return
-	}
-	if path := x.pathOf(d, u, values[0]); path != "" && len(values) == 1 {
-		h[name] = []string{begin + path}
-	} else {
-		delete(h, name)
+	for i, name := range locationFields {
+		values := h[name]
+		if values == nil {
+			continue
+		}
+		path := x.pathOf(d, u, values[0])
+		switch {
+		case path == "" || len(values) > 1:
+			delete(h, name)
+		case i < pathsAlone:
+			h[name] = []string{path}
+		default:
+			h[name] = []string{x.origin() + path}
+		}
 	}
 }
 

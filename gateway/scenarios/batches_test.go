@@ -151,6 +151,39 @@ func TestBatchesOutliveTheirGateway(t *testing.T) {
 	}
 }
 
+// A call in the background is settled when its response is fetched through another gateway, in all windows of its
+// projects, its key and its run, and in the books: once, however often it is fetched.
+func TestBackgroundOutlivesItsGateway(t *testing.T) {
+	const withQuota = "key: {file: KEY}, models: {m: {max_rpm: 100, max_tpm: 100_000, max_concurrent: 5}}}"
+	onLasting(t, func(t *testing.T, state string) {
+		p := newProvider(t)
+		yaml := replaced(strings.Replace(batching, "key: {file: KEY}}", withQuota, 1), "KEY", secretFile(t, "sk-upstream"))
+		first := launch(t, written(t, yaml, p), state)
+		s := newSubmitter(t, &first.gatewayURLs)
+		var begun struct{ ID string }
+		if err := json.Unmarshal([]byte(s.ask(&first.gatewayURLs, "POST", "/openai/v1/responses", `{"model":"m","background":true,"max_output_tokens":1000,"input":"Hello"}`)), &begun); err != nil {
+			t.Fatal(err)
+		}
+		first.signal(t, syscall.SIGKILL)
+		first.wait(t)
+		g := start(t, yaml, state, p)
+		reserved := s.spent(g)
+		if reserved["acme"] < 1000*2000 || !maps.Equal(reserved, s.all(reserved["acme"])) {
+			t.Errorf("after the restart, %v are reserved", reserved)
+		}
+		for range 2 {
+			s.ask(&g.gatewayURLs, "GET", "/openai/v1/responses/"+begun.ID+"?stream=true", "")
+			want := 2 * halfPrice(p.Totals()["m"])
+			if got := s.spent(g); !maps.Equal(got, s.all(want)) {
+				t.Errorf("%v are used; want %v", got, want)
+			}
+			if calls, dollars := s.inBooks(g); calls != 1 || dollars != want {
+				t.Errorf("the books have %d calls for %v; want %v", calls, dollars, want)
+			}
+		}
+	})
+}
+
 // OpenAI's results are in a file. That it is known which batch it belongs to also outlives a gateway.
 func TestFilesOfBatchesOutliveTheirGateway(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
