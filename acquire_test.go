@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // waiting runs calls of Acquire in a bubble, and records when each returned.
@@ -469,7 +470,7 @@ func TestContextEnds(t *testing.T) {
 			t.Fatalf("%+v; want nothing used", s)
 		}
 		memTake(t, w.rl, 100)
-		deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		deadline, cancel := testkit.WithHiddenTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		behind, giveUp := context.WithCancel(t.Context())
 		w.acquire(deadline, "first", 50)
@@ -530,7 +531,7 @@ func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
 		memTake(t, rl, 1000).Commit(500, 500)
 		var group sync.WaitGroup
 		for i := range 1000 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(40_000))*time.Millisecond)
+			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Duration(1+rand.IntN(40_000))*time.Millisecond)
 			group.Go(func() {
 				defer cancel()
 				var err error
@@ -803,7 +804,7 @@ func TestSlotsUnderStress(t *testing.T) {
 						continue
 					}
 				case 1:
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(int(time.Millisecond))))
+					ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Duration(rand.IntN(int(time.Millisecond))))
 					res, err = rl.Acquire(ctx, memModel, 10)
 					cancel()
 				default:

@@ -49,9 +49,9 @@ type Call struct {
 	RunProject string
 
 	// MaxWait is how long the call may wait in AcquireCall. With 0 it waits until its
-	// context ends. A call that would have to wait for longer fails at once, with an
-	// error that wraps [context.DeadlineExceeded], although other calls may give
-	// something back earlier.
+	// context ends. A call that would have to wait for longer, or for longer than until
+	// the deadline of its context, fails at once with a [DeadlineError], although other
+	// calls may give something back earlier.
 	MaxWait time.Duration
 
 	Priority int // among the waiting calls of the project: higher comes first

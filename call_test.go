@@ -596,7 +596,7 @@ func TestCallGivesUp(t *testing.T) {
 				waits = q
 			}
 			before := remaining(t, rl, waits.Project, waits.Limits)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Second)
 			res, d, err := acquireCall(rl, ctx, waits)
 			cancel()
 			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != time.Minute {

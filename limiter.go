@@ -21,6 +21,10 @@ import (
 // of its model or a limit of its project. Such a call does not wait.
 var ErrNever = limit.ErrNever
 
+// DeadlineError is the error of a call that cannot pass before its deadline. Such a call does
+// not wait.
+type DeadlineError = limit.DeadlineError
+
 // RateLimiter keeps the calls to each model inside its quota. Any number of goroutines
 // may use it. Make one with [New], [NewWithConfig], [NewWithSQLite] or [NewWithStore].
 type RateLimiter struct {
@@ -89,9 +93,10 @@ func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservat
 
 // Acquire reserves a call's estimated tokens as soon as it may pass. Calls that
 // wait for a model are served first come, first served. It fails with [ErrNever]
-// at once if the call is larger than the model's quota, and with ctx's error when
-// ctx ends; then it has taken nothing. A call that waits for the next day blocks the
-// calls behind it, so give ctx a deadline.
+// at once if the call is larger than the model's quota, with a [DeadlineError] at once if
+// the quota would let it pass only after ctx's deadline, although other calls may give
+// something back earlier, and with ctx's error when ctx ends; then it has taken nothing.
+// A call that waits for the next day blocks the calls behind it, so give ctx a deadline.
 func (rl *RateLimiter) Acquire(ctx context.Context, model string, estimatedTokens int) (*Reservation, error) {
 	var d Decision
 	return rl.acquire(ctx, &Call{Model: model, Estimated: estimatedTokens}, &d)
@@ -144,7 +149,7 @@ func explainNever(prepared *preparedCall, d *Decision, err error) error {
 
 // WaitForCapacity waits until a call of so many tokens may be made, and takes nothing:
 // other callers whose wait ends at the same time may be faster. Acquire waits, and
-// reserves.
+// reserves. It fails as Acquire does.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
 	var prepared preparedCall
 	var scopes callScopes

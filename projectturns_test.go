@@ -277,7 +277,7 @@ func TestWeights(t *testing.T) {
 				if _, d, err := rl.TryAcquireCall(t.Context(), before); err != nil || !d.Allowed {
 					t.Fatalf("%+v, %v", d, err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute+time.Second) // the first minute is over when they begin
+				ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Duration(minutes)*time.Minute+time.Second) // the first minute is over when they begin
 				defer cancel()
 				got := untilTheEnd(ctx, rl, func(begin func(ratelimit.Call)) {
 					for id, each := range c.tenants {
@@ -331,7 +331,7 @@ func TestOwnLimitLeavesTheModelToOthers(t *testing.T) {
 		const minutes = 10
 		rl := onStore(t, store.NewMemory(), quotas{"m": {MaxRPM: 60}})
 		withProjects(t, rl, project.Config{Limits: map[string]project.Limit{"small": {RequestsPerMinute: 6, Weight: 100}, "large": {}}})
-		ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute-time.Second)
+		ctx, cancel := testkit.WithHiddenTimeout(t.Context(), minutes*time.Minute-time.Second)
 		defer cancel()
 		got := untilTheEnd(ctx, rl, func(begin func(ratelimit.Call)) {
 			for range 30 {
@@ -516,7 +516,7 @@ func (j *jostle) live(all []happening) string {
 		switch h.do {
 		case "join":
 			name := fmt.Sprint("call ", i)
-			ctx, cancel := context.WithTimeout(context.Background(), h.patience+time.Duration(i+1)) // no two contexts end at the same time
+			ctx, cancel := testkit.WithHiddenTimeout(context.Background(), h.patience+time.Duration(i+1)) // no two contexts end at the same time
 			defer cancel()
 			j.calls[name] = h
 			j.join(ctx, name, ratelimit.Call{Project: "p", Model: h.model, Requests: h.requests, Estimated: h.tokens, Priority: h.priority})
@@ -690,7 +690,7 @@ func loudly(ctx context.Context, rl *ratelimit.RateLimiter) {
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
-				within, cancel := context.WithTimeout(ctx, time.Duration(100+i)*7*time.Millisecond)
+				within, cancel := testkit.WithHiddenTimeout(ctx, time.Duration(100+i)*7*time.Millisecond)
 				res, _, _ := rl.AcquireCall(within, c)
 				res.Commit(9, 9)
 				cancel()

@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -25,7 +25,7 @@ func TestSiblingsShareByWeight(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, stop := testkit.WithHiddenTimeout(t.Context(), 5*time.Minute)
 		defer stop()
 		served := map[string]*atomic.Int64{}
 		start := time.Now()

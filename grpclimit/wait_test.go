@@ -50,6 +50,9 @@ func TestWait(t *testing.T) {
 				if waited := time.Since(began).Truncate(time.Second); status.Code(err) != c.code || waited != c.waits {
 					t.Errorf("%v after %v", err, waited)
 				}
+				if want := `the limit "minute" lets the call pass in 1m0s, and its deadline is in 30s`; c.deadline < time.Minute && status.Convert(err).Message() != want {
+					t.Errorf("%v, want %s", err, want)
+				}
 				if retry, _ := details(t, err); err != nil && retry.GetRetryDelay().AsDuration().Truncate(time.Second) != time.Minute {
 					t.Errorf("%v", retry)
 				}

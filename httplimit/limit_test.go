@@ -327,6 +327,11 @@ func TestLimitWait(t *testing.T) {
 				if after := w.Header().Get("Retry-After"); (after == "60") != (c.status == 429) {
 					t.Errorf("Retry-After: %q", after)
 				}
+				if c.status == 429 && c.deadline > 0 {
+					if p, want := parseProblem(t, w.Header(), w.Body.Bytes()), `the limit "1/min" lets the call pass in 1m0s, and its deadline is in 30s`; p.Detail != want {
+						t.Errorf("%q, want %q", p.Detail, want)
+					}
+				}
 				if got := w.Header().Get("RateLimit"); got != `"1/min";r=0;t=60` {
 					t.Errorf("RateLimit: %s", got)
 				}

@@ -48,6 +48,11 @@ func TestWait(t *testing.T) {
 				if c.status == 429 && (w.Header().Get("Retry-After") != "60" || w.Header().Get("RateLimit") != `"minute";r=0;t=60`) {
 					t.Errorf("%v", w.Header())
 				}
+				if c.waits == 0 && c.deadline > 0 {
+					if p, want := parseProblem(t, w.Header(), w.Body.Bytes()), `the limit "minute" lets the call pass in 1m0s, and its deadline is in 30s`; p.Detail != want {
+						t.Errorf("%q, want %q", p.Detail, want)
+					}
+				}
 				if c.status == 200 && w.Header().Get("RateLimit") != `"minute";r=0;t=60` {
 					t.Errorf("%v", w.Header())
 				}

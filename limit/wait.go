@@ -90,8 +90,8 @@ func wait(ctx context.Context, demands []demand, room int) error {
 		if queued {
 			d.RetryAfter = turn(demands)
 		}
-		if time.Until(deadline) < d.RetryAfter {
-			return fmt.Errorf("ratelimit: limit %v passes it in %v, after the deadline: %w", d.Limit, d.RetryAfter, context.DeadlineExceeded)
+		if left := time.Until(deadline); left < d.RetryAfter {
+			return &DeadlineError{d.Limit.String(), d.RetryAfter, left}
 		}
 	}
 	w := newWaiter(demands)

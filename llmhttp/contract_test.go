@@ -66,16 +66,18 @@ func (x wire) request(ctx context.Context, t *testing.T) *http.Request {
 	return req
 }
 
-// A call whose context ends while it waits gets an error that is a timeout, and no refusal
-// of the limiter's.
-func TestDeadlinePassesWhileWaiting(t *testing.T) {
+// A call whose deadline its limits cannot meet is refused at once, and told why. Nobody knows when a
+// call under way ends: a call that waits for that until its context ends gets an error that is a timeout, and
+// no refusal of the limiter's.
+func TestDeadlineWhileWaiting(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		quota ratelimit.ModelQuota
+		name   string
+		quota  ratelimit.ModelQuota
+		limits string // that know when they let the call pass
 	}{
-		{"requests", ratelimit.ModelQuota{MaxRPM: 1}},
-		{"tokens", ratelimit.ModelQuota{MaxTPM: 500}},
-		{"calls at a time", ratelimit.ModelQuota{MaxConcurrent: 1}},
+		{"requests", ratelimit.ModelQuota{MaxRPM: 1}, "rpm"},
+		{"tokens", ratelimit.ModelQuota{MaxTPM: 500}, "tpm"},
+		{"calls at a time", ratelimit.ModelQuota{MaxConcurrent: 1}, ""},
 	} {
 		for _, timeout := range []string{"context", "client"} {
 			t.Run(c.name+"/"+timeout, func(t *testing.T) {
@@ -92,6 +94,19 @@ func TestDeadlinePassesWhileWaiting(t *testing.T) {
 						defer cancel()
 					}
 					began := time.Now()
+					if c.limits != "" {
+						response, err := whole.send(ctx, w.Client)
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer response.Body.Close()
+						text, _ := io.ReadAll(response.Body)
+						want := `the limit \"` + c.limits + `\" lets the call pass in 1m0s, and its deadline is in 10s`
+						if response.StatusCode != 429 || response.Header.Get("X-Should-Retry") != "false" || !strings.Contains(string(text), want) || time.Since(began) != 0 {
+							t.Errorf("after %v: %d %v %s", time.Since(began), response.StatusCode, response.Header, text)
+						}
+						return
+					}
 					status, err := whole.read(ctx, w.Client)
 					var timeout *url.Error
 					if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {

@@ -19,7 +19,8 @@ type Option func(*transport)
 const defaultMaxWait = 5 * time.Minute
 
 // MaxWait bounds how long a call may wait for its turn; the default is five minutes. A call
-// that would have to wait for as long, or longer, is answered with 429 at once. With zero, a
+// that would have to wait for as long, or longer, is answered with 429 at once, and so is one
+// that would have to wait for longer than until the deadline of its context. With zero, a
 // call waits as long as its context lets it.
 func MaxWait(d time.Duration) Option {
 	argument.Duration("MaxWait", d)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -569,7 +570,7 @@ func crowd(l *line, all []happening) string {
 		case "join":
 			name := fmt.Sprint("call ", i)
 			e.patience += time.Duration(i + 1) // no two things happen at the same time
-			within, cancel := context.WithTimeout(ctx, e.patience)
+			within, cancel := testkit.WithHiddenTimeout(ctx, e.patience)
 			defer cancel()
 			q.join(name, e)
 			l.join(within, name, c)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -24,7 +25,7 @@ func quietly(l *project.Limiter, waits bool) (trace []string) {
 		var err error
 		switch {
 		case i%5 == 4 && waits:
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			ctx, cancel := testkit.WithHiddenTimeout(context.Background(), 3*time.Second)
 			res, said, failed := l.Acquire(ctx, c)
 			if i%2 == 0 {
 				res.Cancel()
@@ -62,7 +63,7 @@ func loudly(ctx context.Context, l *project.Limiter) {
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
-				within, cancel := context.WithTimeout(ctx, time.Duration(100+i)*7*time.Millisecond)
+				within, cancel := testkit.WithHiddenTimeout(ctx, time.Duration(100+i)*7*time.Millisecond)
 				res, _, _ := l.Acquire(within, c)
 				res.Commit(9, 9)
 				cancel()

@@ -86,8 +86,9 @@ type Call struct {
 
 	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
 	// it, Acquire waits until its context ends, and Spend not at all. A call that would
-	// have to wait for longer fails at once, with an error that wraps
-	// [context.DeadlineExceeded], although other calls may give something back earlier.
+	// have to wait for longer, or for longer than until the deadline of its context, fails
+	// at once with a [limit.DeadlineError], although other calls may give something back
+	// earlier.
 	MaxWait time.Duration
 
 	// Batch says that the call stands for many calls that the provider makes when it likes, so
@@ -224,7 +225,8 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, err
 }
 
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
-// is larger than a limit, with [ErrCrowded] if too many of its project wait, and
+// is larger than a limit, with [ErrCrowded] if too many of its project wait, with a
+// [limit.DeadlineError] if a limit lets it pass only after ctx's deadline, and
 // with ctx's error when ctx ends; then nothing is charged, and the decision is the
 // last answer that the call got.
 //

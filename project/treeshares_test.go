@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -25,7 +26,7 @@ type load struct {
 // newLoad returns a load that calls for so many minutes and a half, of which one and a half do not count:
 // the limits come back in between.
 func newLoad(t *testing.T, l *project.Limiter, minutes, tokens int) *load {
-	ctx, stop := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute+30*time.Second)
+	ctx, stop := testkit.WithHiddenTimeout(t.Context(), time.Duration(minutes)*time.Minute+30*time.Second)
 	t.Cleanup(stop)
 	return &load{t, l, ctx, time.Now().Add(90 * time.Second), tokens, map[string]*atomic.Int64{}}
 }

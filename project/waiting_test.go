@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -130,7 +131,7 @@ func TestGivesUp(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
 		c.Estimated = 6
 		l.join(t.Context(), "a", c)
-		soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		soon, cancel := testkit.WithHiddenTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		leaves, leave := context.WithCancel(t.Context())
 		l.join(soon, "deadline", c)

@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -58,7 +58,7 @@ func TestEverythingIsGivenBack(t *testing.T) {
 			for _, s := range scopes {
 				b.must(b.SetRules(s, randomRules()))
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var passed, denied atomic.Int32
 			var all sync.WaitGroup

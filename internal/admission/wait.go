@@ -14,8 +14,9 @@ import (
 
 // Acquire takes what the call asks for as soon as it may pass, in its turn. It fails at
 // once with an error that wraps [limit.ErrNever] if the call is larger than a limit; with
-// [line.ErrCrowded] if too many calls of its flow wait; and with ctx's error when ctx
-// ends, or when the call would have to wait for longer than it may. Then nothing is taken.
+// [line.ErrCrowded] if too many calls of its flow wait; with a [limit.DeadlineError] if the
+// call would have to wait for longer than it may, or than until the deadline of ctx; and
+// with ctx's error when ctx ends. Then nothing is taken.
 func (e *Engine) Acquire(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	err := e.acquire(ctx, c, scopes, r, false)
 	if e.observer != nil {
@@ -47,7 +48,7 @@ func (e *Engine) acquire(ctx context.Context, c *Call, scopes Scopes, r *Result,
 	}
 	call := *c // the caller's may be on its stack
 	call.again = !r.Behind
-	w := &wait{engine: e, call: &call, scopes: slices.Clone(scopes), result: *r, peeks: peeks, start: e.clock(), wakes: wakes}
+	w := &wait{engine: e, call: &call, scopes: slices.Clone(scopes), result: *r, peeks: peeks, start: e.clock(), most: c.patience(ctx), wakes: wakes}
 	err := w.inLine(ctx)
 	*r = w.result
 	return err
@@ -67,11 +68,12 @@ type wait struct {
 	call   *Call
 	scopes Scopes
 	result Result
-	peeks  bool   // it takes nothing
-	start  int64  // when it began to wait
-	wakes  uint64 // of its scopes, before it asked without having the turn
-	lost   int    // races against other machines
-	asked  int64  // when it asked the store last, in its turn
+	peeks  bool          // it takes nothing
+	start  int64         // when it began to wait
+	most   time.Duration // how long it may wait: see patience
+	wakes  uint64        // of its scopes, before it asked without having the turn
+	lost   int           // races against other machines
+	asked  int64         // when it asked the store last, in its turn
 	pools  inPools
 	rules  []*Rules // of its scopes, when the pools were told that it waits
 
@@ -299,17 +301,28 @@ func (w *wait) neverBy(o *Outcome) error {
 	return fmt.Errorf("%w: the limit %q is smaller", limit.ErrNever, o.NameOf(o.Deciding()))
 }
 
-// tooLong reports whether the call may not wait for so long any more.
-func (w *wait) tooLong(again time.Duration) bool {
-	most := w.call.MaxWait
-	return most > 0 && again >= most-w.sofar()
+// patience returns how long the call may wait: its MaxWait, and no longer than until the deadline of ctx. Any
+// time is [limit.Never].
+func (c *Call) patience(ctx context.Context) time.Duration {
+	most := limit.Never
+	if c.MaxWait > 0 {
+		most = c.MaxWait
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(deadline))
+	}
+	return most
 }
+
+// tooLong reports whether the call may not wait for so long any more.
+func (w *wait) tooLong(again time.Duration) bool { return again >= w.most-w.sofar() }
 
 // sofar returns how long the call has waited.
 func (w *wait) sofar() time.Duration { return time.Duration(w.engine.clock() - w.start) }
 
+// late returns the error of a call that may not wait for so long.
 func (w *wait) late(again time.Duration) error {
-	return fmt.Errorf("ratelimit: the call would pass in %v, and may wait for %v in all: %w", again, w.call.MaxWait, context.DeadlineExceeded)
+	return &limit.DeadlineError{Limit: w.result.Limit(), Wait: again, Left: w.most - w.sofar()}
 }
 
 // own returns the innermost of the call's own scopes, or nil.

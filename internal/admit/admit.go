@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -65,6 +66,9 @@ func (r *Result) judge(ctx context.Context) Answer {
 func (r *Result) Reason() string {
 	switch r.Answer {
 	case Later:
+		if late := (*limit.DeadlineError)(nil); errors.As(r.Err, &late) {
+			return (&limit.DeadlineError{Limit: r.Exceeded(), Wait: late.Wait, Left: late.Left}).Reason()
+		}
 		return `the limit "` + r.Exceeded() + `" is reached: try again in ` + strconv.FormatInt(r.Seconds(), 10) + "s"
 	case Never:
 		return `it costs more than the limit "` + r.Exceeded() + `" ever lets pass`

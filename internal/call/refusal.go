@@ -31,6 +31,14 @@ func Denied(ctx context.Context, err error) bool {
 // Refusal returns the answer to a call that a limit has denied. It says which project or model the
 // limit belongs to, what is left of it, what the call needs, and when to try again.
 func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
+	r := c.refusal(d, err)
+	if late := (*ratelimit.DeadlineError)(nil); r.RetryAfter > 0 && errors.As(err, &late) {
+		r.Message += " (" + late.Reason() + ")"
+	}
+	return r
+}
+
+func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	if errors.Is(err, project.ErrUnpriced) {
 		return llm.Refusal{Status: http.StatusForbidden, Message: c.unpricedText(err)}
 	}

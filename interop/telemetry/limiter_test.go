@@ -46,7 +46,7 @@ func TestWithLimiter(t *testing.T) {
 			t.Fatalf("%v, and then %+v; want a reservation, and then a denial", full, d)
 		}
 		full.Commit(390, -1) // it is not known how long the answer was
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		short, cancel := testkit.WithHiddenTimeout(ctx, 10*time.Second)
 		defer cancel()
 		if _, err := rl.Acquire(short, "m", 400); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("a wait of 10s: %v", err)

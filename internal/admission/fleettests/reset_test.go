@@ -1,11 +1,11 @@
 package fleettests
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -20,7 +20,7 @@ func TestResetIsToldToOtherNodes(t *testing.T) {
 		list := newNodes(t, open, 2, rules, map[string]int{"a": 1, "b": 1})
 		take := func(at *node, project string, n int) {
 			t.Helper()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if _, err := at.acquireN(ctx, project, n); err != nil {
 				t.Fatal(project, err)
