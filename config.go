@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -63,6 +64,11 @@ type Config struct {
 	// that could not be made because the store was lost, a quota in the store that is not
 	// valid. Persist and Close return the first of them. It may be nil.
 	OnError func(error)
+
+	// Log gets a line, once for each model, if the file or the store holds a quota that differs
+	// from the one that the program sets, in Quotas or with AddProvider: the one that it holds is used.
+	// The default is [slog.Default].
+	Log *slog.Logger
 
 	clock        func() int64  // nil: the monotonic clock
 	redisTimeout time.Duration // 0: the default of redisstore
@@ -126,6 +132,9 @@ func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 		file:         cfg.FilePath,
 		withoutQuota: map[string]*model{},
 		maxPause:     cmp.Or(cfg.MaxPause, DefaultMaxPause),
+		log:          cmp.Or(cfg.Log, slog.Default()),
+		declared:     stateQuotas(cfg.Quotas),
+		logged:       map[string]bool{},
 	}
 	rl.quotas.Store(&map[string]*model{})
 	if err := rl.setQuotas(quotas); err != nil {

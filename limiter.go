@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -41,7 +43,10 @@ type RateLimiter struct {
 	// Models with a quota. The map is replaced, never changed.
 	quotas atomic.Pointer[map[string]*model]
 
-	setting    sync.Mutex // locked while quotas are set, here and in the keeper
+	setting    sync.Mutex             // locked while quotas are set, here and in the keeper
+	declared   map[string]state.Quota // the quotas that the program has set; setting guards it
+	logged     map[string]bool        // see logStored; setting guards it
+	log        *slog.Logger
 	persisting sync.Mutex // locked from reading usage until it is written
 
 	mu           sync.Mutex        // guards withoutQuota, and changes of quotas

@@ -68,6 +68,7 @@ func TestMigrate(t *testing.T) {
 					}
 					all := dump(t, path)
 					delete(all, "accounts") // accounts differ in their bytes
+					delete(all, "settings") // each migration is announced there, with a number
 					tables = append(tables, all)
 				}
 				testkit.Equal(t, "the second file", tables[0], tables[1])

@@ -91,6 +91,7 @@ func (rl *RateLimiter) ReplaceQuota(ctx context.Context, model string, was, quot
 
 // useQuota uses a quota that the keeper has. The caller has locked setting.
 func (rl *RateLimiter) useQuota(model string, quota state.Quota) error {
+	rl.declared[model] = quota
 	before, _ := rl.Quota(model)
 	quotas := map[string]state.Quota{model: quota}
 	if err := rl.setQuotas(quotas); err != nil || before.DayResetsAt == quota.DayResetsAt {
@@ -100,7 +101,8 @@ func (rl *RateLimiter) useQuota(model string, quota state.Quota) error {
 }
 
 // AddProvider sets the quotas of a provider's models to those of [DefaultProfiles].
-// Quotas of other models stay, and so do those that Redis or a SQLite file holds.
+// Quotas of other models stay, and so do those that Redis or a SQLite file holds. Other
+// limiters follow, as after SetQuota.
 func (rl *RateLimiter) AddProvider(provider Provider) error {
 	profile, err := profileOf(provider)
 	if err != nil {
@@ -114,7 +116,27 @@ func (rl *RateLimiter) AddProvider(provider Provider) error {
 			return err
 		}
 	}
+	maps.Copy(rl.declared, stateQuotas(profile.Models))
+	rl.logStored(quotas)
 	return rl.setQuotas(quotas)
+}
+
+// logStored logs which quotas that a file or a store holds are used in place of those that the program sets:
+// once for each model.
+func (rl *RateLimiter) logStored(stored map[string]state.Quota) {
+	var models []string
+	for model, q := range rl.declared {
+		held, ok := stored[model]
+		if !ok || held == q || held.Auto && q.Auto || rl.logged[model] { // an Auto quota has learned
+			continue
+		}
+		models = append(models, model)
+		rl.logged[model] = true
+	}
+	if models != nil {
+		slices.Sort(models)
+		rl.log.Warn("ratelimit: the quotas of these models differ from those that the program sets, and are used: change them with SetQuota", "models", models)
+	}
 }
 
 func profileOf(provider Provider) (ProviderProfile, error) {

@@ -45,6 +45,7 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	if file.Quotas == nil && file.State == nil {
 		return nil
 	}
+	rl.logStored(file.Quotas)
 	if err := rl.setQuotas(file.Quotas); err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 	rl, err := newLimiter(cfg, file, true)
 	if err == nil {
 		rl.keeper = file
+		rl.logStored(found.Quotas)
 		err = rl.setQuotas(found.Quotas)
 	}
 	if err != nil {
@@ -54,8 +55,8 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 }
 
 // MigrateYAMLToSQLite writes the quotas and the usage of a YAML file into a
-// SQLite file, in place of those that it holds. It can be repeated. If it fails,
-// the SQLite file is as it was.
+// SQLite file, in place of those that it holds. Limiters that have the file open follow
+// within a second. It can be repeated. If it fails, the SQLite file is as it was.
 func MigrateYAMLToSQLite(yamlPath, sqlitePath string) error {
 	if _, err := os.Stat(yamlPath); err != nil {
 		return fmt.Errorf("ratelimit: nothing to migrate: %w", err)

@@ -50,6 +50,7 @@ func newOnStore(s Store, owned bool, cfg Config) (*RateLimiter, error) {
 	if err := rl.Load(); err != nil {
 		return nil, err
 	}
+	rl.logStored(rl.stateQuotas())
 	rl.unfollow = settings.Follow(values, rl.loadUnlessClosed, rl.engine.Miss)
 	return rl, nil
 }

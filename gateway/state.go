@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
 	cfg := ratelimit.Config{
 		Quotas:     map[string]ratelimit.ModelQuota{},
 		NoDefaults: true,
+		Log:        slog.New(slog.DiscardHandler), // the gateway decides itself which quotas count
 		Observer:   o,
 	}
 	for name, q := range s.declared {

@@ -120,18 +120,28 @@ const (
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
+// writeQuotas writes quotas, and lets other processes know if any was written.
 func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict string) error {
+	written := int64(0)
 	for model, q := range quotas {
 		count, err := countText(q.Count)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count)
+		result, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count)
 		if err != nil {
 			return err
 		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		written += n
 	}
-	return nil
+	if written == 0 {
+		return nil
+	}
+	return tx.Announce("quotas")
 }
 
 // countText returns weights as JSON, or nothing if there are none.
@@ -145,15 +155,7 @@ func countText(w llm.TokenWeights) (string, error) {
 
 // PutQuotas writes quotas, and replaces those that the models have in the file.
 func (f *File) PutQuotas(quotas map[string]state.Quota) error {
-	return f.update(context.Background(), func(tx transaction.Tx) error { return putQuotas(tx, quotas) })
-}
-
-// putQuotas replaces quotas, and lets other processes know.
-func putQuotas(tx transaction.Tx, quotas map[string]state.Quota) error {
-	if err := writeQuotas(tx, quotas, orReplace); err != nil {
-		return err
-	}
-	return tx.Announce("quotas")
+	return f.update(context.Background(), func(tx transaction.Tx) error { return writeQuotas(tx, quotas, orReplace) })
 }
 
 // SwapQuota writes the quota of a model if the model has the quota was in the file, or none. It reports
@@ -168,7 +170,7 @@ func (f *File) SwapQuota(ctx context.Context, model string, was, quota state.Quo
 		if swapped = !there || current == was; !swapped {
 			return nil
 		}
-		return putQuotas(tx, map[string]state.Quota{model: quota})
+		return writeQuotas(tx, map[string]state.Quota{model: quota}, orReplace)
 	})
 	return swapped && err == nil, err
 }
