@@ -57,10 +57,7 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 		x.answers = newAnswers()
 	}
 	x.call.Asked, x.call.Tag = &x.answers.limits, x
-	ctx := &waitContext{Context: x.ctx, x: x}
-	defer ctx.end()
-	var err error
-	x.decision, err = ask(ctx)
+	err := x.ask(ask)
 	took := time.Since(began)
 	if x.maxWait() > 0 { // otherwise the decision has taken that long, and the call has not waited
 		x.Waited += took
@@ -91,8 +88,18 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 	return x.undecided(err)
 }
 
+// ask asks the limits about the request, and keeps their decision. When it returns, nothing is being written to
+// the client any more.
+func (x *exchange) ask(limits func(context.Context) (ratelimit.Decision, error)) (err error) {
+	ctx := &waitContext{Context: x.ctx, x: x}
+	defer ctx.end()
+	x.decision, err = limits(ctx)
+	return err
+}
+
 // sleep waits before the call is sent again. It returns false if the client leaves.
 func (x *exchange) sleep(d time.Duration) bool {
+	defer x.sendSigns()()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -54,6 +54,7 @@ type exchange struct {
 	throttled      bool      // the provider's last answer throttles the call
 	gatewayAccount bool      // the account at the provider is the gateway's, and not the client's
 	overTLS        bool      // the client has reached the gateway, or the proxy before it, by TLS; set for what is no call
+	begun          bool      // the answer has begun while the call waited: see begin
 	signed         bool      // the client has signed the request, so it is sent unchanged
 	hider          *hider    // redacts the secrets that the request was sent with; nil: they are the client's
 	deadline       time.Time // the deadline of the next write to the client

@@ -87,6 +87,10 @@ func (x *exchange) refuse(refused *refusal) {
 		x.Error, _ = redactKeys(refused.Message)
 	}
 	refused.ID = x.ID
+	if x.begun {
+		x.endStream(x.endpoint.RefuseInStream(refused.Refusal))
+		return
+	}
 	header, body := x.endpoint.Refuse(refused.Refusal)
 	to := x.w.Header()
 	maps.Copy(to, header)

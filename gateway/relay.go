@@ -45,8 +45,13 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 // forward sends a response to the client: its headers at once, and every byte as it comes.
 func (x *exchange) forward(response *http.Response, body io.Reader) {
 	body = x.hider.redactError(response, body)
-	x.copyHeaders(response.Header)
 	x.Status = response.StatusCode
+	if x.begun {
+		x.Outcome = outcomeOf(response.StatusCode, x.throttled)
+		x.forwardInStream(response, body)
+		return
+	}
+	x.copyHeaders(response.Header)
 	x.extendWriteDeadline()
 	x.w.WriteHeader(response.StatusCode)
 	if response.ContentLength != 0 && nothingBuffered(response.Body) {

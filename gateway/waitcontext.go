@@ -12,7 +12,7 @@ import (
 // waitContext is the context of a request that may have to wait for its limits. It ends when
 // the client's context ends, when the gateway drains, when an operator pauses the request, and when
 // its virtual key ends. They are joined only when the limiter asks for Done, because most requests do
-// not wait.
+// not wait. From then on, the client gets signs of life.
 type waitContext struct {
 	context.Context           // ends when the client leaves
 	x               *exchange // the request
@@ -38,7 +38,9 @@ func (w *waitContext) Done() <-chan struct{} {
 			}
 		})
 		unwatchKey := w.x.watchKey(end)
+		endSigns := w.x.sendSigns()
 		w.joined, w.release = ctx, func() {
+			endSigns()
 			unwatchKey()
 			unwatch()
 			stop()

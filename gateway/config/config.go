@@ -51,6 +51,13 @@ const (
 	ModeShadow  = "shadow"  // they count calls, deny none, and say which they would have denied
 )
 
+// Server.WhileWaiting says what a client gets while its call waits.
+const (
+	WaitComments   = "comments"    // streams get comments, other calls nothing
+	WaitEarlyHints = "early_hints" // streams get comments, other calls 103 Early Hints
+	WaitNothing    = "nothing"
+)
+
 // TLS has the paths of a certificate and of its private key, in PEM.
 type TLS struct {
 	Cert string `json:"cert"`
@@ -139,6 +146,7 @@ type Server struct {
 	WriteTimeout  time.Duration // how long a client may take to read what was written to it
 	IdleTimeout   time.Duration // how long a connection stays open between two requests
 	Drain         time.Duration // how long streams may take to finish when the gateway stops
+	WhileWaiting  string        // what a client gets while its call waits: WaitComments, WaitEarlyHints or WaitNothing
 	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; names that are never in the public DNS need not be here
 }
 

@@ -75,7 +75,7 @@ func TestWithoutAFile(t *testing.T) {
 		"providers": {[]string{"anthropic", "gemini", "local", "openai"}, slices.Sorted(maps.Keys(c.Providers))},
 		"server": {config.Server{
 			MaxBody: 32 << 20, MaxBodies: 1 << 30, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute,
-			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second,
+			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second, WhileWaiting: config.WaitComments,
 		}, c.Server},
 	} {
 		differ(t, what, pair[0], pair[1])

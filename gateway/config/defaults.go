@@ -31,6 +31,7 @@ func defaults() *Config {
 			HeaderTimeout: 10 * time.Second,
 			BodyTimeout:   time.Minute,
 			WriteTimeout:  time.Minute,
+			WhileWaiting:  WaitComments,
 			IdleTimeout:   2 * time.Minute,
 			Drain:         30 * time.Second,
 		},

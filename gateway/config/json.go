@@ -71,10 +71,11 @@ func (s Server) MarshalJSON() ([]byte, error) {
 		WriteTimeout  string   `json:"write_timeout"`
 		IdleTimeout   string   `json:"idle_timeout"`
 		Drain         string   `json:"drain"`
+		WhileWaiting  string   `json:"while_waiting"`
 		Hosts         []string `json:"hosts,omitempty"`
 	}{
 		sizeText(s.MaxBody), sizeText(s.MaxBodies), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
-		short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.Hosts,
+		short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.WhileWaiting, s.Hosts,
 	})
 }
 

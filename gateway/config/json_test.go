@@ -67,7 +67,7 @@ projects:
   p/*: {requests_per_day: 5}
 users: {header: x-who, field: user}
 runs: {dollars: 2.5, tokens: 3, calls: 4, expires: 1h}
-server: {max_body: 1025, max_bodies: 3MiB, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0}
+server: {max_body: 1025, max_bodies: 3MiB, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0, while_waiting: early_hints}
 thresholds: {at: [1%, 99%]}
 log: {level: off, sample: 3}
 prices:

@@ -44,6 +44,7 @@ func (s *Server) read(p yamlValue) {
 		field("write_timeout", strictyaml.Duration(&s.WriteTimeout, least, most)),
 		field("idle_timeout", strictyaml.Duration(&s.IdleTimeout, least, most)),
 		field("drain", strictyaml.Duration(&s.Drain, 0, most)),
+		field("while_waiting", strictyaml.OneOf(&s.WhileWaiting, WaitComments, WaitEarlyHints, WaitNothing)),
 		field("hosts", s.readHosts),
 	)
 }

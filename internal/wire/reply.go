@@ -75,12 +75,16 @@ func (w *reply) hasContinued() bool {
 	return w.continued
 }
 
-// WriteHeader begins the answer with a status and the present headers. It ignores interim statuses.
+// WriteHeader begins the answer with a status and the present headers. Of interim statuses it sends 103 Early
+// Hints, at once and without headers, and ignores the others.
 func (w *reply) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("ratelimit: the status is %d: it must be from 200 to 999", status))
 	}
 	if w.status != 0 || status < 200 {
+		if w.status == 0 && status == http.StatusEarlyHints && !w.http10 {
+			w.peer.write([]byte("HTTP/1.1 103 Early Hints\r\n\r\n"))
+		}
 		return
 	}
 	w.status = status
