@@ -101,6 +101,7 @@ func TestMigrateUnderOthers(t *testing.T) {
 		yaml, _ := usedYAML(t)
 		path := filepath.Join(t.TempDir(), "limits.db")
 		rl := openFile(t, path, quotas{"few": {MaxRPM: 4}})
+		synctest.Wait() // it has loaded the quotas of the file once, and looks again later
 		reserved, _ := rl.TryAcquire("few", 1)
 		if err := ratelimit.MigrateYAMLToSQLite(yaml, path); err != nil {
 			t.Fatal(err)

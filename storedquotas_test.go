@@ -20,6 +20,7 @@ func TestLimitersFollowEveryQuotaOfTheFile(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "limits.db")
 		a := openFile(t, path, quotas{"a": {MaxRPM: 1}})
 		b := openFile(t, path, quotas{"b": {MaxRPM: 2}, "yaml": {MaxRPM: 3}})
+		synctest.Wait() // they have loaded what the file has
 		follows := func(what string, rl *ratelimit.RateLimiter, want quotas) {
 			t.Helper()
 			time.Sleep(settings.PollInterval + time.Second)

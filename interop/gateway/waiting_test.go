@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,8 @@ type waited struct {
 
 func (s *waited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint, _ := llm.Recognize(r.Method, r.URL)
+	body, _ := io.ReadAll(r.Body) // as the gateway does, before the answer begins
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	for range 2 {
 		io.WriteString(w, endpoint.Idle(r.URL))
