@@ -46,6 +46,8 @@ func (l *loss) Observe(_ context.Context, e ratelimit.Event) {
 			l.log.Warn("Redis is back", "on_store_loss", e.Store.Mode)
 			l.followers.publish(&Event{Kind: EventStore})
 		}
+	case redisstore.Unsaved:
+		l.log.Warn("Redis forgets limits, budgets, books and virtual keys when it is restarted", "error", e.Store.Err)
 	}
 }
 

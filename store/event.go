@@ -19,7 +19,7 @@ type Event struct {
 	// this node does not know it yet.
 	Nodes int
 
-	// Err is the error by which the server was lost.
+	// Err is the error by which the server was lost, or says which server keeps nothing.
 	Err error
 
 	// Allowed and Denied count the takes that were decided without the server since the
@@ -45,6 +45,7 @@ const (
 	Decided    EventKind = "decided"    // takes were decided without the server; about once a second
 	Back       EventKind = "back"       // the server can be asked again
 	Reconciled EventKind = "reconciled" // the server was charged what has passed without it
+	Unsaved    EventKind = "unsaved"    // a server keeps nothing when it is restarted; once, when the store is opened
 )
 
 // LossMode is what a store does while its server is lost: "deny", "allow" or "share".

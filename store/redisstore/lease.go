@@ -309,12 +309,13 @@ func (l *leases) acquireOne(ctx context.Context, c store.Charge) bool {
 	return false
 }
 
-// grant asks Redis for a lease, unless Redis must first be charged for what was admitted without it.
+// grant asks Redis for a lease, unless Redis must first be charged for what was admitted without it, by this
+// node or another.
 // The answer is also recorded, in case Redis is lost next: the slice counts as used.
 func (l *leases) grant(ctx context.Context, c store.Charge) (name string, decisions []limit.Decision, granted bool) {
 	charges := []store.Charge{c}
 	pending := l.ledgers.beginCall(charges, true)
-	if !l.inDebt() {
+	if _, recovers := l.recovers(charges); !recovers && !l.inDebt() {
 		name, decisions, _ = l.remote.lease(ctx, c, l.term)
 	}
 	granted = name != ""

@@ -55,11 +55,12 @@ type link struct {
 // linkConfig configures a link.
 type linkConfig struct {
 	namespace string
-	timeout   time.Duration // the longest time that a call waits for its answer
-	clock     func() int64  // a test's clock, in Unix nanoseconds; nil for the server's
-	script    string        // the arithmetic: see session.lua
-	cluster   bool          // the server is a cluster, where ops of different parts cannot share a call
-	changed   func(change)  // called under the link's lock, so it must neither wait nor call the link; may be nil
+	timeout   time.Duration        // the longest time that a call waits for its answer
+	clock     func() int64         // a test's clock, in Unix nanoseconds; nil for the server's
+	script    string               // the arithmetic: see session.lua
+	cluster   bool                 // the server is a cluster, where ops of different parts cannot share a call
+	restore   func(part int) error // puts back what a server has forgotten of a part; may be nil
+	changed   func(change)         // called under the link's lock, so it must neither wait nor call the link; may be nil
 }
 
 // op is one operation. It belongs to the link once the link has it: after that, neither the op nor
@@ -169,6 +170,9 @@ func (l *link) queue(part int) *queue {
 	}
 	return &l.queues[0]
 }
+
+// groupOf returns the group of the keyspace that a key is in.
+func (l *link) groupOf(key string) int { return l.queue(partOf(key)).breaker.group }
 
 // do sends o and waits for its answer, until ctx ends or the timeout has passed. If o was not sent by
 // then, it never is. If it was sent, o.late is called with the result.

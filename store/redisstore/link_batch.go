@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +27,7 @@ type batch struct {
 	firstTry   time.Time // when the batch was first sent
 	sent       int64     // the batch has not run before this time, in the server's Unix seconds
 	mayHaveRun bool      // the batch may have run, and the answer was lost
+	probes     bool      // the batch is sent while the breaker is open: to probe the server, or to put back what it has forgotten
 
 	// The link's lock guards the following fields.
 	resolved bool
@@ -52,6 +54,9 @@ func (l *link) sendBatch(b *batch) {
 		if !l.shouldRetry(b, err) {
 			l.giveUp(b, err)
 			return
+		}
+		if errors.Is(err, errForgotten) {
+			l.failTakes(b)
 		}
 		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
 			l.fail(b, store.ErrClosed) // the link was closed
@@ -93,11 +98,8 @@ func (l *link) try(b *batch) (reply, error) {
 	if !b.mayHaveRun {
 		b.sent = l.server.now() / 1e9
 	}
-	result := l.client.Do(ctx, l.command("EVALSHA", l.sha, b))
-	if err, ok := rueidis.IsRedisErr(result.Error()); ok && err.IsNoScript() {
-		result = l.client.Do(ctx, l.command("EVAL", l.text, b))
-	}
-	if err := result.Error(); err != nil {
+	result, err := l.call(ctx, b)
+	if err != nil {
 		if at, ok := isLate(err); ok {
 			l.server.observe(at, time.Since(sentAt))
 		}
@@ -111,8 +113,8 @@ func (l *link) try(b *batch) (reply, error) {
 }
 
 // command returns b as one command.
-func (l *link) command(name, script string, b *batch) rueidis.Completed {
-	keys := 1
+func (l *link) command(name, script string, b *batch, born string) rueidis.Completed {
+	keys := 2
 	index := make([]byte, 0, 3*maxBatchOps)
 	var bodies []string // each body once: callers often ask the same of different keys
 	for _, o := range b.ops {
@@ -127,7 +129,7 @@ func (l *link) command(name, script string, b *batch) rueidis.Completed {
 		index = append(index, byte(n>>8), byte(n), byte(at))
 	}
 	// Only the marker determines the slot: the other keys are in the same part.
-	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b))
+	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b)).Args(l.birthMark(b.queue))
 	for _, o := range b.ops {
 		c = c.Args(o.keys...)
 	}
@@ -139,7 +141,12 @@ func (l *link) command(name, script string, b *batch) rueidis.Completed {
 		now := l.cfg.clock()
 		clock = fmt.Sprint(now/1e9, now%1e9)
 	}
-	return c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(index)).Args(bodies...).Build()
+	return c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(index), born).Args(bodies...).Build()
+}
+
+// birthMark returns the Redis key of the birth mark of a queue's part.
+func (l *link) birthMark(q *queue) string {
+	return l.cfg.namespace + ":{" + strconv.Itoa(q.part) + "}:born"
 }
 
 // marker returns the Redis key under which the server remembers the last batch of b's lane.

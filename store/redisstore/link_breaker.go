@@ -1,6 +1,9 @@
 package redisstore
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // breaker is a circuit breaker: it keeps callers from waiting for a lost server. It opens when a batch
 // was not answered within the timeout, or the server has rejected it. While it is open, ops of its
@@ -8,6 +11,7 @@ import "time"
 type breaker struct {
 	group  int
 	err    error         // why the group is lost; nil while the breaker is closed
+	forgot []int         // the parts of which the server has forgotten everything, and that are not put back yet
 	healed chan struct{} // closed when the breaker next closes
 }
 
@@ -43,7 +47,7 @@ func (l *link) trip(q *queue, err error) {
 
 // heal closes a breaker. The caller has locked the link.
 func (l *link) heal(b *breaker) {
-	if b.err == nil {
+	if b.err == nil || len(b.forgot) > 0 {
 		return
 	}
 	b.err = nil
@@ -58,13 +62,17 @@ func (l *link) probe(q *queue, healed <-chan struct{}) {
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
 		l.mu.Lock()
 		b := l.newBatch(q, lanes)
+		b.probes = true
 		back := q.breaker.healed != healed
 		l.mu.Unlock()
 		if back {
 			return
 		}
 		r, err := l.try(b)
-		if err == nil {
+		if errors.Is(err, errForgotten) { // it has, and knows that now
+			r, err = l.try(b)
+		}
+		if err == nil && l.restore(q.breaker) {
 			l.deliver(b, r)
 			return
 		}

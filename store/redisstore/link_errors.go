@@ -52,6 +52,9 @@ func outcomeOf(err error) outcome {
 	if _, ok := err.(malformed); ok {
 		return outcomeRejected
 	}
+	if errors.Is(err, errForgotten) {
+		return outcomeNotRun
+	}
 	if _, ok := isLate(err); ok {
 		return outcomeTooLate
 	}
@@ -88,6 +91,9 @@ func isLate(err error) (at int64, ok bool) {
 
 // lostError returns ErrLost with its cause. A nil cause means that there was no answer.
 func (l *link) lostError(q *queue, cause error) error {
+	if errors.Is(cause, errForgotten) {
+		return cause
+	}
 	if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: no answer within %v from %s", ErrLost, l.cfg.timeout, l.serverName(q.part))
 	}

@@ -16,24 +16,28 @@ func TestLinkSession(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
 	marker, key := "test:{0}:lane:client:0", linkKey("key")
+	serverDo(t, server, "SET", "test:{0}:born", "then")
 	for _, step := range []struct {
 		number string
 		sent   int // seconds ago
 		want   string
+		born   string
 	}{
-		{"1", 0, "1"},
-		{"1", 0, "1"},     // again
-		{"1", 3600, "1"},  // a remembered answer is given at any time
-		{"9", 0, "2"},     // a later one
-		{"10", 0, "3"},    // by number, not by text
-		{"9", 0, "STALE"}, // an earlier one
-		{"1", 3600, "STALE"},
-		{"11", 45, "4"},    // sent again and again
-		{"12", 52, "LATE"}, // its marker may have expired
-		{"12", -7, "LATE"}, // by a wrong clock
-		{"12", -3, "5"},
-		{"", 3600, "6 of nobody"}, // reads, so it says
-		{"", 0, "6 of nobody"},
+		{"1", 0, "1", "then"},
+		{"1", 0, "1", "then"},     // again
+		{"1", 3600, "1", "then"},  // a remembered answer is given at any time
+		{"9", 0, "2", "then"},     // a later one
+		{"10", 0, "3", "then"},    // by number, not by text
+		{"9", 0, "STALE", "then"}, // an earlier one
+		{"1", 3600, "STALE", "then"},
+		{"11", 45, "4", "then"},    // sent again and again
+		{"12", 52, "LATE", "then"}, // its marker may have expired
+		{"12", -7, "LATE", "then"}, // by a wrong clock
+		{"12", -3, "5", "then"},
+		{"", 3600, "6 of nobody", "then"}, // reads, so it says
+		{"", 0, "6 of nobody", "then"},
+		{"13", 0, "BORN then", ""},     // a caller that is new
+		{"", 0, "BORN then", "before"}, // a server that has forgotten
 	} {
 		now, err := server.Do("TIME")
 		if err != nil {
@@ -43,8 +47,8 @@ func TestLinkSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := server.Do("EVAL", counting+session, "2", marker, key,
-			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01\x00", "count")
+		answer, err := server.Do("EVAL", counting+session, "3", marker, "test:{0}:born", key,
+			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01\x00", step.born, "count")
 		if all, ok := answer.([]any); ok && err == nil && len(all) == 3 {
 			got := all[2].(string)
 			if step.number == "" {
@@ -111,7 +115,7 @@ func TestLinkReads(t *testing.T) {
 	ofLane := func(key any) bool { // either lane may be free again
 		return strings.HasPrefix(key.(string), "test:{0}:lane:"+x.id+":")
 	}
-	if err != nil || len(keys.([]any)) != 2 || !slices.ContainsFunc(keys.([]any), ofLane) {
+	if err != nil || len(keys.([]any)) != 3 || !slices.ContainsFunc(keys.([]any), ofLane) {
 		t.Error(keys, err)
 	}
 }

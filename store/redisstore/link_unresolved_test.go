@@ -70,7 +70,7 @@ func TestLinkUnresolved(t *testing.T) {
 	})
 	var tries, probes int
 	for _, c := range client.commands {
-		if c[2] == "1" { // a marker, and no key
+		if c[2] == "2" { // a marker and the birth mark, and no key
 			probes++
 			continue
 		}

@@ -25,8 +25,11 @@ import (
 // sliding logs of a key share one log: what counts only in the longest of their windows then also
 // counts in the others, for one window.
 //
-// A node forgets a key when nothing of it is in use any more, as [store.Memory] does. With Share it
-// also remembers what Redis said about the last 65,536 keys.
+// A node forgets a key when nothing of it is in use any more, as [store.Memory] does. It also remembers
+// what Redis said about the last 65,536 keys.
+//
+// If Redis has forgotten everything (it was started anew without its data, or flushed), it counts as lost
+// until the node has put back what Redis last said to it. What counts is the most that any node knows.
 type StoreLoss = store.LossMode
 
 const (
@@ -84,6 +87,9 @@ type fallback struct {
 	nodes *nodes // nil unless the mode is Share
 	clock func() int64
 
+	groupOf func(key string) int // returns the group of the keyspace that a key is in
+	lost    atomic.Uint64        // the groups of the keyspace that are lost, one bit for each
+
 	ledgers *ledgers
 	events  events
 	sweeper sweeper
@@ -105,12 +111,14 @@ func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(Event)
 		nodes:  nodes,
 		clock:  clock.New(),
 		events: events{observe: observer},
+
+		groupOf: func(string) int { return 0 },
 	}
-	var observed *observations
-	if mode == Share {
-		observed = newObservations()
+	l.ledgers = newLedgers(func() int64 { return l.clock() }, mode == Share)
+	if nodes != nil {
+		nodes.ready = func() bool { return l.lost.Load() == 0 && !l.inDebt() }
+		nodes.recovery.ended = l.ledgers.dropKept
 	}
-	l.ledgers = newLedgers(func() int64 { return l.clock() }, observed)
 	return l
 }
 
@@ -136,9 +144,16 @@ func (l *fallback) decidesHere(ctx context.Context, err error) (p share, ok bool
 
 // Take implements [store.Store].
 func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	ofShare, denied := l.takeShare(ctx, charges)
+	if denied != nil {
+		return nil, denied, nil
+	}
 	pending := l.ledgers.beginCall(charges, true)
 	r, decisions, err := l.takeBelow(ctx, charges)
 	l.ledgers.endCall(charges, pending, decisions, r != nil)
+	if ofShare != nil && r == nil {
+		l.ledgers.giveBack(ofShare)
+	}
 	if err == nil {
 		l.wake(false)
 		return r, decisions, nil
@@ -156,6 +171,35 @@ func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Rece
 		return nil, decisions, nil // a nil *localReceipt in the interface would not be nil
 	}
 	return local, decisions, nil
+}
+
+// recovers reports whether the keys of charges are of a group that Redis can be asked for again, while
+// other nodes may still have to charge it: see recovery. It returns this node's share.
+func (l *fallback) recovers(charges []store.Charge) (p share, ok bool) {
+	if l.nodes == nil || !l.nodes.recovery.underWay() || store.Validate(charges) != nil {
+		return share{}, false
+	}
+	for i := range charges {
+		group := l.groupOf(charges[i].Key)
+		if l.lost.Load()&(1<<group) != 0 {
+			return share{}, false
+		}
+		ok = ok || l.nodes.recovery.of(group)
+	}
+	if !ok {
+		return share{}, false
+	}
+	return l.nodes.share()
+}
+
+// takeShare takes from this node's shares before Redis is asked, if the keys recover. It returns nil for
+// both if they do not, or if Redis cannot be charged for what was admitted without it.
+func (l *fallback) takeShare(ctx context.Context, charges []store.Charge) (*shareTake, []limit.Decision) {
+	p, ok := l.recovers(charges)
+	if !ok || l.payDebts(ctx, charges) != nil {
+		return nil, nil
+	}
+	return l.ledgers.takeShare(charges, p)
 }
 
 // takeBelow takes from Redis, after charging it for what was admitted without it.
@@ -248,6 +292,11 @@ func (l *fallback) Settle(ctx context.Context, r store.Receipt, actual []int64) 
 func (l *fallback) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	err := l.payDebts(ctx, charges)
 	if err == nil {
+		if p, ok := l.recovers(charges); ok {
+			if decisions := l.ledgers.peek(charges, p); !store.Allowed(decisions) {
+				return decisions, nil
+			}
+		}
 		var decisions []limit.Decision
 		if decisions, err = l.peekBelow(ctx, charges); err == nil {
 			return decisions, nil
@@ -328,8 +377,15 @@ func (l *fallback) Close() error {
 // changed is called by the link when a part of the keyspace is lost, or is back.
 func (l *fallback) changed(c change) {
 	if c.lost {
+		l.lost.Or(1 << c.group)
+		if l.nodes != nil {
+			l.nodes.lost(c.group)
+		}
 		l.emit(Event{Kind: Lost, Group: c.group, Err: c.err})
 		return
+	}
+	if l.lost.And(^uint64(1 << c.group)); l.lost.Load() == 0 && l.nodes != nil {
+		l.nodes.back()
 	}
 	l.reportDecided()
 	l.emit(Event{Kind: Back, Group: c.group})

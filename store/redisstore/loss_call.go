@@ -31,9 +31,8 @@ type localCall struct {
 func (b *ledgers) newCall(charges []store.Charge, p share) localCall {
 	c := localCall{all: b, now: b.clock(), charges: charges, ledgers: make([]*ledger, len(charges))}
 	for i, charge := range charges {
-		g := b.byKey[charge.Key]
-		if g == nil {
-			g = b.newLedger(charge.Key, p, c.now)
+		g, isNew := b.ledger(charge.Key, p, c.now)
+		if isNew {
 			g.fit(charge.Limits, p, c.now)
 		}
 		c.ledgers[i] = g
@@ -63,6 +62,11 @@ func (b *ledgers) take(charges []store.Charge, p share, all bool) (*localReceipt
 	if all {
 		return c.admitAll()
 	}
+	return c.takeShares()
+}
+
+// takeShares charges all of the charges to the node's shares of their limits, or none.
+func (c *localCall) takeShares() (*localReceipt, []limit.Decision) {
 	if slices.ContainsFunc(c.ledgers, func(g *ledger) bool { return g.empty || len(g.pending) > 0 }) {
 		if decisions := c.peek(); !store.Allowed(decisions) {
 			return nil, decisions
@@ -74,6 +78,46 @@ func (b *ledgers) take(charges []store.Charge, p share, all bool) (*localReceipt
 		return nil, decisions
 	}
 	return c.receipt(receipts), decisions
+}
+
+// shareTake is a take of a node's shares that Redis is asked for as well.
+type shareTake struct {
+	*localReceipt
+	reported []limit.Receipt // of the part of each account that Redis knows
+}
+
+// takeShare charges all of the charges to the node's shares of their limits, as if Redis knew of them, or
+// none. A denial has no receipt.
+func (b *ledgers) takeShare(charges []store.Charge, p share) (*shareTake, []limit.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.newCall(charges, p)
+	for i, g := range c.ledgers {
+		g.fit(charges[i].Limits, p, c.now)
+	}
+	taken, decisions := c.takeShares()
+	if taken == nil {
+		return nil, decisions
+	}
+	n := &shareTake{localReceipt: taken}
+	for i, g := range c.ledgers {
+		n.reported = append(n.reported, g.reported.Take(g.shares, c.now, charges[i].N))
+		if b.byKey[g.key] == nil {
+			b.kept[g.key] = g
+		}
+	}
+	return n, nil
+}
+
+// giveBack gives a take of the node's shares back, because Redis has not granted it.
+func (b *ledgers) giveBack(n *shareTake) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock()
+	for i, g := range n.ledgers {
+		g.account.Settle(n.shares[i], n.receipts[i], now, 0)
+		g.reported.Settle(n.shares[i], n.reported[i], now, 0)
+	}
 }
 
 // receipt returns the receipt of a take.

@@ -18,6 +18,7 @@ const (
 	Decided    = store.Decided
 	Back       = store.Back
 	Reconciled = store.Reconciled
+	Unsaved    = store.Unsaved
 )
 
 // maxEvents is how many events may wait for the observer.

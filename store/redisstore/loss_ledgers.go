@@ -20,20 +20,21 @@ type ledgers struct {
 
 	mu       sync.Mutex
 	byKey    map[string]*ledger
-	observed *observations // nil unless the loss mode is Share
+	kept     map[string]*ledger // ledgers that Redis was charged for, until all nodes have recovered: see recovery
+	observed *observations
+	share    bool // the loss mode is Share: a ledger starts from what Redis last said
 }
 
-func newLedgers(clock func() int64, k *observations) *ledgers {
-	return &ledgers{clock: clock, byKey: map[string]*ledger{}, observed: k}
+func newLedgers(clock func() int64, share bool) *ledgers {
+	return &ledgers{
+		clock: clock, byKey: map[string]*ledger{}, kept: map[string]*ledger{}, observed: newObservations(), share: share,
+	}
 }
 
 // beginCall records that Redis is about to be asked for charges, to take them or to peek. It must be
 // called before the check whether the keys have ledgers, so that a ledger that is begun later counts
 // the charges. endCall must follow.
 func (b *ledgers) beginCall(charges []store.Charge, take bool) []pendingTake {
-	if b.observed == nil {
-		return nil
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.observed.beginTake(charges, take)
@@ -42,9 +43,6 @@ func (b *ledgers) beginCall(charges []store.Charge, take bool) []pendingTake {
 // endCall records Redis's decisions, if it has answered, and whether it has granted the charges. If
 // Redis has not answered, it may have granted them, but no caller has passed because of that.
 func (b *ledgers) endCall(charges []store.Charge, pending []pendingTake, decisions []limit.Decision, granted bool) {
-	if b.observed == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock()
@@ -56,11 +54,29 @@ func (b *ledgers) endCall(charges []store.Charge, pending []pendingTake, decisio
 	}
 }
 
+// ledger returns the ledger of a key, or a new one. A new one is not stored yet.
+func (b *ledgers) ledger(key string, p share, now int64) (g *ledger, isNew bool) {
+	if g = b.byKey[key]; g == nil {
+		g = b.kept[key]
+	}
+	if g == nil {
+		return b.newLedger(key, p, now), true
+	}
+	return g, false
+}
+
+// dropKept forgets the ledgers that were kept for a recovery.
+func (b *ledgers) dropKept() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.kept)
+}
+
 // newLedger returns a ledger that starts from what Redis last said about the key. The ledger is not
 // stored yet.
 func (b *ledgers) newLedger(key string, p share, now int64) *ledger {
 	g := &ledger{key: strings.Clone(key), paying: make(chan struct{}, 1)} // the ledger may outlive the call
-	if b.observed != nil {
+	if b.share {
 		b.observed.seed(g, p, now)
 	}
 	return g
@@ -70,6 +86,8 @@ func (b *ledgers) newLedger(key string, p share, now int64) *ledger {
 // these do not accumulate.
 func (b *ledgers) add(g *ledger, now int64) {
 	b.byKey[g.key] = g
+	g.removed, g.paid = false, false
+	delete(b.kept, g.key)
 	b.count.Add(1)
 	examined := 0
 	for _, other := range b.byKey { // in random order
@@ -117,10 +135,7 @@ func (b *ledgers) read(key string, p share) *limit.Account {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock()
-	g := b.byKey[key]
-	if g == nil {
-		g = b.newLedger(key, p, now)
-	}
+	g, _ := b.ledger(key, p, now)
 	bytes, _ := g.account.AppendBinary(nil)
 	account := new(limit.Account)
 	account.UnmarshalBinary(bytes)
@@ -137,7 +152,7 @@ func (b *ledgers) keys(prefix string) (keys []string) {
 			keys = append(keys, key)
 		}
 	}
-	if b.observed != nil {
+	if b.share {
 		keys = b.observed.appendKeys(keys, prefix, b.clock())
 	}
 	slices.Sort(keys)
@@ -153,7 +168,6 @@ func (b *ledgers) reset(prefix string) {
 			b.remove(g)
 		}
 	}
-	if b.observed != nil {
-		b.observed.reset(prefix)
-	}
+	maps.DeleteFunc(b.kept, func(key string, _ *ledger) bool { return strings.HasPrefix(key, prefix) })
+	b.observed.reset(prefix)
 }

@@ -82,7 +82,7 @@ func TestAnswerUnderWayCounts(t *testing.T) {
 				if got := f.rest(t, l); got != 0 {
 					t.Errorf("%d more have passed", got)
 				}
-				if b, _ := f.ledgers.nextBill(f.ledgers.find("key"), false); b.n != c.owed {
+				if b, _ := f.ledgers.nextBill(f.ledgers.find("key"), false, false); b.n != c.owed {
 					t.Errorf("Redis is owed %d; want %d", b.n, c.owed)
 				}
 				f.wire.lost.Store(false)

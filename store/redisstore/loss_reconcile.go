@@ -10,8 +10,8 @@ import (
 )
 
 // nextBill returns the next bill of g. If there is none, and Redis has reported the state of the key
-// since the last one, it removes g and returns true for done.
-func (b *ledgers) nextBill(g *ledger, stateKnown bool) (next *bill, done bool) {
+// since the last one, it removes g and returns true for done. If keep is set, g is kept for a recovery.
+func (b *ledgers) nextBill(g *ledger, stateKnown, keep bool) (next *bill, done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g.removed {
@@ -23,6 +23,9 @@ func (b *ledgers) nextBill(g *ledger, stateKnown bool) (next *bill, done bool) {
 	}
 	g.paid = true
 	b.remove(g)
+	if keep {
+		b.kept[g.key] = g
+	}
 	return nil, true
 }
 
@@ -48,7 +51,7 @@ func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 func (l *fallback) pay(ctx context.Context, g *ledger) (paid int64, err error) {
 	stateKnown := l.mode != Share
 	for {
-		b, done := l.ledgers.nextBill(g, stateKnown)
+		b, done := l.ledgers.nextBill(g, stateKnown, l.nodes != nil && l.nodes.recovery.of(l.groupOf(g.key)))
 		switch {
 		case done:
 			return paid, nil

@@ -49,6 +49,16 @@ func (c *cutNode) await(t testing.TB, kind EventKind) Event {
 	}
 }
 
+// awaitRecovery waits until the node knows that all others have charged the server.
+func (c *cutNode) awaitRecovery(t testing.TB) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); c.fallback().nodes.recovery.underWay(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the node has not recovered within a minute")
+		}
+	}
+}
+
 // all takes one after another until it is denied, and returns how many passed.
 func (c *cutNode) all(t testing.TB, l limit.Limit) (n int64) {
 	t.Helper()
@@ -113,6 +123,9 @@ func TestShareOfRedis(t *testing.T) {
 			}
 			if got := both[0].all(t, l); got != 0 {
 				t.Errorf("%d have passed after all were used", got)
+			}
+			for _, c := range both {
+				c.awaitRecovery(t)
 			}
 			if err := both[0].Settle(t.Context(), r, []int64{30}); err != nil {
 				t.Error(err)

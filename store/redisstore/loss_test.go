@@ -269,11 +269,11 @@ func TestCountChangesWhilePaid(t *testing.T) {
 			f.wire.lost.Store(true)
 			f.take(t, "key", 4, l)
 			g := f.ledgers.find("key")
-			b, _ := f.ledgers.nextBill(g, true)
+			b, _ := f.ledgers.nextBill(g, true, false)
 			f.take(t, "key", 1, l.WithCount(20))
 			f.ledgers.update(g, func(g *ledger) { g.markSent(b, nil, f.clock()) })
 			f.ledgers.update(g, func(g *ledger) { g.bill = nil })
-			if next, _ := f.ledgers.nextBill(g, true); b.n != 4 || next == nil || next.n != 1 {
+			if next, _ := f.ledgers.nextBill(g, true, false); b.n != 4 || next == nil || next.n != 1 {
 				t.Errorf("4 and 1 are owed: %+v, %+v", b, next)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -29,6 +28,12 @@ func newNodesClient(t *testing.T) rueidis.Client {
 	return client
 }
 
+func startNodes(client rueidis.Client, namespace string, interval time.Duration) *nodes {
+	n := newNodes(client, namespace, interval)
+	n.start()
+	return n
+}
+
 // ranks fails unless all nodes agree on how many they are, and each has a rank.
 func ranks(t *testing.T, all ...*nodes) {
 	t.Helper()
@@ -50,13 +55,13 @@ func TestNodes(t *testing.T) {
 	const interval = time.Minute
 	var all []*nodes
 	for i := range 3 {
-		n := newNodes(client, "test", interval)
+		n := startNodes(client, "test", interval)
 		if s, known := n.share(); !known || s.nodes != i+1 {
 			t.Errorf("node %d has heard of %d, known is %v", i, s.nodes, known)
 		}
 		all = append(all, n)
 	}
-	other := newNodes(client, "other", interval)
+	other := startNodes(client, "other", interval)
 	ranks(t, all...)
 	ranks(t, other)
 	other.close()
@@ -94,7 +99,7 @@ func TestNodes(t *testing.T) {
 // The set expires some time after all nodes were killed.
 func TestNodesExpire(t *testing.T) {
 	client := newNodesClient(t)
-	n := newNodes(client, "test", time.Minute)
+	n := startNodes(client, "test", time.Minute)
 	ms, err := client.Do(t.Context(), client.B().Pttl().Key("test:nodes").Build()).AsInt64()
 	if err != nil || ms <= 0 || ms > (5*time.Minute).Milliseconds() {
 		t.Errorf("it lasts %d ms, %v", ms, err)
@@ -118,14 +123,17 @@ func TestNodesGoOn(t *testing.T) {
 			{[]string{"a", "c"}, "1 of 3 true"}, // this node was removed itself
 			{[]string{"a", "b"}, "1 of 2 true"},
 		}
-		var announced atomic.Int64
-		n := &nodes{id: "b", interval: interval}
-		n.announce = func(ctx context.Context) ([]string, error) {
-			step := steps[announced.Add(1)-1]
+		var count atomic.Int64
+		n := &nodes{id: "b", interval: interval, ready: func() bool { return true }}
+		n.announce = func(ctx context.Context, _ bool) (all []announced, err error) {
+			step := steps[count.Add(1)-1]
 			if step.living == nil {
 				return nil, errors.New("no answer")
 			}
-			return slices.Clone(step.living), nil
+			for _, id := range step.living {
+				all = append(all, announced{id: id})
+			}
+			return all, nil
 		}
 		withdrawn := 0
 		n.withdraw = func(ctx context.Context) error {
@@ -138,8 +146,8 @@ func TestNodesGoOn(t *testing.T) {
 			synctest.Wait()
 			s, known := n.share()
 			rank, of := s.rank, s.nodes
-			if got := fmt.Sprint(rank, " of ", of, " ", known); got != step.want || announced.Load() != int64(i+1) {
-				t.Errorf("step %d: %s after %d announcements; want %s", i, got, announced.Load(), step.want)
+			if got := fmt.Sprint(rank, " of ", of, " ", known); got != step.want || count.Load() != int64(i+1) {
+				t.Errorf("step %d: %s after %d announcements; want %s", i, got, count.Load(), step.want)
 			}
 			if i < len(steps)-1 {
 				time.Sleep(interval)
@@ -147,8 +155,8 @@ func TestNodesGoOn(t *testing.T) {
 		}
 		n.close()
 		time.Sleep(10 * interval)
-		if announced.Load() != int64(len(steps)) || withdrawn != 1 {
-			t.Errorf("%d announcements, withdrawn %d times", announced.Load(), withdrawn)
+		if count.Load() != int64(len(steps)) || withdrawn != 1 {
+			t.Errorf("%d announcements, withdrawn %d times", count.Load(), withdrawn)
 		}
 	})
 }

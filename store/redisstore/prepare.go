@@ -174,18 +174,28 @@ func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, in
 
 // read returns the accounts of the charges' keys.
 func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, int64, error) {
+	o := r.reading(charges)
+	if err := r.do(ctx, o); err != nil {
+		return nil, 0, err
+	}
+	return readAccounts(o, len(charges))
+}
+
+// reading returns the op that reads the accounts of the charges' keys.
+func (r *remote) reading(charges []store.Charge) *op {
 	q := r.newRequest(stepRead, charges)
 	for _, c := range charges {
 		q.key(c.Key, true)
 	}
 	q.o.reads = true
-	o := q.op()
-	if err := r.do(ctx, o); err != nil {
-		return nil, 0, err
-	}
+	return q.op()
+}
+
+// readAccounts decodes the answer to an op that reads n accounts.
+func readAccounts(o *op, n int) ([]stored, int64, error) {
 	answer := reader{rest: o.answer}
 	answer.byte()
-	accounts := make([]stored, len(charges))
+	accounts := make([]stored, n)
 	for i := range accounts {
 		bytes, ring := answer.bytes(), answer.bytes()
 		if answer.err != nil {
@@ -202,18 +212,10 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 // replace writes accounts. If another call has changed one of them since it was read, replace writes
 // nothing, and its status is unready. as changes the op, if it is not nil.
 func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored, as func(*op)) (status, error) {
-	q := r.newRequest(stepReplace, charges)
-	for i, c := range charges {
-		account, ring, err := accounts[i].write()
-		if err != nil {
-			return 0, fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
-		}
-		q.key(c.Key, true)
-		q.w.bytes(accounts[i].bytes)
-		q.w.bytes(account)
-		q.w.bytes(ring)
+	o, err := r.replacement(charges, accounts)
+	if err != nil {
+		return 0, err
 	}
-	o := q.op()
 	if as != nil {
 		as(o)
 	}
@@ -224,4 +226,20 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 		return unready, nil
 	}
 	return allowed, nil
+}
+
+// replacement returns the op that writes accounts.
+func (r *remote) replacement(charges []store.Charge, accounts []stored) (*op, error) {
+	q := r.newRequest(stepReplace, charges)
+	for i, c := range charges {
+		account, ring, err := accounts[i].write()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
+		}
+		q.key(c.Key, true)
+		q.w.bytes(accounts[i].bytes)
+		q.w.bytes(account)
+		q.w.bytes(ring)
+	}
+	return q.op(), nil
 }

@@ -24,7 +24,8 @@
 // noeviction, or to one that evicts by time to live. If Redis evicts usage, or loses it
 // (Redis was killed, and its append-only file is up to a second behind; a replica took
 // over that was a little behind), as much may be admitted again: at most what was admitted
-// in the time that was lost. A key expires once nothing of it is in use any more.
+// in the time that was lost. A key expires once nothing of it is in use any more. If Redis has
+// forgotten everything, the nodes put back what it last said to them: see [StoreLoss].
 package redisstore
 
 import (
@@ -78,8 +79,8 @@ type Config struct {
 	// it must be from 50ms to a minute.
 	Lease time.Duration
 
-	// OnEvent is called with events about Redis: it is lost, the node has decided without it, it is
-	// back, it was charged for what was admitted without it. The calls come in order, one at a
+	// OnEvent is called with events about Redis: it keeps nothing when it is restarted, it is lost, the
+	// node has decided without it, it is back, it was charged for what was admitted without it. The calls come in order, one at a
 	// time, and should not take long. OnEvent may be nil.
 	OnEvent func(Event)
 }
@@ -100,6 +101,7 @@ type Store struct {
 	timeout   time.Duration
 	channel   channel // for messages between nodes
 	books     *bookkeeper
+	events    *events
 
 	top   layer // the layer that gets the calls of the store first
 	close func() error
@@ -178,6 +180,9 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 		channel:   channel{id: rand.Text()},
 	}
 	s.build(cfg)
+	if cfg.OnEvent != nil {
+		s.reportUnsaved()
+	}
 	s.close = sync.OnceValue(func() error {
 		s.channel.subscriptions.Close()
 		s.books.close()
@@ -213,11 +218,24 @@ func (s *Store) build(cfg Config) {
 		others = newNodes(s.client, s.namespace, announceEvery)
 	}
 	var fall *fallback
-	remote := newRemote(s.client, s.namespace, s.timeout, nil, func(c change) { fall.changed(c) })
+	var remote *remote
+	remote = newRemoteOf(s.client, linkConfig{
+		namespace: s.namespace,
+		timeout:   s.timeout,
+		changed:   func(c change) { fall.changed(c) },
+		restore: func(part int) error {
+			fall.ledgers.awaitCalls(s.timeout)
+			return remote.restore(fall.ledgers.observedIn(func(key string) bool { return !remote.cluster || partOf(key) == part }))
+		},
+	})
 	fall = newFallback(remote, mode, others, cfg.OnEvent)
 	fall.clock = remote.link.now
+	if others != nil {
+		fall.groupOf = remote.link.groupOf
+		others.start()
+	}
 	s.books = newBookkeeper(remote)
-	s.top = fall
+	s.top, s.events = fall, &fall.events
 	if cfg.Lease > 0 {
 		s.top = newLeases(fall, remote, cfg.Lease)
 	}

@@ -31,13 +31,20 @@ type remote struct {
 
 // newRemote returns a remote. If clock is nil, the server's clock counts. changed may be nil.
 func newRemote(client rueidis.Client, namespace string, timeout time.Duration, clock func() int64, changed func(change)) *remote {
+	return newRemoteOf(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, changed: changed})
+}
+
+// newRemoteOf returns a remote with a link of a configuration, which need not have the script.
+func newRemoteOf(client rueidis.Client, cfg linkConfig) *remote {
 	r := &remote{
 		client:    client,
-		namespace: namespace,
-		timeout:   timeout,
+		namespace: cfg.namespace,
+		timeout:   cfg.timeout,
 		cluster:   client.Mode() == rueidis.ClientModeCluster,
 	}
-	onChange := func(c change) {
+	changed := cfg.changed
+	cfg.script, cfg.cluster = arithmetic, r.cluster
+	cfg.changed = func(c change) {
 		if !c.lost {
 			go r.resend()
 		}
@@ -45,7 +52,7 @@ func newRemote(client rueidis.Client, namespace string, timeout time.Duration, c
 			changed(c)
 		}
 	}
-	r.link = newLink(client, linkConfig{namespace: namespace, timeout: timeout, clock: clock, script: arithmetic, cluster: r.cluster, changed: onChange})
+	r.link = newLink(client, cfg)
 	r.coalescer.remote = r
 	return r
 }

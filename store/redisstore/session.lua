@@ -2,20 +2,34 @@
 -- decides one operation, and flush, which writes the changes of all of them.
 --
 -- KEYS[1]  the marker of the caller's lane: the number of its last batch, and the answers
--- KEYS[2…] the keys of the operations, in order
+-- KEYS[2]  the birth mark: since when the server remembers
+-- KEYS[3…] the keys of the operations, in order
 -- ARGV[1]  the batch's number in its lane, or "" if it only reads
 -- ARGV[2]  the server's time in seconds when the batch was first sent
 -- ARGV[3]  the time of a test's clock, "sec ns", or "" for the server's
 -- ARGV[4]  for each operation, the number of its keys in two bytes, and the index of its
 --          request among the following ones in one byte
--- ARGV[5…] the requests, each once
+-- ARGV[5]  the birth mark as the caller knows it, or ""
+-- ARGV[6…] the requests, each once
 
 local time = redis.call('TIME')
 local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
 local number, sent = ARGV[1], tonumber(ARGV[2])
 
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+local marker, born = found[1], found[2]
+if (born or '') ~= ARGV[5] or not born and number ~= '' then -- the server is new to the caller, or has forgotten everything
+	if not born then
+		born = time[1] .. '.' .. time[2]
+		local written = redis.pcall('SET', KEYS[2], born)
+		if written.err then
+			return written
+		end
+	end
+	return redis.error_reply('BORN ' .. born)
+end
+
 if number ~= '' then
-	local marker = redis.call('GET', KEYS[1])
 	if marker then
 		local last = string.match(marker, '^%d+') -- a space and the answers follow
 		if last == number then
@@ -38,10 +52,10 @@ if ARGV[3] ~= '' then
 end
 
 local answers = {sec, ns}
-local base = 2
+local base = 3
 for i = 1, #ARGV[4] / 3 do
 	local high, low, which = string.byte(ARGV[4], 3 * i - 2, 3 * i)
-	local ok, answer = pcall(run, sec, ns, base, ARGV[5 + which])
+	local ok, answer = pcall(run, sec, ns, base, ARGV[6 + which])
 	if not ok then
 		if type(answer) == 'table' then
 			answer = answer.err

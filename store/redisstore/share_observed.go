@@ -49,6 +49,7 @@ type pendingTake struct {
 	index  int     // its index among the pending takes of its key
 	began  uint64  // the tick at which the call began
 	ledger *ledger // the ledger of the key if one was begun since, or nil
+	ended  bool    // Redis has answered, or nobody waits for its answer any more
 }
 
 func newObservations() *observations {
@@ -84,6 +85,7 @@ func (k *observations) record(charges []store.Charge, all []pendingTake, decisio
 
 // drop removes a pending take.
 func (k *observations) drop(key string, q *pendingTake) {
+	q.ended = true
 	if q.n == 0 {
 		return
 	}

@@ -1,0 +1,170 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// serveAll takes one after another until it is denied, and returns how many passed. It goes on when the
+// server is lost.
+func serveAll(t testing.TB, s *Store, key string, limits ...limit.Limit) (n int64) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); ; {
+		r, _, err := s.Take(t.Context(), []store.Charge{{Key: key, Limits: limits, N: 1}})
+		switch {
+		case errors.Is(err, ErrLost) && time.Now().Before(late):
+			time.Sleep(time.Millisecond)
+		case err != nil:
+			t.Fatal(err)
+		case r == nil:
+			return n
+		default:
+			n++
+		}
+	}
+}
+
+// A server without persistence is killed, and started again. All nodes together admit the limit once,
+// whatever its algorithm, and the window ends when it would have ended.
+func TestServerForgets(t *testing.T) {
+	server := redistest.New(t)
+	for _, mode := range []StoreLoss{Deny, Share} {
+		for name, l := range everyKind(30) {
+			t.Run(fmt.Sprint(mode, "/", name), func(t *testing.T) {
+				var all []*Store
+				for range 2 {
+					s, err := New(Config{URL: server.URL(), OnStoreLoss: mode, Namespace: "forgets-" + t.Name()})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { s.Close() })
+					all = append(all, s)
+				}
+				for _, s := range all {
+					if others := s.top.(*fallback).nodes; others != nil {
+						others.announceOnce(t.Context())
+					}
+				}
+				passed := serveAll(t, all[0], "key", l) + serveAll(t, all[1], "key", l)
+				idle := mustTake(t, all[1], one("idle", l, 20)) // only one node knows of it
+				if err := server.Restart(); err != nil {
+					t.Fatal(err)
+				}
+				passed += serveAll(t, all[1], "key", l) + serveAll(t, all[0], "key", l)
+				if passed != 30 {
+					t.Errorf("%d passed; want 30", passed)
+				}
+				for _, s := range all {
+					awaitRecovered(t, s)
+				}
+				if n := serveAll(t, all[0], "idle", l); n != 10 {
+					t.Errorf("%d of a key passed that another node has used 20 of; want 10", n)
+				}
+				if err := all[1].Settle(t.Context(), idle, []int64{5}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// awaitRecovered waits until a node asks nobody but Redis.
+func awaitRecovered(t testing.TB, s *Store) {
+	t.Helper()
+	if others := s.top.(*fallback).nodes; others != nil {
+		(&cutNode{Store: s}).awaitRecovery(t)
+	}
+}
+
+// A node that has not noticed that the server has forgotten everything finds out with its next call,
+// which waits until it is put back.
+func TestServerForgetsUnnoticed(t *testing.T) {
+	server := redistest.New(t)
+	lost := make(chan Event, 100)
+	s, err := New(Config{URL: server.URL(), OnEvent: func(e Event) { lost <- e }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	l := limit.PerHour(10).Using(limit.SlidingLog)
+	mustTake(t, s, one("key", l, 7))
+	serverDo(t, server, "FLUSHALL")
+	if r, _, err := s.Take(t.Context(), one("key", l, 7)); r != nil || err != nil && !errors.Is(err, ErrLost) {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if e := <-lost; e.Kind != Unsaved {
+		t.Errorf("%+v", e)
+	}
+	if e := <-lost; e.Kind != Lost || !errors.Is(e.Err, errForgotten) {
+		t.Errorf("%+v", e)
+	}
+	if e := <-lost; e.Kind != Back {
+		t.Errorf("%+v", e)
+	}
+	wantLeft(t, s, "key", l, 3)
+}
+
+// Nodes put back what each of them knows, in any order and at the same time. What counts is the most.
+func TestRaise(t *testing.T) {
+	client := dialed(t, redistest.New(t).URL())
+	now := time.Now().UnixNano()
+	for name, l := range everyKind(100) {
+		t.Run(name, func(t *testing.T) {
+			r := newRemote(client, "raise-"+name, 5*time.Second, func() int64 { return now }, nil)
+			defer r.Close()
+			var known limit.Account
+			for _, n := range []int64{20, 50, 30} {
+				known = limit.Account{}
+				impose(&known, []limit.Limit{l}, now, n)
+				k := newObservations()
+				d := known.Check(l, now, 0)
+				k.recordOne(&store.Charge{Key: "key", Limits: []limit.Limit{l}}, 0, []limit.Decision{d}, now)
+				if err := r.restore([]observedKey{{"key", k.at("key", now)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			decisions, err := r.Peek(t.Context(), one("key", l, 1))
+			if used := decisions[0].Used; err != nil || used != 50 {
+				t.Errorf("%d are used, %v; want 50", used, err)
+			}
+		})
+	}
+}
+
+// A server without an append-only file is reported once, and one that does not tell is not.
+func TestUnsaved(t *testing.T) {
+	plain, saved := redistest.New(t), redistest.New(t, "--appendonly", "yes")
+	serverDo(t, plain, "ACL", "SETUSER", "limiter", "on", ">secret", "~ratelimit:*", "&ratelimit:*", "+@all", "-@admin", "-@dangerous")
+	for url, want := range map[string]bool{plain.URL(): true, saved.URL(): false, plain.LoginURL("limiter", "secret"): false} {
+		events := make(chan Event, 10)
+		s, err := New(Config{URL: url, OnEvent: func(e Event) { events <- e }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustTake(t, s, one("key", limit.PerHour(10), 1))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for passing := true; passing; time.Sleep(time.Millisecond) {
+			s.events.mu.Lock()
+			passing = s.events.running
+			s.events.mu.Unlock()
+		}
+		select {
+		case e := <-events:
+			if !want || e.Kind != Unsaved || e.Err.Error() != "ratelimit: "+plain.Addr+": appendonly is no" {
+				t.Errorf("%s: %+v", url, e)
+			}
+		default:
+			if want {
+				t.Errorf("%s: nothing was reported", url)
+			}
+		}
+	}
+}
