@@ -98,6 +98,20 @@ func TestVanishedKeysAreReported(t *testing.T) {
 	}
 }
 
+// The log warns at the start about a Redis that keeps nothing when it is restarted.
+func TestUnsavedRedisIsReported(t *testing.T) {
+	for persistence, want := range map[string]bool{"no": true, "yes": false} {
+		server := redistest.New(t, "--appendonly", persistence)
+		r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
+		line := `"level":"WARN","msg":"Redis forgets limits, budgets, books and virtual keys when it is restarted","error":"ratelimit: ` + server.Addr + `: appendonly is no"`
+		if want {
+			testkit.Eventually(t, "a warning", func() bool { return strings.Contains(r.logged.String(), line) })
+		} else if strings.Contains(r.logged.String(), "forgets") {
+			t.Errorf("the log has %s", r.logged)
+		}
+	}
+}
+
 // stateOnce waits until the state meets a condition, and returns it.
 func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 	t.Helper()

@@ -101,7 +101,6 @@ type Store struct {
 	timeout   time.Duration
 	channel   channel // for messages between nodes
 	books     *bookkeeper
-	events    *events
 
 	top   layer // the layer that gets the calls of the store first
 	close func() error
@@ -180,9 +179,6 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 		channel:   channel{id: rand.Text()},
 	}
 	s.build(cfg)
-	if cfg.OnEvent != nil {
-		s.reportUnsaved()
-	}
 	s.close = sync.OnceValue(func() error {
 		s.channel.subscriptions.Close()
 		s.books.close()
@@ -235,7 +231,12 @@ func (s *Store) build(cfg Config) {
 		others.start()
 	}
 	s.books = newBookkeeper(remote)
-	s.top, s.events = fall, &fall.events
+	s.top = fall
+	if cfg.OnEvent != nil {
+		if err := s.unsaved(); err != nil {
+			fall.emit(Event{Kind: Unsaved, Err: err})
+		}
+	}
 	if cfg.Lease > 0 {
 		s.top = newLeases(fall, remote, cfg.Lease)
 	}

@@ -152,9 +152,10 @@ func TestUnsaved(t *testing.T) {
 			t.Fatal(err)
 		}
 		for passing := true; passing; time.Sleep(time.Millisecond) {
-			s.events.mu.Lock()
-			passing = s.events.running
-			s.events.mu.Unlock()
+			sent := &s.top.(*fallback).events
+			sent.mu.Lock()
+			passing = sent.running
+			sent.mu.Unlock()
 		}
 		select {
 		case e := <-events:
@@ -165,6 +166,28 @@ func TestUnsaved(t *testing.T) {
 			if want {
 				t.Errorf("%s: nothing was reported", url)
 			}
+		}
+	}
+}
+
+// In a cluster, each part of the keyspace is put back by itself.
+func TestClusterForgets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes seconds to start")
+	}
+	t.Parallel()
+	cluster := redistest.NewCluster(t, 3)
+	s := opened(t, cluster.URL(), Config{Timeout: 10 * time.Second})
+	l := limit.PerHour(10).Using(limit.SlidingLog)
+	for i := range 20 {
+		mustTake(t, s, one(fmt.Sprintf("model/%d/requests", i), l, 7))
+	}
+	for _, master := range cluster.Servers {
+		serverDo(t, master, "FLUSHALL")
+	}
+	for i := range 20 {
+		if n := serveAll(t, s, fmt.Sprintf("model/%d/requests", i), l); n != 3 {
+			t.Errorf("%d of model %d passed; want 3", n, i)
 		}
 	}
 }

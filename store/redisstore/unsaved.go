@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// reportUnsaved emits an event if a server has no append-only file, so that it has forgotten everything,
-// or much, once it is restarted. A server that does not tell is passed over: managed ones, and those
-// whose user may not call INFO.
-func (s *Store) reportUnsaved() {
+// unsaved returns an error that names the servers without an append-only file, which have forgotten
+// everything, or much, once they are restarted; or nil. A server that does not tell is passed over, because
+// its user may not call INFO.
+func (s *Store) unsaved() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	var unsaved []string
@@ -21,8 +21,8 @@ func (s *Store) reportUnsaved() {
 		}
 	}
 	if len(unsaved) == 0 {
-		return
+		return nil
 	}
 	slices.Sort(unsaved)
-	s.events.send(Event{Kind: Unsaved, Err: fmt.Errorf("ratelimit: %s: appendonly is no", strings.Join(unsaved, ", "))})
+	return fmt.Errorf("ratelimit: %s: appendonly is no", strings.Join(unsaved, ", "))
 }

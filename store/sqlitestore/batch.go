@@ -35,8 +35,9 @@ const maxCachedRows = 256
 // setVersion keeps the cached rows, unless the file has another version by now.
 func (b *batch) setVersion(version int64) {
 	if version != b.version || len(b.rows) > maxCachedRows {
-		b.forget()
+		clear(b.rows)
 	}
+	b.anchor.changed = b.anchor.changed || version != b.version
 	b.version = version
 }
 

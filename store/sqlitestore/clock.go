@@ -18,10 +18,16 @@ CREATE TABLE IF NOT EXISTS clock (
 // anchor ties the file's time to a boot of the machine: the file's time is beganAt and what has elapsed
 // since the boot. So all processes of the machine read the same time, and setting the wall clock does
 // not change how old a use is.
+//
+// Other processes change it only after the wall clock was set. So if they have changed the file, a process reads it
+// again when it sees such a step itself, and otherwise once a second.
 type anchor struct {
 	boot    string
 	beganAt int64
-	known   bool // it was read from the file, and no other process has changed the file since
+
+	known   bool    // it was read from the file, and no transaction has failed since
+	changed bool    // other processes have changed the file since
+	read    reading // when it was read
 }
 
 // maxDrift is by how much the file's time may differ from the wall clock, which days and months follow.
@@ -41,15 +47,17 @@ func (s *Store) now(writes bool) (int64, error) {
 	if !ok {
 		return r.wall, nil
 	}
-	if err := s.readAnchor(); err != nil {
-		return 0, err
-	}
 	a := &s.batch.anchor
+	if a.mayDiffer(r) {
+		if err := s.readAnchor(r); err != nil {
+			return 0, err
+		}
+	}
 	if a.boot != r.boot { // nothing but the wall clock knows how long the machine was off
 		if !writes {
 			return r.wall, nil
 		}
-		return r.wall, s.writeAnchor(r.boot, r.wall-r.elapsed)
+		return r.wall, s.writeAnchor(r, r.wall-r.elapsed)
 	}
 	now := a.beganAt + r.elapsed
 	drift := r.wall - now
@@ -62,11 +70,10 @@ func (s *Store) now(writes bool) (int64, error) {
 	if !writes || abs(drift) < maxDrift {
 		return now, nil
 	}
-	boot, beganAt := a.boot, a.beganAt
 	if err := s.shift(now, drift); err != nil {
 		return 0, err
 	}
-	return now + drift, s.writeAnchor(boot, beganAt+drift)
+	return now + drift, s.writeAnchor(r, a.beganAt+drift)
 }
 
 // read reads all clocks. ok is false if there is only the wall clock.
@@ -80,25 +87,29 @@ func (s *Store) read() (r reading, ok bool) {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// readAnchor reads the anchor from the file, unless it is known. A new file has none.
-func (s *Store) readAnchor() error {
-	if s.batch.anchor.known {
-		return nil
-	}
+// mayDiffer reports whether the file may have another anchor by now.
+func (a *anchor) mayDiffer(r reading) bool {
+	const often, little = int64(1e9), int64(1e6)
+	step := (r.wall - r.elapsed) - (a.read.wall - a.read.elapsed)
+	return !a.known || a.boot != r.boot || a.changed && (r.elapsed-a.read.elapsed >= often || abs(step) >= little)
+}
+
+// readAnchor reads the anchor from the file. A new file has none.
+func (s *Store) readAnchor(r reading) error {
 	var boot []byte
 	var beganAt int64
 	if err := s.do.anchor.QueryRow().Scan(&boot, &beganAt); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return s.describe(err)
 	}
-	s.batch.anchor = anchor{string(boot), beganAt, true}
+	s.batch.anchor = anchor{boot: string(boot), beganAt: beganAt, known: true, read: r}
 	return nil
 }
 
-func (s *Store) writeAnchor(boot string, beganAt int64) error {
-	if _, err := s.do.setAnchor.Exec([]byte(boot), beganAt); err != nil {
+func (s *Store) writeAnchor(r reading, beganAt int64) error {
+	if _, err := s.do.setAnchor.Exec([]byte(r.boot), beganAt); err != nil {
 		return s.describe(err)
 	}
-	s.batch.anchor = anchor{boot, beganAt, true}
+	s.batch.anchor = anchor{boot: r.boot, beganAt: beganAt, known: true, read: r}
 	return nil
 }
 
