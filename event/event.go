@@ -17,8 +17,27 @@ type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
 
+// Bounded is an Observer that may have no room for an event of the kind Threshold. Such an event is not observed then:
+// it is reported when a later call finds the budget at its threshold and there is room.
+type Bounded interface {
+	Observer
+	HasRoom(e Event) bool
+}
+
 // Observers is several observers as one.
 type Observers []Observer
+
+var _ Bounded = Observers(nil)
+
+// HasRoom reports whether each of them that is Bounded has room.
+func (all Observers) HasRoom(e Event) bool {
+	for _, o := range all {
+		if b, ok := o.(Bounded); ok && !b.HasRoom(e) {
+			return false
+		}
+	}
+	return true
+}
 
 // Observe passes the event on to each of them.
 func (all Observers) Observe(ctx context.Context, e Event) {

@@ -47,6 +47,13 @@ func (a *alerts) Observe(ctx context.Context, e ratelimit.Event) {
 	}
 }
 
+// HasRoom implements [event.Bounded].
+func (a *alerts) HasRoom(e ratelimit.Event) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.to == nil || a.to.HasRoom(e)
+}
+
 // amountOf returns an amount of a budget for people.
 func amountOf(b *event.Budget, n int64) string {
 	if b.Unit == "dollars" {

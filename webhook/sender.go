@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/fairqueue"
 	"dappco.re/go/core/go-ratelimit/internal/loopback"
 )
 
@@ -50,7 +51,8 @@ var (
 )
 
 const (
-	mostMessages = 256 // that wait; those beyond are dropped
+	mostMessages = 1024 // that wait
+	mostOfGroup  = 64   // of these, that are about budgets of one group: see [fairqueue.GroupOf]
 	timeout      = 10 * time.Second
 	mostAttempts = 12
 	mostAge      = time.Hour // of a message that is tried again
@@ -61,15 +63,17 @@ const (
 // Sender delivers messages one after another, on a goroutine of its own that runs while there are any.
 // It never delays a call. A message that the receiver does not take, with a status from 200 to 299
 // within ten seconds, is sent again up to 12 times within an hour, after one second and then after
-// twice the time before, up to five minutes, less up to half of it at random. At most 256 messages
-// wait.
+// twice the time before, up to five minutes, less up to half of it at random.
+//
+// At most 1024 messages wait, and of these at most 64 about projects that are directly below the same one,
+// such as its users. A threshold for which there is no room is reported when a later call finds the budget there.
 type Sender struct {
 	cfg    Config
 	client *http.Client
 	first  time.Duration // firstDelay, but in tests
 
 	mu      sync.Mutex
-	queue   []*message
+	queue   fairqueue.Queue[*message]
 	running chan struct{} // is closed when the goroutine ends; nil: none runs
 	closed  bool
 
@@ -78,7 +82,7 @@ type Sender struct {
 	cancel  context.CancelFunc
 }
 
-var _ event.Observer = (*Sender)(nil)
+var _ event.Bounded = (*Sender)(nil)
 
 // New returns a sender. Close it when done.
 func New(cfg Config) (*Sender, error) {
@@ -88,7 +92,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Secret.key == nil {
 		return nil, errors.New("ratelimit: a webhook needs a secret: see ParseSecret")
 	}
-	s := &Sender{cfg: cfg, first: firstDelay, closing: make(chan struct{})}
+	s := &Sender{cfg: cfg, first: firstDelay, closing: make(chan struct{}), queue: fairqueue.Queue[*message]{Most: mostMessages, Each: mostOfGroup}}
 	s.client = &http.Client{
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute},
 		Timeout:       timeout,
@@ -117,21 +121,30 @@ func (s *Sender) Observe(_ context.Context, e event.Event) {
 		return
 	}
 	m := newMessage(&e, time.Now())
-	if err := s.add(m); err != nil {
+	if err := s.add(fairqueue.GroupOf(e.Budget.Owner, e.Project), m); err != nil {
 		s.result(m, err)
 	}
 }
 
-func (s *Sender) add(m *message) error {
+// HasRoom reports whether a message about an event may wait.
+func (s *Sender) HasRoom(e event.Event) bool {
+	if e.Budget == nil {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
+	return s.queue.HasRoom(fairqueue.GroupOf(e.Budget.Owner, e.Project))
+}
+
+func (s *Sender) add(group string, m *message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return ErrClosed
-	case len(s.queue) >= mostMessages:
+	}
+	if !s.queue.Add(group, m) {
 		return ErrFull
 	}
-	s.queue = append(s.queue, m)
 	if s.running == nil {
 		s.running = make(chan struct{})
 		go s.deliverAll(s.running)
@@ -143,12 +156,10 @@ func (s *Sender) add(m *message) error {
 func (s *Sender) next() *message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		s.queue, s.running = nil, nil
-		return nil
+	m, ok := s.queue.Next()
+	if !ok {
+		s.running = nil
 	}
-	m := s.queue[0]
-	s.queue = s.queue[1:]
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/fairqueue"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -27,7 +28,7 @@ type crossing struct {
 // waits for it.
 type teller struct {
 	mu      sync.Mutex
-	queue   []crossing
+	queue   fairqueue.Queue[crossing]
 	running chan struct{} // is closed when the goroutine ends; nil: none runs
 
 	raised []raise     // scopes of which settlements have used more than was taken
@@ -36,6 +37,7 @@ type teller struct {
 
 const (
 	mostCrossings = 1024 // that wait to be told; those beyond are missed
+	mostOfGroup   = 128  // of these, that are about budgets of one group: see [fairqueue.GroupOf]
 	mostRaised    = 1024 // scopes; those beyond are looked at when a call next takes of them
 
 	claimTimeout = 5 * time.Second // for one question to the store
@@ -51,10 +53,10 @@ var (
 func (t *teller) add(e *Engine, c crossing) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.queue) >= mostCrossings {
+	t.queue.Most, t.queue.Each = mostCrossings, mostOfGroup
+	if !t.queue.Add(fairqueue.GroupOf(c.rules.scope.Name, c.project), c) {
 		return false
 	}
-	t.queue = append(t.queue, c)
 	if t.running == nil {
 		t.running = make(chan struct{})
 		go e.tellAll(t.running)
@@ -67,27 +69,31 @@ func (e *Engine) tellAll(done chan struct{}) {
 	defer close(done)
 	for {
 		e.teller.mu.Lock()
-		list := e.teller.queue
-		e.teller.queue = nil
-		if len(list) == 0 {
+		c, ok := e.teller.queue.Next()
+		if !ok {
 			e.teller.running = nil
 		}
 		e.teller.mu.Unlock()
-		if len(list) == 0 {
+		if !ok {
 			return
 		}
-		for i := range list {
-			e.tell(&list[i])
-		}
+		e.tell(&c)
 	}
 }
 
-// tell tells the observer of every threshold that a crossing has reached and nobody has told yet.
+// tell tells the observer of every threshold that a crossing has reached and nobody has told yet. An observer that has
+// no room for the event is asked before the threshold is claimed: once claimed, nobody tells it again.
 func (e *Engine) tell(c *crossing) {
 	final := *c.told
+	bounded, _ := e.observer.(event.Bounded)
 	for _, p := range c.told.of.percents {
 		if p > c.told.percent {
 			break
+		}
+		ev := c.event(p)
+		if bounded != nil && !bounded.HasRoom(ev) {
+			e.missed(c, errTooMany)
+			return
 		}
 		first, until, err := e.claim(c, p)
 		if err != nil {
@@ -95,9 +101,7 @@ func (e *Engine) tell(c *crossing) {
 			return
 		}
 		if first {
-			e.observer.Observe(context.Background(), event.Event{
-				Kind: event.Threshold, Project: c.project, Limit: c.limit().Name, RemainingMinute: -1, Budget: c.budget(int(p)),
-			})
+			e.observer.Observe(context.Background(), ev)
 		}
 		final.until = min(final.until, until)
 	}
@@ -136,6 +140,13 @@ func (c *crossing) claim(percent int64) store.Charge {
 
 func (c *crossing) limit() *Limit { return &c.rules.Limits[c.at] }
 
+// event returns the event of a threshold that was reached.
+func (c *crossing) event(percent int64) event.Event {
+	return event.Event{
+		Kind: event.Threshold, Project: c.project, Limit: c.limit().Name, RemainingMinute: -1, Budget: c.budget(int(percent)),
+	}
+}
+
 // budget returns what the observer is told of a threshold.
 func (c *crossing) budget(percent int) *event.Budget {
 	l := c.limit()
@@ -152,9 +163,9 @@ func (c *crossing) budget(percent int) *event.Budget {
 // missed tells the observer that a crossing is not told. A later call that reaches the threshold may be.
 func (e *Engine) missed(c *crossing, err error) {
 	c.rules.budgets.told[c.at].CompareAndSwap(c.told, nil)
-	e.observer.Observe(context.Background(), event.Event{
-		Kind: event.Threshold, Project: c.project, Limit: c.limit().Name, RemainingMinute: -1, Budget: c.budget(int(c.told.percent)), Err: err,
-	})
+	ev := c.event(c.told.percent)
+	ev.Err = err
+	e.observer.Observe(context.Background(), ev)
 }
 
 // tellRest tells what is still to be told, for a short time.
