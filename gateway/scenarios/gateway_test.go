@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,12 +96,19 @@ type process struct {
 // launch runs the program with a configuration file, on free ports. An empty state leaves the file's.
 func launch(t *testing.T, file, state string) *process {
 	t.Helper()
+	return launchWith(t, nil, file, state)
+}
+
+// launchWith is launch by a command that runs the program.
+func launchWith(t *testing.T, command []string, file, state string) *process {
+	t.Helper()
 	p := &process{gatewayURLs: gatewayURLs{log: new(testkit.Log)}, ended: make(chan struct{})}
 	args := []string{"serve", "--config", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	if state != "" {
 		args = append(args, "--state", state)
 	}
-	p.cmd = exec.Command(program, args...)
+	args = slices.Concat(command, []string{program}, args)
+	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,25 @@ type endpoint struct {
 	server      httpServer   // nil before serve
 }
 
-// listen opens the endpoint at an address. name is the option that sets the address.
-func listen(name, address string, files config.TLS) (*endpoint, error) {
+// mostClients and mostAdmins return how many connections of clients, and of the admin API, may be open if the process
+// has so many descriptors. Half are for clients: the others are for as many connections to providers, the state and the
+// admin API, which clients must not lock out. 0 is any number.
+func mostClients(descriptors int) int {
+	if descriptors == 0 {
+		return 0
+	}
+	return max((descriptors-64)/2, 8)
+}
+
+func mostAdmins(descriptors int) int {
+	if descriptors == 0 {
+		return 0
+	}
+	return min(max(descriptors/16, 8), 2048)
+}
+
+// listen opens the endpoint at an address, for so many connections at a time. name is the option that sets the address.
+func listen(name, address string, files config.TLS, most int) (*endpoint, error) {
 	e := &endpoint{}
 	var err error
 	if files != (config.TLS{}) {
@@ -28,9 +45,11 @@ func listen(name, address string, files config.TLS) (*endpoint, error) {
 			return nil, err
 		}
 	}
-	if e.listener, err = net.Listen("tcp", address); err != nil {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
 		return nil, fmt.Errorf("ratelimit: cannot listen at %s (%s): %s", address, name, hint(err, name))
 	}
+	e.listener = newCrowd(l, most)
 	return e, nil
 }
 

@@ -39,6 +39,7 @@ func newNetHTTP(e *endpoint, h http.Handler, limits config.Server, log *slog.Log
 		MaxHeaderBytes:    limits.MaxHeader,
 		ReadHeaderTimeout: limits.HeaderTimeout,
 		IdleTimeout:       limits.IdleTimeout,
+		ConnState:         follow,
 		HTTP2:             &http.HTTP2Config{WriteByteTimeout: limits.WriteTimeout},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}}

@@ -94,11 +94,11 @@ func (s *server) load() (*config.Config, error) {
 
 // open listens, and then opens the gateway with its state.
 func (s *server) open(cfg *config.Config) (err error) {
-	if s.clients, err = listen("listen", cfg.Listen, cfg.TLS); err != nil {
+	if s.clients, err = listen("listen", cfg.Listen, cfg.TLS, mostClients(descriptors())); err != nil {
 		return err
 	}
 	if cfg.Admin.Listen != "" {
-		if s.admins, err = listen("admin", cfg.Admin.Listen, cfg.Admin.TLS); err != nil {
+		if s.admins, err = listen("admin", cfg.Admin.Listen, cfg.Admin.TLS, mostAdmins(descriptors())); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 type peer struct {
 	server  *Server
 	conn    net.Conn
+	tracked tracked // conn, or nil if its listener is not told of requests
 	remote  string
 	reader  *bufio.Reader // reads from the peer; nil while the handler takes long
 	header  http.Header   // the headers of the answer; reused for every request
@@ -38,9 +39,16 @@ func newPeer(s *Server, c net.Conn) *peer {
 		p.remote = addr.String()
 	}
 	p.reads.set, p.writes.set = c.SetReadDeadline, c.SetWriteDeadline
+	p.tracked, _ = c.(tracked)
 	p.watch.init(p)
 	p.borrowReader()
 	return p
+}
+
+// tracked is a connection whose listener is told of requests, so that it can close idle connections.
+type tracked interface {
+	Begin() bool // says that a request has come; false: the connection is closed
+	End()        // says that the request was answered
 }
 
 // readers are pooled: only peers that read or wait for a request have one.
@@ -136,6 +144,12 @@ func (p *peer) next() bool {
 		return false
 	}
 	p.reads.until(time.Time{})
+	if p.tracked != nil {
+		if !p.tracked.Begin() {
+			return false
+		}
+		defer p.tracked.End()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := p.newReply(f, cancel)
