@@ -1,17 +1,37 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
 
 // recent keeps the last requests: those that were admitted, and those that were not, so that many
-// denials do not push out the calls that have caused them. Its methods may be called concurrently.
+// denials do not push out the calls that have caused them. Requests of nobody, without a valid key or with
+// an address that leads nowhere, are apart from both, so that strangers push out nothing of others. Its
+// methods may be called concurrently.
 type recent struct {
-	mu       sync.Mutex
-	last     uint64 // the Seq of the latest request; the first has 1
-	admitted ring
-	denied   ring
+	mu    sync.Mutex
+	last  uint64 // the Seq of the latest request; the first has 1
+	rings [3]ring
+}
+
+// The rings of requests.
+const (
+	ofAdmitted = iota
+	ofDenied
+	ofStrangers
+)
+
+// ringOf returns the index of the ring that a request belongs to.
+func ringOf(rec *Record) int {
+	switch {
+	case rec.Outcome.admitted():
+		return ofAdmitted
+	case rec.Project == "":
+		return ofStrangers
+	}
+	return ofDenied
 }
 
 // ring is the last requests of one kind, with growing Seqs.
@@ -28,7 +48,11 @@ type entry struct {
 
 // newRecent returns rings of a size each.
 func newRecent(size int) *recent {
-	return &recent{admitted: ring{entries: make([]entry, size)}, denied: ring{entries: make([]entry, size)}}
+	r := &recent{}
+	for i := range r.rings {
+		r.rings[i].entries = make([]entry, size)
+	}
+	return r
 }
 
 // add numbers a request, and replaces the oldest of its kind with a copy of it. It keeps what the
@@ -38,10 +62,7 @@ func (r *recent) add(rec *Record, a *answers) (old *answers) {
 	defer r.mu.Unlock()
 	r.last++
 	rec.Seq = r.last
-	of := &r.admitted
-	if !rec.Outcome.admitted() {
-		of = &r.denied
-	}
+	of := &r.rings[ringOf(rec)]
 	e := of.at(of.count)
 	of.count++
 	old, e.answers, e.Record = e.answers, a, *rec
@@ -71,16 +92,18 @@ func (r *recent) after(f *Filter, seq uint64, n int) (found []Record) {
 	if seq > r.last {
 		seq = 0
 	}
-	a, b := r.admitted.since(seq), r.denied.since(seq)
-	for len(a)+len(b) > 0 && len(found) < n {
-		from := &a
-		if len(a) == 0 || len(b) > 0 && b[0].Seq < a[0].Seq {
-			from = &b
+	var all []*entry
+	for i := range r.rings {
+		all = append(all, r.rings[i].since(seq)...)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, e := range all {
+		if len(found) >= n {
+			break
 		}
-		if rec := &(*from)[0].Record; f.Match(rec) {
-			found = append(found, *rec)
+		if f.Match(&e.Record) {
+			found = append(found, e.Record)
 		}
-		*from = (*from)[1:]
 	}
 	return found
 }
@@ -89,9 +112,9 @@ func (r *recent) after(f *Filter, seq uint64, n int) (found []Record) {
 func (r *recent) find(id string) (rec Record, a *answers, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, of := range []*ring{&r.denied, &r.admitted} {
-		for i := range of.entries {
-			if e := &of.entries[i]; e.Seq > 0 && e.ID == id {
+	for i := range r.rings {
+		for j := range r.rings[i].entries {
+			if e := &r.rings[i].entries[j]; e.Seq > 0 && e.ID == id {
 				return e.Record, e.answers.clone(), true
 			}
 		}

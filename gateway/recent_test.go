@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func seqs(list []Record) []uint64 {
@@ -67,8 +71,36 @@ func TestRecentKeepsACopy(t *testing.T) {
 	}
 }
 
-// The rings return the same as a list that keeps the last requests that were admitted, and the last that
-// were not, in the order in which they came.
+// Requests without a key, and with one that nobody knows, do not push out the denials of projects.
+func TestStrangersPushOutNoDenials(t *testing.T) {
+	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
+	r := newRig(t, withKeys+"defaults: {max_wait: 0s}\nprojects: {acme: {requests_per_day: 1}}\n", mockprovider.Config{})
+	secret, _, err := r.Keys().Create(t.Context(), "acme", "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.post(t, chat, hello, "Authorization", "Bearer "+secret)
+	}
+	denied := r.last(t)
+	for i := range maxRecent + 76 {
+		req := httptest.NewRequest("POST", "http://127.0.0.1"+chat, strings.NewReader(hello))
+		if i%2 == 0 {
+			req.Header.Set("Authorization", "Bearer "+testkit.Forged(secret))
+		}
+		r.ServeHTTP(httptest.NewRecorder(), req)
+	}
+	found := r.RecentBy(Filter{Outcomes: []Outcome{Denied}}, 0, 10)
+	if len(found) != 1 || found[0].ID != denied.ID || found[0].Project != "acme" {
+		t.Errorf("of %+v is left: %+v", denied, found)
+	}
+	if n := len(r.RecentBy(Filter{Outcomes: []Outcome{Refused}}, 0, 2*maxRecent)); n != maxRecent {
+		t.Errorf("%d requests of strangers are kept: want %d", n, maxRecent)
+	}
+}
+
+// The rings return the same as a list that keeps the last requests that were admitted, the last that
+// were not, and the last of nobody, in the order in which they came.
 func TestRecentIsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(t, "size")
@@ -90,14 +122,22 @@ func TestRecentIsAList(t *testing.T) {
 		if after > uint64(len(all)) {
 			after = 0
 		}
-		kept := map[bool][]Record{}
+		kind := func(rec Record) string {
+			switch {
+			case rec.Outcome != Denied && rec.Outcome != Refused && rec.Outcome != Lost:
+				return "admitted"
+			case rec.Project == "":
+				return "of a stranger"
+			}
+			return "denied"
+		}
+		kept := map[string][]Record{}
 		for _, rec := range all {
-			admitted := rec.Outcome != Denied && rec.Outcome != Refused && rec.Outcome != Lost
-			kept[admitted] = append(kept[admitted], rec)
+			kept[kind(rec)] = append(kept[kind(rec)], rec)
 		}
 		var want []Record
 		for _, rec := range all {
-			of := kept[rec.Outcome != Denied && rec.Outcome != Refused && rec.Outcome != Lost]
+			of := kept[kind(rec)]
 			old := len(of) > size && rec.Seq < of[len(of)-size].Seq
 			fits := f.Project == "" || rec.Project == f.Project || strings.HasPrefix(rec.Project, f.Project+"/")
 			fits = fits && (f.Model == "" || rec.Model == f.Model) && (f.Key == "" || rec.Key == f.Key) && !rec.Time.Before(f.Since)

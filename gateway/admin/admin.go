@@ -166,7 +166,12 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	if p := a.checkAccess(r); p != nil && !publicPaths[r.URL.Path] {
+	p := a.checkAccess(r)
+	slowed := a.slowGuesses(r, p == nil)
+	if p != nil && publicPaths[r.URL.Path] {
+		p = nil
+	}
+	if p := cmp.Or(slowed, p); p != nil {
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
 		}

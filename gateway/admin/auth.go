@@ -3,10 +3,13 @@ package admin
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/loopback"
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // publicPaths need no token: load balancers probe the first two, and browsers sign in at the third.
@@ -56,6 +59,35 @@ func (a *Admin) checkToken(r *http.Request, token string) *Problem {
 		return otherSite()
 	}
 	return nil
+}
+
+// slowGuesses refuses a request with a bearer token from an address that has sent too many wrong ones, the right token
+// included: otherwise whoever guesses would learn it as fast as before. It counts and logs wrong tokens, also on
+// public paths, whose answers tell whether the token is right.
+func (a *Admin) slowGuesses(r *http.Request, right bool) *Problem {
+	if r.Header.Get("Authorization") == "" || a.gateway.Config().Admin.Token.Reveal() == "" {
+		return nil
+	}
+	ask := a.sessions.attempts.Peek
+	if !right {
+		ask = func(r *http.Request) limit.Decision { return a.sessions.attempts.Take(r, 1) }
+	}
+	d := ask(r)
+	if d.Allowed && !right {
+		a.log.Warn("admin: a request has a wrong token", "client", r.RemoteAddr, "path", r.URL.Path)
+	}
+	return tooManyFailed(d)
+}
+
+// tooManyFailed refuses a client from whose address too many wrong tokens came, by the decision on its attempt.
+func tooManyFailed(d limit.Decision) *Problem {
+	if d.Allowed {
+		return nil
+	}
+	seconds := strconv.Itoa(int(math.Ceil(d.RetryAfter.Seconds())))
+	p := problemf(http.StatusTooManyRequests, "too many attempts from this address had a wrong token: try again in %s s", seconds)
+	p.header = http.Header{"Retry-After": {seconds}}
+	return p
 }
 
 // sameSecret compares hashes of equal length, so that a wrong secret takes as long as the right one.

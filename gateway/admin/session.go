@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -34,7 +32,7 @@ type SignIn struct {
 
 // sessions are the browsers that have signed in. They are in memory alone, so a restart ends them.
 type sessions struct {
-	attempts *limit.Limiter[*http.Request, string] // sign-ins that have failed, by the client's address
+	attempts *limit.Limiter[*http.Request, string] // tokens that were wrong, by the client's address
 
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]session // by the hash of the cookie's value
@@ -126,10 +124,7 @@ func (a *Admin) signIn(r *http.Request) (any, error) {
 		return nil, problemf(http.StatusConflict, "the admin API has no token: from this machine, it can be used without signing in")
 	}
 	attempt, d := a.sessions.attempts.Reserve(r)
-	if !d.Allowed {
-		seconds := strconv.Itoa(int(math.Ceil(d.RetryAfter.Seconds())))
-		p := problemf(http.StatusTooManyRequests, "too many sign-ins from this address have failed: try again in %s s", seconds)
-		p.header = http.Header{"Retry-After": {seconds}}
+	if p := tooManyFailed(d); p != nil {
 		return nil, p
 	}
 	ask, err := decode[SignIn](r)
