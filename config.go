@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -62,7 +63,8 @@ type Config struct {
 
 	// OnError is called with errors that no method can return, as they happen: a Commit
 	// that could not be made because the store was lost, a quota in the store that is not
-	// valid. Persist and Close return the first of them. It may be nil.
+	// valid. Persist and Close return the first of them. It is also told, at the start, of a
+	// file that others may write to, which they do not return. It may be nil.
 	OnError func(error)
 
 	// Log gets a line, once for each model, if the file or the store holds a quota that differs
@@ -92,6 +94,9 @@ func NewWithConfig(cfg Config) (*RateLimiter, error) {
 		rl, err := newLimiter(cfg, store.NewMemoryAt(cfg.clock), true)
 		if err == nil {
 			rl.inFile = true
+			if path, err := pathOr(cfg.FilePath, "ratelimits.yaml"); err == nil {
+				cfg.reportExposed(path)
+			}
 		}
 		return rl, err
 	case BackendSQLite:
@@ -100,6 +105,13 @@ func NewWithConfig(cfg Config) (*RateLimiter, error) {
 		return newWithRedis(cfg)
 	default:
 		return nil, fmt.Errorf("ratelimit: unknown backend %q: it must be %s, %s or %s", cfg.Backend, BackendYAML, BackendSQLite, BackendRedis)
+	}
+}
+
+// reportExposed calls OnError if others than its owner may write to a file of quotas and counters.
+func (cfg Config) reportExposed(path string) {
+	if err := statefile.CheckMode(path); err != nil && cfg.OnError != nil {
+		cfg.OnError(err)
 	}
 }
 

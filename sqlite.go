@@ -38,6 +38,7 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.reportExposed(dbPath)
 	rl, err := newLimiter(cfg, file, true)
 	if err == nil {
 		rl.keeper = file

@@ -31,6 +31,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
+	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -104,6 +105,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.alerts.send(cfg.Thresholds.Webhook)
 	g.setup.Store(ready)
 	g.logMissedKeys()
+	g.logExposedState(cfg)
 	g.metrics.follow(g.limits.Models, g.namedProjects)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	g.books = newLedger(g)
@@ -175,6 +177,16 @@ func (g *Gateway) logMissedKeys() {
 	}
 	if err := g.controls.Missed(); err != nil {
 		g.log.Warn("some pauses of the state may be missing", "error", err)
+	}
+}
+
+// logExposedState logs that others than its owner may write to the file of the state.
+func (g *Gateway) logExposedState(cfg *config.Config) {
+	if cfg.State == config.Memory || cfg.Redis() {
+		return
+	}
+	if err := statefile.CheckMode(cfg.State); err != nil {
+		g.log.Warn("others may change the state", "error", err)
 	}
 }
 
