@@ -70,6 +70,7 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 	x.overlook()
 	switch {
 	case allowed && stopped == nil:
+		x.useNames()
 		return nil
 	case allowed:
 		cancel()

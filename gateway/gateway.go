@@ -58,6 +58,8 @@ type Gateway struct {
 	books    *ledger
 	reads    *limit.Limiter[*exchange, string] // how often clients have the books read
 	batches  *openBatches
+	users    *namesInUse
+	runs     *namesInUse
 	prune    func()
 	log      *slog.Logger
 
@@ -96,6 +98,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
 	g.figures = figures.New(g.named)
+	g.users, g.runs = newNamesInUse(), newNamesInUse()
 	g.reads = limit.NewLimiter(readerOf, limit.PerMinute(readsPerMinute))
 	g.alerts.g, g.loss = g, newLoss(log, &g.followers)
 	ready := g.newSetup(cfg)

@@ -43,7 +43,7 @@ func (x *exchange) readUser() *refusal {
 // setUser sets the user of the request, who may be nobody, and with that its path and its rules.
 func (x *exchange) setUser(user string) *refusal {
 	if x.path = x.Project; user != "" {
-		x.User = userName(user, project.MaxID-len(x.Project)-1)
+		x.User = x.countedUser(userName(user, project.MaxID-len(x.Project)-1))
 		x.path += "/" + x.User
 		if err := project.CheckID(x.path); err != nil {
 			return refusalf(http.StatusBadRequest, "project %q has no room for its users: %s", x.Project, message.Detail(err, project.ErrInvalid))
@@ -110,7 +110,7 @@ func (x *exchange) identifyRun() *refusal {
 	if err := project.CheckRun(run); err != nil {
 		return refusalf(http.StatusBadRequest, "X-Run-ID: %s", message.Detail(err, project.ErrInvalid))
 	}
-	x.Run = shortened(run)
+	x.Run = x.countedRun(shortened(run))
 	return nil
 }
 
