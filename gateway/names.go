@@ -66,19 +66,22 @@ func (n *namesInUse) prune(of *names, now int64, stay func(name string) time.Dur
 	}
 }
 
-// use says that a name of a project was used.
+// use says that a name of a project was used. There is no room for those that share an account, and for those that need
+// none of their own.
 func (n *namesInUse) use(project, name string, now int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := n.of[project]
 	if of == nil {
 		of = &names{last: map[string]int64{}}
-		n.of[project] = of
 	}
 	if _, known := of.last[name]; !known {
+		if len(of.last) >= n.most || n.total >= mostAllNames {
+			return
+		}
 		n.total++
 	}
-	of.last[name] = now
+	of.last[name], n.of[project] = now, of
 }
 
 // countedUser returns the name under which a user of the request's project is counted: its own, unless the project has
