@@ -47,7 +47,9 @@ func (x *exchange) pass() *refusal {
 	if refused != nil {
 		return refused
 	}
-	response, err := x.send(d, sent, length)
+	link := newLink(x.ctx)
+	defer link.end()
+	response, err := link.send(x, d, sent, length)
 	x.settlePassed(paid, response)
 	switch {
 	case err != nil && body.timedOut():
@@ -58,7 +60,13 @@ func (x *exchange) pass() *refusal {
 		return x.unreached(err)
 	}
 	defer response.Body.Close()
-	x.forward(response, read(response))
+	answer := read(response)
+	switch answer.(type) {
+	case *resultsReader, *responseReader:
+		link.detach()
+		defer link.readRest(answer)
+	}
+	x.forward(response, answer)
 	return nil
 }
 

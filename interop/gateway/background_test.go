@@ -43,7 +43,8 @@ func TestBackgroundOfOpenAI(t *testing.T) {
 		t.Errorf("polled: the call has cost %v, want %v", got, want)
 	}
 
-	stream := client.Responses.GetStreaming(t.Context(), begin().ID, responses.ResponseGetParams{})
+	asked := option.WithQuery("stream", "true") // the SDK says it in a body
+	stream := client.Responses.GetStreaming(t.Context(), begin().ID, responses.ResponseGetParams{}, asked)
 	last := ""
 	for stream.Next() {
 		last = stream.Current().Type
