@@ -55,8 +55,11 @@ const (
 	//
 	// If k of n nodes lose Redis, the other nodes share the whole limit in Redis, and
 	// those k nodes have their shares in addition: in any window, at most the limit and
-	// k/n of it passes. The same holds while nodes reach Redis again one after another,
-	// until each of them has charged Redis; from then on at most the limit passes.
+	// k/n of it passes.
+	//
+	// Nodes reach Redis again one after another. Until all nodes that a node knew have
+	// charged Redis, or for ten seconds, the node admits what both Redis and its own share
+	// admit. So what all of them admit stays within the limit.
 	//
 	// This requires that the nodes agree on how many they are. So each node announces
 	// itself through Redis every two seconds; the other nodes count a new node from their

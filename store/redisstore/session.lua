@@ -16,8 +16,13 @@ local time = redis.call('TIME')
 local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
 local number, sent = ARGV[1], tonumber(ARGV[2])
 
-local found = redis.call('MGET', KEYS[1], KEYS[2])
-local marker, born = found[1], found[2]
+local marker, born
+if number ~= '' then
+	local found = redis.call('MGET', KEYS[1], KEYS[2])
+	marker, born = found[1], found[2]
+else
+	born = redis.call('GET', KEYS[2])
+end
 if (born or '') ~= ARGV[5] or not born and number ~= '' then -- the server is new to the caller, or has forgotten everything
 	if not born then
 		born = time[1] .. '.' .. time[2]
