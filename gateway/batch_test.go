@@ -163,7 +163,7 @@ func TestBatchesThatDoNotPass(t *testing.T) {
 		status                 int
 		want                   string
 	}{
-		{"too dear", chatLines(200, 100), "batch", 413, "this batch may cost up to $"},
+		{"too dear", chatLines(200, 100), "batch", 400, "this batch may cost up to $"},
 		{"malformed", call + "\n{\n", "batch", 400, "line 2: it must be a JSON object"},
 		{"truncated", call + "\n" + call[:len(call)-5], "batch", 400, "line 2: it must be a JSON object"},
 		{"no calls", "\n\n", "batch", 400, "the batch has no calls"},

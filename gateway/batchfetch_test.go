@@ -120,7 +120,7 @@ func TestBatchReservesItsMost(t *testing.T) {
 		if most := c.most * 1000; a.status == 200 && (reserved < most || reserved > most+50*500) {
 			t.Errorf("%s: %d are reserved, want %d and its prompt", c.call, reserved, most)
 		}
-		if c.most > 10_000 && (a.status != 413 || !strings.Contains(a.body, "set max_tokens")) {
+		if c.most > 10_000 && (a.status != 400 || !strings.Contains(a.body, "set max_tokens")) {
 			t.Errorf("a batch that may cost more than there is: %d %s", a.status, a.body)
 		}
 	}

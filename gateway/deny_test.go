@@ -89,7 +89,7 @@ projects:
 `, mockprovider.Config{})
 	long := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":"%s"}]}`, strings.Repeat("word ", 2000))
 	a := r.post(t, chat, long, "X-Project-ID", "small")
-	if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, `"code":"request_too_large"`) || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" {
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body, `"code":"exceeds_limit"`) || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
 	}
 	if reset, err := time.ParseDuration(a.header.Get("X-Ratelimit-Reset-Requests")); err != nil || reset > 62*time.Second {

@@ -79,7 +79,8 @@ func (x *exchange) mentionModels(value []byte) error {
 
 // userIn returns the user that a field of a body names, or "".
 func userIn(body []byte, field llm.UserField) (user string) {
-	name, member, inside := strings.Cut(string(field), ".")
+	whole, _, _ := field.Split()
+	name, member, inside := strings.Cut(string(whole), ".")
 	values, err := batch.Fields(body, name)
 	if err == nil && inside {
 		values, err = batch.Fields(values[0], member)
@@ -87,7 +88,7 @@ func userIn(body []byte, field llm.UserField) (user string) {
 	if err != nil || json.Unmarshal(values[0], &user) != nil {
 		return ""
 	}
-	return user
+	return field.In(user)
 }
 
 // readMentioned reads the body of a request that is no call in a format that the gateway reads, if it may

@@ -43,8 +43,8 @@ func asks(words int) string {
 
 // One call of a neighbour must not lock others out, whatever the provider reports of it. Once, a
 // prompt of two characters that continued 400,000 tokens taught the model's calls thousands of input
-// tokens for each token of a prompt: a project with $20 a day got 413, and a model of 2,000,000 tokens
-// a minute let 0 of 10 calls pass.
+// tokens for each token of a prompt: a project with $20 a day was told that its calls can never pass,
+// and a model of 2,000,000 tokens a minute let 0 of 10 calls pass.
 func TestOneCallOfANeighbourLocksNobodyOut(t *testing.T) {
 	const hidden = `{"model":"gpt-5.5","input":"report 400000","previous_response_id":"resp_0"}`
 	for _, c := range []struct{ name, poison, victim string }{
@@ -83,7 +83,7 @@ func TestWhatACallStatesAnswersNever(t *testing.T) {
 		"its prompt":                asks(9_000_000 / 5),
 	} {
 		a := r.post(t, responses, body, fieldProject, "small")
-		if a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, "it can never pass") {
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, "it can never pass") {
 			t.Errorf("%s: %d %.300s", name, a.status, a.body)
 		}
 	}

@@ -93,7 +93,7 @@ type Outcome string
 // metrics use the same words.
 const (
 	Passed    Outcome = "passed"    // the provider answered with a success
-	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, 413 for a call that can never pass, or 402 for one of a run that is used up
+	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, 400 for a call that can never pass (429 in Anthropic's API), or 402 for one of a run that is used up
 	Refused   Outcome = "refused"   // the gateway does not accept the request: no key, no such provider, an unreadable body
 	Throttled Outcome = "throttled" // the provider limits the caller or is overloaded: its 429, its 529, or a 503 that says so
 	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off or ended in an error

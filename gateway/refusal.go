@@ -87,6 +87,7 @@ func (x *exchange) refuse(refused *refusal) {
 		x.Error, _ = redactKeys(refused.Message)
 	}
 	refused.ID = x.ID
+	refused.CapRetryAfter(x.cfg.Server.RetryAfterMax, time.Now())
 	if x.begun {
 		x.endStream(x.endpoint.RefuseInStream(refused.Refusal))
 		return

@@ -26,13 +26,13 @@ func TestDenialsSayWhatIsLeftAndNeeded(t *testing.T) {
 			`^not sent: project "p" has ([\d,]+) of its 3,000 tokens a minute left, and this call needs [\d,]+ \(prompt \d+, answer up to [\d,]+\): try again in [\dms]+$`, "Tokens"},
 		"requests of a project": {"projects: {p: {requests_per_minute: 1, max_wait: 0s}}", chat, calls(10), 429, "requests",
 			`^not sent: project "p" has (0) of its 1 requests a minute left: try again in [\dms]+$`, "Requests"},
-		"a month of a project, and a request that is no call": {"projects: {p: {requests_per_hour: 1, max_wait: 0s}}", "/openai/v1/files", "x", 429, "requests",
+		"a month of a project, and a request that is no call": {"projects: {p: {requests_per_hour: 1, max_wait: 0s}}", "/openai/v1/files", "x", 429, "usage_limit_reached",
 			`^not sent: project "p" has (0) of its 1 requests an hour left: try again in [\dhms]+$`, ""},
 		"tokens of a model": {"projects: {p: {max_wait: 0s}}", chat, calls(1990), 429, "tokens",
 			`^not sent: model "gpt-4o" has ([\d,]+) of its 2,000 tokens a minute left, and this call needs [\d,]+ \(prompt \d+, answer up to [\d,]+\): try again in [\dms]+$`, "Tokens"},
-		"a prompt that never fits its project": {"projects: {p: {tokens_per_day: 100}}", chat, long, 413, "invalid_request_error",
+		"a prompt that never fits its project": {"projects: {p: {tokens_per_day: 100}}", chat, long, 400, "invalid_request_error",
 			`^not sent: project "p" may use 100 tokens a day, and this call needs [\d,]+ for its prompt: it can never pass$`, ""},
-		"a prompt that never fits its model": {"projects: {p: {}}", chat, strings.Replace(long, "word ", "more words ", 200), 413, "invalid_request_error",
+		"a prompt that never fits its model": {"projects: {p: {}}", chat, strings.Replace(long, "word ", "more words ", 200), 400, "invalid_request_error",
 			`^not sent: model "gpt-4o" may use 2,000 tokens a minute, and this call needs [\d,]+ for its prompt: it can never pass$`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,6 +75,8 @@ func TestUsersByField(t *testing.T) {
 		{chat, `"user":"alice"`, "carol", "carol"},
 		{chat, `"user":5`, "", ""},
 		{messages, `"metadata":{"user_id":"d\u0061ve"}`, "", "dave"},
+		{messages, `"metadata":{"user_id":"{\"device_id\":\"d\",\"account_uuid\":\"erin\",\"session_id\":\"s\"}"}`, "", "erin"},
+		{messages, `"metadata":{"user_id":"{\"device_id\":\"d\",\"account_uuid\":\"\",\"session_id\":\"s\"}"}`, "", "d"},
 		{chat, `"user":"a/b"`, "", "a%2Fb"},
 		{chat, `"user":"../other"`, "", "..%2Fother"},
 		{chat, `"user":".."`, "", "%2E%2E"},

@@ -30,8 +30,8 @@
 //
 //	429  a limit is reached. Retry-After says when the same request would pass, and
 //	     RateLimit has only the limits that deny it, with t as the seconds until each does not
-//	413  the request costs more than a limit
-//	400  the request names no project, or two, or its project or cost is not valid
+//	400  the request costs more than a limit, so it can never pass; or it names no project, or two,
+//	     or its project or cost is not valid
 //	503  the limits could not be checked: the store that counts is lost
 //	499  the client has left while its request waited
 package httplimit

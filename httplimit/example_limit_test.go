@@ -53,7 +53,7 @@ func ExampleLimit_combined() {
 	// Output:
 	// /page 200 "3/h";q=3;w=3600
 	// /search 429 "100/h";q=100;w=3600
-	// /export 413 "100/h";q=100;w=3600
+	// /export 400 "100/h";q=100;w=3600
 }
 
 func ExampleAnswer() {

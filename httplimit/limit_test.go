@@ -131,7 +131,7 @@ func TestLimitCosts(t *testing.T) {
 		}{
 			{bytes: 600, status: 200, requestsLeft: 9, bytesLeft: 400, limits: `"10/min";r=9;t=6`},
 			{bytes: 500, status: 429, requestsLeft: 9, bytesLeft: 400, limits: `"1000/min";r=400;t=6`, after: "6"},
-			{bytes: 1001, status: 413, requestsLeft: 9, bytesLeft: 400, limits: `"1000/min";r=400`},
+			{bytes: 1001, status: 400, requestsLeft: 9, bytesLeft: 400, limits: `"1000/min";r=400`},
 			{bytes: 400, status: 200, requestsLeft: 8, bytesLeft: 0, limits: `"1000/min";r=0;t=60`},
 			{bytes: 0, status: 200, requestsLeft: 7, bytesLeft: 0, limits: `"1000/min";r=0;t=60`},
 		} {
@@ -149,7 +149,7 @@ func TestLimitCosts(t *testing.T) {
 	})
 }
 
-// A request that can never pass gets a 413 at once, and does not wait.
+// A request that can never pass gets a 400 at once, and does not wait.
 func TestLimitNever(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -167,7 +167,7 @@ func TestLimitNever(t *testing.T) {
 			limiter := limit.NewLimiter(byPath, c.limit).WithCost(func(*http.Request) int64 { return c.cost })
 			w := do(Limit(limiter, Wait(time.Hour))(next), to("/"))
 			p := parseProblem(t, w.Header(), w.Body.Bytes())
-			if w.Code != 413 || p.Status != 413 || len(p.Violated) != 1 || next.calls.Load() != 0 {
+			if w.Code != 400 || p.Status != 400 || len(p.Violated) != 1 || next.calls.Load() != 0 {
 				t.Errorf("%d: %+v", w.Code, p)
 			}
 			if got := w.Header().Get("RateLimit"); got != c.field || w.Header()["Retry-After"] != nil {
@@ -182,7 +182,7 @@ func TestLimitNever(t *testing.T) {
 // limits.
 func TestLimitNegativeCostWithoutLimits(t *testing.T) {
 	limiter := limit.NewLimiter(byPath).WithCost(func(*http.Request) int64 { return -1 })
-	if w := do(Limit(limiter)(&fine{}), to("/")); w.Code != 413 {
+	if w := do(Limit(limiter)(&fine{}), to("/")); w.Code != 400 {
 		t.Error(w.Code, w.Header())
 	}
 }
@@ -492,7 +492,7 @@ func TestAnswer(t *testing.T) {
 			fields bool
 		}{
 			{"later", Limit(plain, own)(&fine{}), body(3), `/ 429: the limit "5/day" is reached: try again in 17280s`, true},
-			{"never", Limit(plain, own)(&fine{}), body(6), `/ 413: it costs more than the limit "5/day" ever lets pass`, true},
+			{"never", Limit(plain, own)(&fine{}), body(6), `/ 400: it costs more than the limit "5/day" ever lets pass`, true},
 			{"of a project", Middleware(projects, own)(&fine{}), request("GET"), `/ 429: the limit "day" is reached: try again in 86400s`, true},
 			{"without a project", Middleware(projects, own)(&fine{}), to("/"),
 				"/ 400: the header X-Project-ID is missing: it names the project of a request", false},

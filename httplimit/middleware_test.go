@@ -117,7 +117,7 @@ func TestNever(t *testing.T) {
 		next := &fine{}
 		w := do(Middleware(limiter, o...)(next), request("POST"))
 		p := parseProblem(t, w.Header(), w.Body.Bytes())
-		if w.Code != 413 || p.Status != 413 || p.Type != typeQuota || !slices.Equal(p.Violated, []string{"tokens-minute"}) {
+		if w.Code != 400 || p.Status != 400 || p.Type != typeQuota || !slices.Equal(p.Violated, []string{"tokens-minute"}) {
 			t.Errorf("%d: %+v", w.Code, p)
 		}
 		if _, there := w.Header()["Retry-After"]; there {
@@ -233,7 +233,7 @@ func TestCost(t *testing.T) {
 		{1, 0, 200, 1},
 		{5, 0, 200, 5},
 		{10, 0, 200, 10},
-		{11, 0, 413, 0},
+		{11, 0, 400, 0},
 		{-1, 0, 400, 0},
 		{1, -1, 400, 0},
 		{1 << 62, 0, 400, 0},

@@ -64,7 +64,8 @@ func describe(result *admit.Result) *problem {
 		p.Type, p.Title, p.Status = typeQuota, "Quota exceeded", http.StatusTooManyRequests
 		p.Violated = violated(result)
 	case admit.Never:
-		p.Type, p.Title, p.Status = typeQuota, "Quota exceeded", http.StatusRequestEntityTooLarge
+		// The status is not 413, which clients take for too many bytes.
+		p.Type, p.Title, p.Status = typeQuota, "Quota exceeded", http.StatusBadRequest
 		p.Violated = violated(result)
 	case admit.Invalid:
 		p.Type, p.Title, p.Status = typeNone, "Bad Request", http.StatusBadRequest

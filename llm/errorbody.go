@@ -131,9 +131,10 @@ func (c *errorBody) googleQuota() bool {
 	return c.status == "resource_exhausted" || len(c.violated) > 0
 }
 
-// unpaid reports whether the customer has to pay before the next call.
+// unpaid reports whether the customer has to pay before the next call. With the type
+// usage_limit_reached a used-up budget comes back by itself, whatever the code.
 func (c *errorBody) unpaid() bool {
-	return c.names("insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active")
+	return c.kind != "usage_limit_reached" && c.names("insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active")
 }
 
 // spendCapped reports whether an error of Anthropic's, which has no code for that, is about money.

@@ -145,7 +145,7 @@ func (l *Limits) cause(status int, c *errorBody, asked time.Duration) Cause {
 		return Overloaded
 	case status == http.StatusServiceUnavailable:
 		return "" // the server is down, which is not about limits
-	case c.speaksOf("request too large"):
+	case c.speaksOf("request too large"), c.shape == "error" && c.kind == "invalid_request_error":
 		return "" // other requests may pass
 	case c.unpaid(), c.speaksOf("calls / month"): // the latter is about Cohere's trial keys
 		return SpendCap

@@ -242,10 +242,8 @@ func ofBedrock(host string) bool {
 	return strings.HasPrefix(host, "bedrock-") && (strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn"))
 }
 
-func providerOf(host string, api API, deployment bool) Provider {
-	if api == Messages {
-		return Anthropic // whatever the host
-	}
+// ProviderAt returns the provider whose server has this host name, or "" if the host is not known.
+func ProviderAt(host string) Provider {
 	host = strings.TrimSuffix(host, ".")
 	for _, h := range hosts {
 		before := len(host) - len(h.end)
@@ -256,9 +254,20 @@ func providerOf(host string, api API, deployment bool) Provider {
 			return h.provider
 		}
 	}
-	switch {
-	case ofBedrock(host):
+	if ofBedrock(host) {
 		return Bedrock
+	}
+	return ""
+}
+
+func providerOf(host string, api API, deployment bool) Provider {
+	if api == Messages {
+		return Anthropic // whatever the host
+	}
+	if known := ProviderAt(host); known != "" {
+		return known
+	}
+	switch {
 	case deployment:
 		return Azure
 	case api == Generate:

@@ -5,6 +5,21 @@ import (
 	"testing"
 )
 
+// The gateway guesses the kind of a provider from its host.
+func TestProviderAt(t *testing.T) {
+	for host, want := range map[string]Provider{
+		"api.openai.com": OpenAI, "eu.api.openai.com": OpenAI, "here.openai.azure.com": Azure, "api.anthropic.com": Anthropic,
+		"generativelanguage.googleapis.com": Gemini, "us-central1-aiplatform.googleapis.com": Vertex, "api.groq.com": Groq,
+		"api.mistral.ai": Mistral, "codestral.mistral.ai": Mistral, "openrouter.ai": OpenRouter, "OpenRouter.AI.": OpenRouter,
+		"api.cohere.com": Cohere, "bedrock-runtime.eu-west-1.amazonaws.com": Bedrock,
+		"": "", "127.0.0.1": "", "notopenrouter.ai": "", "openrouter.ai.example.com": "", "s3.amazonaws.com": "",
+	} {
+		if got := ProviderAt(host); got != want {
+			t.Errorf("%s: %q, want %q", host, got, want)
+		}
+	}
+}
+
 func TestRecognize(t *testing.T) {
 	for _, c := range []struct {
 		url  string

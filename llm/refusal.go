@@ -1,7 +1,9 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,9 +13,10 @@ import (
 // Refusal is an error that the limiter answers with in place of the provider: a denial, or the
 // refusal of a request that is not valid.
 type Refusal struct {
-	Status     int // 429, 413 for a call that can never pass, 402 for a budget that is used up for good, or the status of any other error
+	Status     int // 429, [API.NeverStatus] for a call that can never pass, 402 for a budget that is used up for good, or the status of any other error
 	Message    string
-	RetryAfter time.Duration // 0: unknown
+	RetryAfter time.Duration // how long the client should wait; 0: unknown
+	ResetsAt   time.Time     // when a call may pass, for bodies; zero: the body does not say
 	Retry      bool          // the answer tells the client's SDK to try again by itself; otherwise, not to
 	LeaveRetry bool          // the answer tells the SDK neither, so that the SDK follows its own rule
 	Tokens     bool          // a 429 is due to a limit of tokens, not of requests
@@ -36,41 +39,56 @@ func (e Endpoint) Refuse(r Refusal) (h http.Header, body []byte) {
 		h["Retry-After"] = []string{strconv.FormatInt(ceilDiv(r.RetryAfter, time.Second), 10)}
 		h["Retry-After-Ms"] = []string{strconv.FormatInt(ceilDiv(r.RetryAfter, time.Millisecond), 10)}
 	}
+	if field := e.API.stop().reasonHeader; field != "" && r.final() {
+		h[field] = []string{headerText(r.Message)}
+	}
 	if e.Provider == Bedrock {
-		h["X-Amzn-Errortype"] = []string{r.words().amazon}
+		h["X-Amzn-Errortype"] = []string{r.words(e.API).amazon}
 	}
 	return h, body
 }
 
+// object is a JSON object.
+type object = map[string]any
+
 // refusal returns the body of a refusal. Its form depends on the API, not on the server, since that
 // is what the SDK reads.
-func (e Endpoint) refusal(r Refusal) any {
-	type object = map[string]any
-	words := r.words()
+func (e Endpoint) refusal(r Refusal) object {
+	words := r.words(e.API)
+	fault := object{"message": r.Message}
+	if !r.ResetsAt.IsZero() {
+		fault["resets_at"] = r.ResetsAt.Unix()
+	}
 	switch e.API {
 	case Messages:
-		body := object{"type": "error", "error": object{"type": words.anthropic, "message": r.Message}}
+		fault["type"] = words.anthropic
+		body := object{"type": "error", "error": fault}
 		if r.ID != "" {
 			body["request_id"] = r.ID
 		}
 		return body
 	case Generate:
-		fault := object{"code": r.Status, "message": r.Message, "status": words.google}
+		fault["code"], fault["status"] = r.Status, words.google
 		if r.RetryAfter > 0 {
 			fault["details"] = []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": retryDelay(r.RetryAfter)}}
 		}
 		return object{"error": fault}
 	case OllamaChat, OllamaGenerate:
-		return object{"error": r.Message}
+		fault["error"] = r.Message
+		delete(fault, "message")
+		return fault
 	case CohereChat, CohereEmbed, CohereRerank:
-		return object{"message": r.Message}
+		return fault
 	case Converse, Invoke:
-		return object{"message": r.Message, "__type": words.amazon}
+		fault["__type"] = words.amazon
+		return fault
 	}
-	body := object{"error": object{"message": r.Message, "type": words.openAI, "param": nil, "code": words.code}}
-	if e.Provider == Mistral || e.Provider == Cohere || e.Provider == Bedrock { // their own SDKs read the top level, OpenAI's the error
-		body["message"], body["type"], body["code"] = r.Message, words.openAI, words.code
+	fault["type"], fault["param"], fault["code"] = words.openAI, nil, words.code
+	if e.Provider != Mistral && e.Provider != Cohere && e.Provider != Bedrock {
+		return object{"error": fault}
 	}
+	body := maps.Clone(fault) // their own SDKs read the top level, OpenAI's the error
+	body["object"], body["error"] = "error", fault
 	return body
 }
 
@@ -94,8 +112,8 @@ var refusals = []words{
 	{http.StatusBadRequest, "invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT", "ValidationException"},
 }
 
-// words returns the codes for the refusal.
-func (r Refusal) words() words {
+// words returns the codes for the refusal, in an API.
+func (r Refusal) words(a API) words {
 	last := len(refusals) - 1
 	i := slices.IndexFunc(refusals, func(w words) bool { return w.status == r.Status })
 	switch {
@@ -105,9 +123,6 @@ func (r Refusal) words() words {
 		i = last
 	}
 	w := refusals[i]
-	if r.Code != "" {
-		w.code = r.Code
-	}
 	if r.Status == http.StatusTooManyRequests {
 		if r.Tokens {
 			w.openAI = "tokens" // OpenAI's type names what was short
@@ -115,6 +130,13 @@ func (r Refusal) words() words {
 		if !r.Retry {
 			w.amazon = "ServiceQuotaExceededException" // after a ThrottlingException, Amazon's SDKs try again by themselves
 		}
+	}
+	if s := a.stop(); r.final() && s.kind != "" {
+		w.openAI, w.code = s.kind, s.code
+	}
+	w.code = cmp.Or(r.Code, w.code)
+	if r.Code == CodeNever {
+		w.anthropic = "invalid_request_error" // whatever the status: other calls may pass
 	}
 	return w
 }

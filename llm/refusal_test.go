@@ -17,10 +17,14 @@ var refusalAPIs = []API{Chat, Responses, Completions, Embeddings, Messages, Gene
 
 func TestRefuse(t *testing.T) {
 	later := Refusal{Status: 429, Message: `all of "10 requests" <used>`, RetryAfter: 1500 * time.Millisecond, Retry: true}
-	never := Refusal{Status: 413, Message: "too large"}
+	never := Refusal{Status: 400, Code: CodeNever, Message: "too large"}
+	long := Refusal{Status: 429, Message: "a day", RetryAfter: Day}
+	long.CapRetryAfter(DefaultRetryAfterMax, time.Unix(1_000_000, 1))
 	openAILater := `{"error":{"message":"all of \"10 requests\" <used>","type":"requests","param":null,"code":"rate_limit_exceeded"}}`
 	atTheTop := `{"message":"all of \"10 requests\" <used>","type":"requests","code":"rate_limit_exceeded",` + openAILater[1:]
-	openAINever := `{"error":{"message":"too large","type":"invalid_request_error","param":null,"code":"request_too_large"}}`
+	mistral := `{"object":"error","param":null,` + atTheTop[1:]
+	openAINever := `{"error":{"message":"too large","type":"invalid_request_error","param":null,"code":"exceeds_limit"}}`
+	openAILong := `{"error":{"message":"a day","type":"usage_limit_reached","param":null,"code":"insufficient_quota","resets_at":1086400}}`
 
 	for _, test := range []struct {
 		endpoint Endpoint
@@ -29,13 +33,13 @@ func TestRefuse(t *testing.T) {
 	}{
 		{Endpoint{Provider: OpenAI, API: Chat}, later, openAILater},
 		{Endpoint{Provider: OpenAI, API: Chat}, never, openAINever},
-		{Endpoint{Provider: OpenAI, API: Chat}, Refusal{Status: 413, Message: "too large", LeaveRetry: true}, openAINever},
+		{Endpoint{Provider: OpenAI, API: Chat}, Refusal{Status: 400, Code: CodeNever, Message: "too large", LeaveRetry: true}, openAINever},
 		{Endpoint{Provider: Azure, API: Responses}, later, openAILater},
 		{Endpoint{Provider: Groq, API: Completions}, later, openAILater},
-		{Endpoint{Provider: Mistral, API: Embeddings}, later, atTheTop},
-		{Endpoint{Provider: Cohere, API: Chat}, later, atTheTop},
+		{Endpoint{Provider: Mistral, API: Embeddings}, later, mistral},
+		{Endpoint{Provider: Cohere, API: Chat}, later, mistral},
 		{Endpoint{Provider: Cohere, API: CohereChat}, later, `{"message":"all of \"10 requests\" <used>"}`},
-		{Endpoint{Provider: Bedrock, API: Chat}, later, atTheTop},
+		{Endpoint{Provider: Bedrock, API: Chat}, later, mistral},
 		{Endpoint{Provider: Bedrock, API: Converse}, later, `{"message":"all of \"10 requests\" <used>","__type":"ThrottlingException"}`},
 		{Endpoint{Provider: Bedrock, API: Invoke}, never, `{"message":"too large","__type":"ValidationException"}`},
 		{Endpoint{Provider: Bedrock, API: Invoke}, Refusal{Status: 429, Message: "m"}, `{"message":"m","__type":"ServiceQuotaExceededException"}`},
@@ -45,11 +49,23 @@ func TestRefuse(t *testing.T) {
 		{Endpoint{Provider: Ollama, API: Chat}, later, openAILater},
 		{Endpoint{}, later, openAILater},
 		{Endpoint{Provider: Anthropic, API: Messages}, later, `{"type":"error","error":{"type":"rate_limit_error","message":"all of \"10 requests\" <used>"}}`},
-		{Endpoint{Provider: Anthropic, API: Messages}, never, `{"type":"error","error":{"type":"request_too_large","message":"too large"}}`},
+		{Endpoint{Provider: Anthropic, API: Messages}, never, `{"type":"error","error":{"type":"invalid_request_error","message":"too large"}}`},
+		{Endpoint{Provider: Anthropic, API: Messages}, Refusal{Status: 429, Code: CodeNever, Message: "too large"}, `{"type":"error","error":{"type":"invalid_request_error","message":"too large"}}`},
+		{Endpoint{Provider: Anthropic, API: Messages}, Refusal{Status: 413, Message: "bytes"}, `{"type":"error","error":{"type":"request_too_large","message":"bytes"}}`},
+		{Endpoint{Provider: OpenAI, API: Chat}, Refusal{Status: 413, Message: "bytes"}, `{"error":{"message":"bytes","type":"invalid_request_error","param":null,"code":"request_too_large"}}`},
+		{Endpoint{Provider: OpenAI, API: Chat}, long, openAILong},
+		{Endpoint{Provider: OpenAI, API: Responses}, long, openAILong},
+		{Endpoint{Provider: Mistral, API: Chat}, long, `{"object":"error","message":"a day","type":"usage_limit_reached","param":null,"code":"insufficient_quota","resets_at":1086400,` + openAILong[1:]},
+		{Endpoint{Provider: Anthropic, API: Messages}, long, `{"type":"error","error":{"type":"rate_limit_error","message":"a day","resets_at":1086400}}`},
+		{Endpoint{Provider: Gemini, API: Generate}, long, `{"error":{"code":429,"message":"a day","status":"RESOURCE_EXHAUSTED","resets_at":1086400}}`},
+		{Endpoint{Provider: Cohere, API: CohereChat}, long, `{"message":"a day","resets_at":1086400}`},
+		{Endpoint{Provider: Bedrock, API: Converse}, long, `{"message":"a day","__type":"ServiceQuotaExceededException","resets_at":1086400}`},
+		{Endpoint{Provider: Ollama, API: OllamaChat}, long, `{"error":"a day","resets_at":1086400}`},
+		{Endpoint{Provider: OpenAI, API: Responses}, Refusal{Status: 429, Code: "paused", Message: "a pause of \"né\""}, `{"error":{"message":"a pause of \"né\"","type":"usage_limit_reached","param":null,"code":"paused"}}`},
 		{Endpoint{Provider: Gemini, API: Generate}, later, `{"error":{"code":429,"message":"all of \"10 requests\" <used>","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}]}}`},
 		{Endpoint{Provider: Vertex, API: Generate}, Refusal{Status: 429, Message: "m", RetryAfter: 22 * time.Second}, `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}]}}`},
 		{Endpoint{Provider: Gemini, API: Generate}, Refusal{Status: 429, Message: "m"}, `{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}`},
-		{Endpoint{Provider: Gemini, API: Generate}, never, `{"error":{"code":413,"message":"too large","status":"INVALID_ARGUMENT"}}`},
+		{Endpoint{Provider: Gemini, API: Generate}, never, `{"error":{"code":400,"message":"too large","status":"INVALID_ARGUMENT"}}`},
 		{Endpoint{Provider: Ollama, API: OllamaChat}, later, `{"error":"all of \"10 requests\" <used>"}`},
 		{Endpoint{Provider: Ollama, API: OllamaGenerate}, never, `{"error":"too large"}`},
 	} {
@@ -64,7 +80,13 @@ func TestRefuse(t *testing.T) {
 			want["X-Should-Retry"] = []string{strconv.FormatBool(test.refusal.Retry)}
 		}
 		if test.endpoint.Provider == Bedrock {
-			want["X-Amzn-Errortype"] = []string{test.refusal.words().amazon}
+			want["X-Amzn-Errortype"] = []string{test.refusal.words(test.endpoint.API).amazon}
+		}
+		switch {
+		case test.endpoint.API == Responses && test.refusal.Message == "a day":
+			want["X-Codex-Promo-Message"] = []string{"a day"}
+		case test.endpoint.API == Responses && test.refusal.Code == "paused":
+			want["X-Codex-Promo-Message"] = []string{`a pause of "n?"`}
 		}
 		switch test.refusal.RetryAfter {
 		case 1500 * time.Millisecond:
@@ -113,6 +135,28 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 	}
 }
 
+// A wait that is not longer than the longest stays as it is.
+func TestCapRetryAfter(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Second, DefaultRetryAfterMax} {
+		r := Refusal{Status: 429, RetryAfter: wait, Retry: true}
+		if r.CapRetryAfter(DefaultRetryAfterMax, time.Unix(1, 0)); r != (Refusal{Status: 429, RetryAfter: wait, Retry: true}) {
+			t.Errorf("%v: %+v", wait, r)
+		}
+	}
+}
+
+// A budget of a day that was used up at a gateway behind this one is not money that somebody has to pay.
+func TestLongWaitsReadBack(t *testing.T) {
+	for _, api := range refusalAPIs {
+		r := Refusal{Status: 429, Message: "not sent: all is used: try again in 23h0m0s", RetryAfter: 23 * time.Hour}
+		r.CapRetryAfter(DefaultRetryAfterMax, limitsNow)
+		h, body := Endpoint{API: api}.Refuse(r)
+		if got := ReadLimits(OpenAI, r.Status, h, body, limitsNow); got.Cause != RateLimited || got.Pause != 23*time.Hour {
+			t.Errorf("%s: %s is read as %+v", api, body, got)
+		}
+	}
+}
+
 // ReadLimits reads a refusal of ours as it reads the provider's own.
 func TestRefusalsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,9 +187,9 @@ func TestRefusalsReadBack(t *testing.T) {
 			read(nil) // the body says it all
 		}
 
-		r.Status = 413
+		r.Status, r.Code = e.API.NeverStatus(), CodeNever
 		h, body = e.Refuse(r)
-		if got := checkReading(t, e.Provider, r.Status, h, body, limitsNow); got.Cause != "" || got.Windows != nil {
+		if got := ReadLimits(e.Provider, r.Status, h, body, limitsNow); got.Cause != "" || got.Windows != nil {
 			t.Fatalf("%+v is read as %+v", r, got)
 		}
 	})

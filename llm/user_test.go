@@ -5,6 +5,43 @@ import (
 	"testing"
 )
 
+// Claude Code's text has a session in it, which is no user.
+func TestUserInAText(t *testing.T) {
+	const account, device = `{"device_id":"d","account_uuid":"a","session_id":"s"}`, `{"device_id":"d","account_uuid":"","session_id":"s"}`
+	for _, test := range []struct {
+		field      UserField
+		text, want string
+	}{
+		{MetadataUserID, "alice", "alice"},
+		{MetadataUserID, account, "a"},
+		{MetadataUserID, device, "d"},
+		{MetadataUserID, "user_d_account_a_session_s", "a"},
+		{MetadataUserID, "user_d_account__session_s", "d"},
+		{MetadataUserID, `{"name":"alice"}`, `{"name":"alice"}`},
+		{MetadataUserID, `{"session_id":"s"}`, `{"session_id":"s"}`},
+		{MetadataUserID, `{not JSON`, `{not JSON`},
+		{MetadataUserID, "user_account_session", "user_account_session"},
+		{"metadata.user_id.session_id", account, "s"},
+		{"metadata.user_id.account_uuid", account, "a"},
+		{"metadata.user_id.account_uuid", device, ""},
+		{"metadata.user_id.device_id", "user_d_account_a_session_s", "d"},
+		{"metadata.user_id.name", `{"name":"alice","age":5}`, "alice"},
+		{"metadata.user_id.age", `{"name":"alice","age":5}`, ""},
+		{"metadata.user_id.name", "alice", ""},
+		{"user.name", `{"name":"alice"}`, "alice"},
+		{UserName, account, account},
+	} {
+		if got := test.field.In(test.text); got != test.want {
+			t.Errorf("%s in %s: %q, want %q", test.field, test.text, got, test.want)
+		}
+	}
+	for _, f := range []UserField{"", "name", "metadata", "metadata.", "metadata.user_id.", "users.name"} {
+		if _, _, ok := f.Split(); ok {
+			t.Errorf("%q is a field of a user", f)
+		}
+	}
+}
+
 func TestUser(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, test := range []struct {

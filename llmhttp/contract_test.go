@@ -314,7 +314,7 @@ func TestRequestIsLeftAsItIs(t *testing.T) {
 		{"length unknown", ample, fine, strings.NewReader(asks), func(r *http.Request) { r.ContentLength = -1 }, 200},
 		{"chunked", ample, fine, strings.NewReader(asks), func(r *http.Request) { r.TransferEncoding = []string{"chunked"} }, 200},
 		{"signed", ample, fine, strings.NewReader(asks), func(r *http.Request) { r.Header.Set("X-Amz-Date", "20260101T000000Z") }, 200},
-		{"refused by the limiter", ratelimit.ModelQuota{MaxTPM: 1}, fine, strings.NewReader(strings.Replace(asks, "Hi", strings.Repeat("Hi ", 1000), 1)), nil, 413},
+		{"refused by the limiter", ratelimit.ModelQuota{MaxTPM: 1}, fine, strings.NewReader(strings.Replace(asks, "Hi", strings.Repeat("Hi ", 1000), 1)), nil, 400},
 		{"refused by the provider", ample, answering(429, nil, "{}"), strings.NewReader(asks), nil, 429},
 		{"broken", ample, fine, io.MultiReader(strings.NewReader(asks[:10]), failing{broken}), nil, 0},
 		{"no JSON", ample, fine, strings.NewReader("Hi"), nil, 0},
@@ -486,7 +486,7 @@ func TestResponseIsToTheRequest(t *testing.T) {
 		{"answer", ample, 200},
 		{"refusal", ample, 429},
 		{"failure", ample, 500},
-		{"limiter", ratelimit.ModelQuota{MaxInputTPM: 1}, 413},
+		{"limiter", ratelimit.ModelQuota{MaxInputTPM: 1}, 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := tripper(func(r *http.Request) (*http.Response, error) {

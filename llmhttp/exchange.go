@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // exchange is one call and its response: reserve, send, read the provider's limits, meter,
@@ -82,6 +84,7 @@ func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceed
 func (x *exchange) refuse(d *ratelimit.Decision, err error) *http.Response {
 	r := x.Refusal(d, err)
 	r.Retry = r.Retry && err == nil // a call that has waited in vain should not come back by itself
+	r.CapRetryAfter(llm.DefaultRetryAfterMax, time.Now())
 	header, text := x.Request.Refuse(r)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), StatusCode: r.Status,

@@ -37,8 +37,22 @@ func announce(w io.Writer, r server.Running) {
 		t.Add("  ", name, url, variable)
 	}
 	fmt.Fprintln(w, strings.Join(t.Lines(console.Of(w).Columns()), "\n"))
+	announceCodex(w, base, cfg)
 	announceGuesses(w, r.Gateway)
 }
+
+// announceCodex prints how to point Codex at OpenAI's provider: it ignores the variable of OpenAI's SDKs.
+func announceCodex(w io.Writer, base string, cfg *config.Config) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
+		if url, variable := baseURL(base, name, cfg.Providers[name].Kind); variable == openAIVariable {
+			fmt.Fprintf(w, "  Codex ignores %s: put openai_base_url = %q into ~/.codex/config.toml\n", variable, url)
+			return
+		}
+	}
+}
+
+// openAIVariable is the variable from which OpenAI's SDKs read their base URL.
+const openAIVariable = "OPENAI_BASE_URL"
 
 // announceGuesses prints which quotas are guessed; models with equal quotas share a line.
 func announceGuesses(w io.Writer, g *gateway.Gateway) {
@@ -109,7 +123,7 @@ func baseURL(base, provider string, kind llm.Provider) (url, variable string) {
 	url = base + "/" + provider
 	switch kind {
 	case llm.OpenAI:
-		return url + "/v1", "OPENAI_BASE_URL"
+		return url + "/v1", openAIVariable
 	case llm.Anthropic:
 		return url, "ANTHROPIC_BASE_URL"
 	case llm.Gemini:

@@ -28,6 +28,17 @@ func TestBench(t *testing.T) {
 	}
 }
 
+// Calls that can never pass are denied, although their status is that of a bad request.
+func TestBenchOfCallsThatNeverPass(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	s := serveWith(t, "--state", "memory", "--config", withMock(t, "projects: {search: {tokens_per_minute: 1}}"))
+	got := run(t, "bench", "m", "--url", s.base+"/openai/v1", "--project", "search", "--calls", "3", "--callers", "1", "--json")
+	var r benchReport
+	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || r.Denied != 3 || r.Failed != 0 || r.Statuses["400"] != 3 {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
 // A benchmark without a key says what it lacks, and measures nothing.
 func TestBenchWithoutAKey(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
@@ -42,7 +53,7 @@ func TestBenchWithoutAKey(t *testing.T) {
 // Only calls that were sent and answered within a minute are certain to have been admitted in it.
 func TestMostInAMinute(t *testing.T) {
 	at := func(sent, answered float64, tokens int) benchCall {
-		return benchCall{time.Duration(sent * 1e9), time.Duration(answered * 1e9), tokens}
+		return benchCall{sent: time.Duration(sent * 1e9), answered: time.Duration(answered * 1e9), tokens: tokens}
 	}
 	for _, c := range []struct {
 		name           string
@@ -64,7 +75,7 @@ func TestMostInAMinute(t *testing.T) {
 
 // Overshoot is in the report, and in the exit code.
 func TestBenchFindsOvershoot(t *testing.T) {
-	r := &benchReport{calls: []benchCall{{0, 1, 10}, {2, 3, 10}, {4, 5, 10}}}
+	r := &benchReport{calls: []benchCall{{answered: 1, tokens: 10}, {sent: 2, answered: 3, tokens: 10}, {sent: 4, answered: 5, tokens: 10}}}
 	r.judge([]judged{{Owner: "m", Limit: "max_rpm", Max: 2}, {Owner: "m", Limit: "max_tpm", Max: 30, tokens: true}}, "")
 	if !r.overshoots() || r.Limits[0].Overshoot != 1 || r.Limits[1].Overshoot != 0 {
 		t.Errorf("%+v", r.Limits)

@@ -16,12 +16,14 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // benchCall is a call that has passed.
 type benchCall struct {
 	sent, answered time.Duration // since the beginning
 	tokens         int
+	never          bool // it was denied because it can never pass
 }
 
 // load is the calls that are made.
@@ -37,6 +39,7 @@ type load struct {
 	mu         sync.Mutex
 	calls      []benchCall // those that have passed
 	statuses   map[int]int // how many calls had which status; 0 is no answer
+	never      int         // how many calls can never pass
 	firstError string
 }
 
@@ -95,11 +98,11 @@ func (l *load) show(s *console.Screen, ended <-chan struct{}) {
 func (l *load) call(ctx context.Context) {
 	for ctx.Err() == nil && l.left.Add(-1) >= 0 {
 		call := benchCall{sent: time.Since(l.began)}
-		status, tokens, err := l.ask(ctx)
+		status, err := l.ask(ctx, &call)
 		if ctx.Err() != nil {
 			return // the call was cut off, and counts as never made
 		}
-		call.answered, call.tokens = time.Since(l.began), tokens
+		call.answered = time.Since(l.began)
 		l.record(call, status, err)
 		if err != nil {
 			select { // a gateway that is not there is not asked a million times
@@ -116,6 +119,9 @@ func (l *load) record(call benchCall, status int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.statuses[status]++
+	if call.never {
+		l.never++
+	}
 	if status == http.StatusOK {
 		l.passed.Add(1)
 		l.calls = append(l.calls, call)
@@ -125,11 +131,11 @@ func (l *load) record(call benchCall, status int, err error) {
 	}
 }
 
-// ask makes a call, and returns its status and the tokens that it has used.
-func (l *load) ask(ctx context.Context) (status, tokens int, err error) {
+// ask makes a call, notes what its answer says, and returns its status.
+func (l *load) ask(ctx context.Context, call *benchCall) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(l.body))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+l.key)
@@ -138,20 +144,22 @@ func (l *load) ask(ctx context.Context) (status, tokens int, err error) {
 	}
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	var answer struct {
 		Usage struct {
 			Total int `json:"total_tokens"`
 		} `json:"usage"`
+		Error struct {
+			Code any `json:"code"` // a number at some providers
+		} `json:"error"`
 	}
-	if resp.StatusCode == http.StatusOK {
-		json.Unmarshal(text, &answer) // an answer without usage has no tokens
-	}
-	return resp.StatusCode, answer.Usage.Total, nil
+	json.Unmarshal(text, &answer) // an answer without usage has no tokens
+	call.tokens, call.never = answer.Usage.Total, answer.Error.Code == llm.CodeNever
+	return resp.StatusCode, nil
 }

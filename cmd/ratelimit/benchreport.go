@@ -66,13 +66,14 @@ func newBenchReport(model string, b *benchFlags, l *load) *benchReport {
 		switch status {
 		case http.StatusOK:
 			r.Passed = n
-		case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge, http.StatusPaymentRequired:
+		case http.StatusTooManyRequests, http.StatusPaymentRequired:
 			r.Denied += n
 		default:
 			r.Failed += n
 		}
 		r.Statuses[cmp.Or(strings.TrimPrefix(strconv.Itoa(status), "0"), "none")] = n
 	}
+	r.Denied, r.Failed = r.Denied+l.never, r.Failed-l.never // a call that can never pass has the status of a bad request
 	r.PerSecond = float64(r.Passed) / max(r.Seconds, 0.001)
 	slices.Sort(took)
 	for name, part := range map[string]float64{"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1} {

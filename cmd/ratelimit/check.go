@@ -112,10 +112,18 @@ func aboutProviders(cfg *config.Config, width int) []string {
 			if deployment != "" {
 				title += " (" + deployment + ")"
 			}
-			t.Add(title, string(p.Kind), d.BaseURL, key)
+			t.Add(title, aboutKind(p), d.BaseURL, key)
 		}
 	}
 	return t.Lines(width)
+}
+
+// aboutKind returns the kind of a provider, and whether the file names it.
+func aboutKind(p *config.Upstream) string {
+	if p.KindGuessed {
+		return string(p.Kind) + " (guessed)"
+	}
+	return string(p.Kind)
 }
 
 func aboutModels(cfg *config.Config, width int) []string {

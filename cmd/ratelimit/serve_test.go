@@ -107,6 +107,7 @@ func TestServe(t *testing.T) {
 		"gemini     " + s.base + "/gemini     GOOGLE_GEMINI_BASE_URL\n",
 		"local      " + s.base + "/local\n",
 		"openai     " + s.base + "/openai/v1  OPENAI_BASE_URL\n",
+		`put openai_base_url = "` + s.base + `/openai/v1" into ~/.codex/config.toml`,
 	} {
 		s.stderr.Await(t, regexp.QuoteMeta(want))
 	}

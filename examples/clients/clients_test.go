@@ -71,7 +71,7 @@ func TestNever(t *testing.T) {
 	base := start(t, "defaults: {dollars: 0.000001}\n")
 	for program, args := range clients {
 		t.Run(program, func(t *testing.T) {
-			if out := runClient(t, program, append(args, base), 1); !strings.Contains(out, "413: ") || strings.Contains(out, "denied") {
+			if out := runClient(t, program, append(args, base), 1); !strings.Contains(out, "400: ") || strings.Contains(out, "denied") {
 				t.Errorf("it says\n%s", out)
 			}
 		})

@@ -207,7 +207,7 @@ func TestExplainOtherDenials(t *testing.T) {
 	long := fmt.Sprintf(`{"model": "few", "messages": [{"role": "user", "content": %q}]}`, strings.Repeat("word ", 500))
 	status, id := r.asksFor(t, long)
 	e := r.explained(t, id)
-	if l := e.limit(t, "model", "few", "tpm"); status != 413 || !l.Never || l.Enough || l.Max != 40 || l.Remaining != 40 || l.RetryAfter != 0 {
+	if l := e.limit(t, "model", "few", "tpm"); status != 400 || !l.Never || l.Enough || l.Max != 40 || l.Remaining != 40 || l.RetryAfter != 0 {
 		t.Errorf("%d %+v", status, l)
 	}
 	if !strings.Contains(strings.Join(e.Advice, " "), "Ask for at most 40 tokens at once") || len(e.Advice) != 1 {

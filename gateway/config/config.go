@@ -75,6 +75,7 @@ type Admin struct {
 // Upstream is a service that has models. The first part of a request's path is its name.
 type Upstream struct {
 	Kind        llm.Provider           // whose API it has: headers, errors, and how a key is sent
+	KindGuessed bool                   // the file does not name the kind, and neither does the name of a built-in provider
 	Deployments map[string]*Deployment // at least one; "" is the name of the one that the provider itself describes
 	Models      []Model                // in the order of the file: the first that matches counts
 	Unnamed     string                 // the model that calls without a model are charged to; empty: the pattern "*", if there is one
@@ -147,6 +148,7 @@ type Server struct {
 	IdleTimeout   time.Duration // how long a connection stays open between two requests
 	Drain         time.Duration // how long streams may take to finish when the gateway stops
 	WhileWaiting  string        // what a client gets while its call waits: WaitComments, WaitEarlyHints or WaitNothing
+	RetryAfterMax time.Duration // the longest wait that Retry-After asks a client for; of a longer one only the body says when it ends
 	Hosts         []string      // names, with or without a port, by which clients reach a gateway with keys off; names that are never in the public DNS need not be here
 }
 

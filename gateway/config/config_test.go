@@ -75,7 +75,7 @@ func TestWithoutAFile(t *testing.T) {
 		"providers": {[]string{"anthropic", "gemini", "local", "openai"}, slices.Sorted(maps.Keys(c.Providers))},
 		"server": {config.Server{
 			MaxBody: 32 << 20, MaxBodies: 1 << 30, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute,
-			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second, WhileWaiting: config.WaitComments,
+			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second, WhileWaiting: config.WaitComments, RetryAfterMax: 10 * time.Minute,
 		}, c.Server},
 	} {
 		differ(t, what, pair[0], pair[1])
@@ -233,11 +233,40 @@ providers:
 			"eu": {BaseURL: "https://eu.example.com", Key: one},
 			"us": {BaseURL: "https://us.example.com:8443/base", Key: two},
 		}},
-		"vllm": {Kind: llm.Compatible, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
+		"vllm": {Kind: llm.Compatible, KindGuessed: true, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"": {BaseURL: "http://[::1]:8000"},
 		}},
 	} {
 		differ(t, name, want, c.Providers[name])
+	}
+}
+
+// A provider whose kind the file leaves out has that of its host.
+func TestKindsAreGuessedFromHosts(t *testing.T) {
+	c := parsed(t, `
+providers:
+  router: {base_url: "https://openrouter.ai/api", models: {a/b: {max_rpm: 1}}}
+  named: {kind: compatible, base_url: "https://openrouter.ai/api"}
+  clouds: {deployments: {a: {base_url: "https://proxy.example.com"}, b: {base_url: "https://here.openai.azure.com"}}}
+  amazon: {base_url: "https://bedrock-runtime.us-east-1.amazonaws.com"}
+  unknown: {base_url: "https://llm.example.com"}
+  openai: {base_url: "https://openrouter.ai/api"}
+  anthropic: {base_url: "http://127.0.0.1:1"}
+`)
+	type kind struct {
+		kind    llm.Provider
+		guessed bool
+	}
+	for name, want := range map[string]kind{
+		"router": {llm.OpenRouter, true}, "named": {llm.Compatible, false}, "clouds": {llm.Azure, true}, "amazon": {llm.Bedrock, true},
+		"unknown": {llm.Compatible, true}, "openai": {llm.OpenRouter, true}, "anthropic": {llm.Anthropic, false}, "gemini": {llm.Gemini, false},
+	} {
+		if p := c.Providers[name]; (kind{p.Kind, p.KindGuessed}) != want {
+			t.Errorf("%s: %s, guessed %v; want %+v", name, p.Kind, p.KindGuessed, want)
+		}
+	}
+	if _, known := c.Providers["router"].Find("a/b:free"); !known {
+		t.Error("the names of models are not read as those of the kind")
 	}
 }
 

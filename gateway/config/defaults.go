@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -34,6 +35,7 @@ func defaults() *Config {
 			WhileWaiting:  WaitComments,
 			IdleTimeout:   2 * time.Minute,
 			Drain:         30 * time.Second,
+			RetryAfterMax: llm.DefaultRetryAfterMax,
 		},
 		Log: Log{Level: "info", Sample: 1},
 	}

@@ -72,10 +72,11 @@ func (s Server) MarshalJSON() ([]byte, error) {
 		IdleTimeout   string   `json:"idle_timeout"`
 		Drain         string   `json:"drain"`
 		WhileWaiting  string   `json:"while_waiting"`
+		RetryAfterMax string   `json:"retry_after_max"`
 		Hosts         []string `json:"hosts,omitempty"`
 	}{
 		sizeText(s.MaxBody), sizeText(s.MaxBodies), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
-		short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.WhileWaiting, s.Hosts,
+		short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.WhileWaiting, short(s.RetryAfterMax), s.Hosts,
 	})
 }
 

@@ -76,9 +76,10 @@ func newProvider(name string) *Upstream {
 
 func readProvider(name string, at yamlValue) *Upstream {
 	p := newProvider(name)
-	itself := *p.Deployments[""]
+	itself := p.Deployments[""]
+	var kind llm.Provider
 	at.Fields(
-		field("kind", strictyaml.OneOf(&p.Kind, kinds...)),
+		field("kind", strictyaml.OneOf(&kind, kinds...)),
 		field("base_url", baseURL(&itself.BaseURL)),
 		field("key", secret(&itself.Key)),
 		field("region", region(&itself.Region)),
@@ -89,13 +90,14 @@ func readProvider(name string, at yamlValue) *Upstream {
 		field("http2", strictyaml.Flag(&p.HTTP2)),
 		field("stream_usage", strictyaml.OneOf(&p.StreamUsage, StreamUsageOn, StreamUsageOff)),
 		field("margin", strictyaml.Duration(&p.Margin, 0, ratelimit.MaxMargin)),
-		field("deployments", func(at yamlValue) { p.Deployments = readDeployments(at, itself) }),
-		field("models", p.readModels),
+		field("deployments", func(at yamlValue) { p.Deployments = readDeployments(at, *itself) }),
+		field("models", func(at yamlValue) {
+			p.setKind(kind, name) // names of models are read as those of the kind
+			p.readModels(at)
+		}),
 		field("unnamed_model", strictyaml.Any(&p.Unnamed, "one of the provider's models")),
 	)
-	if d := p.Deployments[""]; d != nil {
-		*d = itself
-	}
+	p.setKind(kind, name)
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 		p.Deployments[deployment].completeAWS(p.Kind, deploymentAt(at, deployment))
 		if p.Deployments[deployment].BaseURL == "" && !at.Faulty() {
@@ -107,6 +109,19 @@ func readProvider(name string, at yamlValue) *Upstream {
 		at.At("unnamed_model").Fault("%s is none of the provider's models: it must be one that stands in models", message.Quote(p.Unnamed))
 	}
 	return p
+}
+
+// setKind sets the kind that the file names. Without one, the host of the first deployment that has a known
+// host decides, then the provider's name, if it is built in.
+func (p *Upstream) setKind(named llm.Provider, name string) {
+	var guess llm.Provider
+	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
+		if u, err := url.Parse(p.Deployments[deployment].BaseURL); err == nil {
+			guess = cmp.Or(guess, llm.ProviderAt(u.Hostname()))
+		}
+	}
+	p.Kind = cmp.Or(named, guess, p.Kind)
+	p.KindGuessed = named == "" && p.Kind != builtIn[name].kind
 }
 
 // readDeployments reads deployments. A field that a deployment does not have is the provider's.

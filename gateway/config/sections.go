@@ -33,6 +33,9 @@ func (c *Config) read(p yamlValue) {
 // mode reads whether limits are enforced.
 func mode(to *string) func(yamlValue) { return strictyaml.OneOf(to, ModeEnforce, ModeShadow) }
 
+// maxRetryAfterMax is longer than any wait for a limit by the month.
+const maxRetryAfterMax = 32 * day
+
 func (s *Server) read(p yamlValue) {
 	const least, most = time.Millisecond, time.Hour
 	p.Fields(
@@ -45,6 +48,7 @@ func (s *Server) read(p yamlValue) {
 		field("idle_timeout", strictyaml.Duration(&s.IdleTimeout, least, most)),
 		field("drain", strictyaml.Duration(&s.Drain, 0, most)),
 		field("while_waiting", strictyaml.OneOf(&s.WhileWaiting, WaitComments, WaitEarlyHints, WaitNothing)),
+		field("retry_after_max", strictyaml.Duration(&s.RetryAfterMax, time.Second, maxRetryAfterMax)),
 		field("hosts", s.readHosts),
 	)
 }

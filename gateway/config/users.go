@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -55,9 +54,13 @@ func (u *Users) readHeader(at yamlValue) {
 func (u *Users) readFields(at yamlValue) {
 	u.Fields = nil
 	one := func(at yamlValue) {
-		var f llm.UserField
-		if strictyaml.OneOf(&f, llm.SafetyIdentifier, llm.UserName, llm.MetadataUserID)(at); f != "" {
-			u.Fields = append(u.Fields, f)
+		const want = "safety_identifier, user or metadata.user_id, or a member of the JSON in one of them, such as metadata.user_id.account_uuid"
+		if text, ok := at.Text(want); !ok {
+			return
+		} else if _, _, known := llm.UserField(text).Split(); !known {
+			at.Fault("%s: it must be %s", message.Quote(text), want)
+		} else {
+			u.Fields = append(u.Fields, llm.UserField(text))
 		}
 	}
 	if _, ok := at.Scalar(); ok {

@@ -49,7 +49,7 @@ var ends = []struct {
 	{"forbidden", call{mock: "status=403", stream: true}, 403, 0},
 	{"claude-rejected", call{path: messages, mock: "status=400", stream: true}, 400, 0},
 	{"unreached", call{path: "/gone/v1/chat/completions"}, 502, 0},
-	{"too-dear", call{output: 1_000_000}, 413, 0},
+	{"too-dear", call{output: 1_000_000}, 400, 0},
 	{"late", call{path: "/slow/v1/chat/completions", mock: "delay=1h"}, 504, reserved},
 	{"reset", call{mock: "fault=reset"}, 502, reserved},
 	{"broken", call{mock: "output=10 fault=end after=3", stream: true}, 200, reserved},

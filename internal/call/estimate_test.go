@@ -2,7 +2,6 @@ package call
 
 import (
 	"math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"testing"
 
@@ -167,7 +166,7 @@ func TestEstimatesMakeNoCallImpossible(t *testing.T) {
 			t.Fatalf("allowed is %v, want %v (error %v): prompt %d of %s, exact %v, guessed %v, quota %+v, project %+v",
 				d.Allowed, fits, err, c.Request.Prompt, provider, c.ExactPrompt, c.QuotaGuessed, quota, of)
 		}
-		if !fits && c.Refusal(&d, nil).Status != http.StatusRequestEntityTooLarge {
+		if !fits && c.Refusal(&d, nil).Code != llm.CodeNever {
 			t.Fatalf("the refusal is not final: %+v", c.Refusal(&d, nil))
 		}
 	}
@@ -196,7 +195,7 @@ func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
 			}
 			again := *c
 			d, err := again.Try(t.Context())
-			if err != nil || d.Allowed || again.Refusal(&d, nil).Status == http.StatusRequestEntityTooLarge {
+			if err != nil || d.Allowed || again.Refusal(&d, nil).Code == llm.CodeNever {
 				t.Errorf("another call: %+v, %v", again.Refusal(&d, nil), err)
 			}
 		})

@@ -100,7 +100,7 @@ func TestEstimatesInDollarsMakeNoCallImpossible(t *testing.T) {
 			if err != nil || d.Allowed != (test.want > 0) || spent(t, c.Limits) != test.want {
 				t.Fatalf("%v is reserved, want %v: %+v, %v", spent(t, c.Limits), test.want, d, err)
 			}
-			if !d.Allowed && c.Refusal(&d, nil).Status != http.StatusRequestEntityTooLarge {
+			if !d.Allowed && c.Refusal(&d, nil).Code != llm.CodeNever {
 				t.Errorf("the refusal is not final: %+v", c.Refusal(&d, nil))
 			}
 		})

@@ -47,7 +47,7 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	share := d.Project.Share.Window // of which the project has used its share
 	r.Tokens = short != nil && short.ofTokens() || share != nil && share.Tokens
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
-		r.Status, r.RetryAfter, r.Retry = http.StatusRequestEntityTooLarge, 0, false
+		r.Status, r.Code, r.RetryAfter, r.Retry = c.Request.API.NeverStatus(), llm.CodeNever, 0, false
 		r.Message = notSent + c.whyNever(d, short, err)
 		return r
 	}

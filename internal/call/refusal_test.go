@@ -30,7 +30,7 @@ func muchLater(wait time.Duration, tokens bool, message string) llm.Refusal {
 }
 
 func never(message string) llm.Refusal {
-	return llm.Refusal{Status: http.StatusRequestEntityTooLarge, Tokens: true, Message: message}
+	return llm.Refusal{Status: http.StatusBadRequest, Code: llm.CodeNever, Tokens: true, Message: message}
 }
 
 // Each call here comes right after one like it, which is still under way.
@@ -89,7 +89,7 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				limits := newLimits(t, test.quota, test.project)
 				first := newCall(limits)
-				if d, err := first.Try(t.Context()); err != nil || !d.Allowed && test.want.Status != http.StatusRequestEntityTooLarge {
+				if d, err := first.Try(t.Context()); err != nil || !d.Allowed && test.want.Status != http.StatusBadRequest {
 					t.Fatalf("the first call is not admitted: %+v, %v", d, err)
 				}
 				c := newCall(limits)
@@ -285,7 +285,7 @@ func TestRefusalsNameTheOwner(t *testing.T) {
 		{"in total", limits{"acme": {Dollars: 5_000 * price.Dollar}},
 			llm.Refusal{Status: http.StatusPaymentRequired, Message: `not sent: project "acme" has $0.12 of its $5,000.00 in total left, and this call may cost up to $0.30: what is used of it does not come back, so do not try again`}},
 		{"never", limits{"acme": {DollarsPerDay: price.Dollar / 10}},
-			llm.Refusal{Status: http.StatusRequestEntityTooLarge, Message: `not sent: project "acme" may use $0.10 a day, and this call may cost up to $0.30: it can never pass`}},
+			llm.Refusal{Status: http.StatusBadRequest, Code: llm.CodeNever, Message: `not sent: project "acme" may use $0.10 a day, and this call may cost up to $0.30: it can never pass`}},
 		{"requests", limits{"acme": {RequestsPerDay: 1}},
 			muchLater(24*time.Hour, false, `not sent: project "acme" has 0 of its 1 requests a day left: try again in 24h0m0s`)},
 		{"calls at a time", limits{"acme": {MaxConcurrent: 1}},

@@ -33,6 +33,7 @@ var foreign = map[string]string{
 	"StartLimitIntervalSec":         "systemd",
 	"TimeoutStopSec":                "systemd",
 	"serverURL":                     "Mistral's SDK",
+	"apiBase":                       "Continue",
 	"terminationGracePeriodSeconds": "Kubernetes",
 	"gateway.yaml":                  "the user's own file",
 	"config.yaml":                   "LiteLLM's file",

@@ -25,6 +25,8 @@ var nodes = map[string]*node{
 	"openai":    {script: "openai.mjs"},
 	"anthropic": {script: "anthropic.mjs"},
 	"gemini":    {script: "gemini.mjs"},
+	"mistral":   {script: "mistral.mjs"},
+	"cohere":    {script: "cohere.mjs"},
 }
 
 // endNodes ends the scripts that all tests share, and the tests.

@@ -33,6 +33,7 @@ providers:
   openrouter: {kind: openrouter, base_url: MOCK/api, key: {file: SECRETS/openrouter}, models: {maker/router-test: {LIMITS}}}
   azure: {kind: azure, base_url: MOCK, key: {file: SECRETS/azure}, models: {azure-test: {LIMITS}}}
   cohere: {kind: cohere, base_url: MOCK, key: {file: SECRETS/cohere}, models: {command-test: {LIMITS}, embed-test: {LIMITS}, rerank-test: {LIMITS}}}
+  mistral: {kind: mistral, base_url: MOCK, key: {file: SECRETS/mistral}, models: {mistral-test: {LIMITS}}}
   bedrock: {kind: bedrock, base_url: MOCK, key: {file: SECRETS/bedrock}, models: {"anthropic.test-v1:0": {LIMITS, aliases: [best]}}}
   down: {base_url: "http://127.0.0.1:1", key: {file: SECRETS/openai}}
 `
@@ -49,6 +50,7 @@ var keyed = map[string]struct{ field, prefix string }{
 	"openrouter": {"Authorization", "Bearer "},
 	"azure":      {"Api-Key", ""},
 	"cohere":     {"Authorization", "Bearer "},
+	"mistral":    {"Authorization", "Bearer "},
 	"bedrock":    {"Authorization", "Bearer "},
 }
 

@@ -79,7 +79,7 @@ func TestRejectedForLong(t *testing.T) {
 		openAI, anthropic int // status
 	}{
 		{"day", ratelimit.ModelQuota{MaxRPD: 1}, 429, 429},
-		{"never", ratelimit.ModelQuota{MaxTPM: 1000}, 413, 200},
+		{"never", ratelimit.ModelQuota{MaxTPM: 1000}, 400, 200},
 	} {
 		for _, options := range [][]llmhttp.Option{nil, {llmhttp.Reject()}} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, len(options)), func(t *testing.T) {

@@ -24,7 +24,7 @@ The provider throttles a call, .*
   settled: used 4 and 16 tokens
 
 A prompt that the quota can never give is not sent\.
-  OpenAI API error: 413 Request Entity Too Large
+  OpenAI API error: 400 Bad Request
 
 The limiter has counted 319 tokens in 15 requests\. The provider has: 319 tokens in 14 requests, and throttled 1\.
 $`)

@@ -1,0 +1,13 @@
+import { CohereClientV2 } from "cohere-ai";
+import { question, serve } from "./asked.mjs";
+
+serve({
+  async whole(ask, show) {
+    const cohere = new CohereClientV2({ environment: ask.base, token: ask.key });
+    try {
+      show(await cohere.chat({ model: ask.model, messages: [{ role: "user", content: question }] }, { maxRetries: ask.retries }));
+    } catch (error) {
+      throw Object.assign(error, { status: error.statusCode });
+    }
+  },
+});
