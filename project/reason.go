@@ -88,8 +88,9 @@ func (s *Standing) period() string {
 	w := s.Window
 	switch {
 	case w.months != nil:
-		last := time.Now().Add(s.ResetAfter - time.Millisecond) // still in the window, whose end may be now
-		return "of " + last.In(w.months).Month().String()
+		// The decision may be some time old, so the time that is looked at is well before the window's end.
+		late := time.Now().Add(s.ResetAfter - 24*time.Hour)
+		return "of " + late.In(w.months).Month().String()
 	case w.Calendar:
 		return "of this " + w.unit()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -141,6 +142,25 @@ func TestCalendarOfALimit(t *testing.T) {
 	if want := "project \"p\" has $0.00 of its $1.00 of " + now.Month().String() + " left"; !strings.HasPrefix(d.Reason(), want) {
 		t.Errorf("%s; want %s", d.Reason(), want)
 	}
+}
+
+// A denial names the month of its window, however late it is read.
+func TestMonthOfAnOldDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which begins on 1 January 2000
+		l := newLimiter(t, project.Config{Default: &project.Limit{DollarsPerMonth: price.Dollar, Resets: limit.Calendar{Zone: "UTC"}}})
+		spend(t, l, project.Call{Project: "p", Dollars: price.Dollar})
+		for _, pass := range []time.Duration{0, 30*24*time.Hour + 23*time.Hour} {
+			time.Sleep(pass)
+			_, d, err := l.Take(t.Context(), project.Call{Project: "p", Dollars: 1})
+			if err != nil || d.Allowed {
+				t.Fatal(d, err)
+			}
+			time.Sleep(time.Minute)
+			if s := d.Reason(); !strings.Contains(s, "of January") {
+				t.Error(s)
+			}
+		}
+	})
 }
 
 // A key's limit counts beside those of its project, and a run's for all calls that name it.

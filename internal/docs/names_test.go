@@ -41,6 +41,12 @@ var foreign = map[string]string{
 	"clientSelectors":               "Envoy Gateway",
 	"llmRequestCosts":               "Envoy AI Gateway",
 	"OutputToken":                   "Envoy AI Gateway",
+	"NewRateLimiter":                "another limiter of projects",
+	"ProjectLimit":                  "another limiter of projects",
+	"DefaultProjectLimit":           "another limiter of projects",
+	"RequestCounter":                "another limiter of projects",
+	"RateLimitMiddleware":           "another limiter of projects",
+	"DistributedRateLimiter":        "another limiter of projects",
 	"project/acme":                  "a setting in Redis",
 	"ratelimit completion":          "cobra's own command",
 }
