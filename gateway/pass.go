@@ -16,7 +16,7 @@ import (
 // pass forwards a request that is no call of a model. It counts as one request of the
 // project.
 func (x *exchange) pass() *refusal {
-	if strings.HasSuffix(x.target.Path, "/invoke-with-bidirectional-stream") {
+	if namesIn(x.target.Path).is(1, "invoke-with-bidirectional-stream") {
 		return refusalf(http.StatusBadRequest, "streams in both directions are not supported: the gateway could not count their tokens")
 	}
 	if (x.upstream.Kind == llm.Gemini || x.upstream.Kind == llm.Vertex) && wrapsCalls(x.target.Path) {
@@ -129,7 +129,7 @@ func (x *exchange) passedPrice() price.Amount {
 // wrapsCalls reports whether a path is one on which all of Google's APIs take calls in another
 // form: many HTTP requests in one body, gRPC, or gRPC for browsers.
 func wrapsCalls(path string) bool {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	first, rest, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(path, "/")), "/")
 	method := strings.HasPrefix(first, "google.") && rest != "" // google.ai.generativelanguage.v1.GenerativeService/GenerateContent
 	return method || first == "$rpc" || first == "batch"
 }

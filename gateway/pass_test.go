@@ -146,7 +146,7 @@ func TestCallsInWrappingsOfGooglesAreRefused(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, "providers: {gemini: {base_url: MOCK}, team: {kind: vertex, base_url: MOCK}, own: {base_url: MOCK}}\n", upstream)
 	for _, path := range []string{
-		"/batch", "/batch/v1beta", "/%62atch", "/$rpc/google.ai.generativelanguage.v1beta.GenerativeService/GenerateContent",
+		"/batch", "/batch/v1beta", "/%62atch", "/Batch", "/$RPC/google.ai.generativelanguage.v1beta.GenerativeService/GenerateContent", "/$rpc/google.ai.generativelanguage.v1beta.GenerativeService/GenerateContent",
 		"/%24rpc/x", "/google.ai.generativelanguage.v1beta.GenerativeService/GenerateContent",
 	} {
 		for _, provider := range []string{"/gemini", "/team"} {

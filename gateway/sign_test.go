@@ -176,6 +176,9 @@ func TestASignatureOfTheClientsOwnIsRefused(t *testing.T) {
 func TestStreamsInBothDirectionsAreRefused(t *testing.T) {
 	seen := newSeen()
 	r := newRigBefore(t, `providers: {bedrock: {kind: bedrock, base_url: MOCK}}`, seen)
+	if got := r.post(t, "/bedrock/model/m/Invoke-With-Bidirectional-Stream/", "x"); got.status != http.StatusBadRequest || len(seen.requests) != 0 {
+		t.Errorf("in another case: %d %s", got.status, got.body)
+	}
 	if got := r.post(t, "/bedrock/model/m/invoke-with-bidirectional-stream", "x"); got.status != http.StatusBadRequest || len(seen.requests) != 0 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
