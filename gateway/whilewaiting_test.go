@@ -109,7 +109,7 @@ func TestStreamsGetCommentsWhileTheyWait(t *testing.T) {
 				if w.Header().Get(fieldID) == "" {
 					t.Errorf("%v", w.Header())
 				}
-				if last := b.lastOf(t); last.Outcome != Passed || last.Status != 200 || last.Waited != 21*time.Second || last.Output == 0 || !last.Exact {
+				if last := b.recordOf(t, w); last.Outcome != Passed || last.Status != 200 || last.Waited != 21*time.Second || last.Output == 0 || !last.Exact {
 					t.Errorf("recorded as %+v", last)
 				}
 			})
@@ -120,7 +120,7 @@ func TestStreamsGetCommentsWhileTheyWait(t *testing.T) {
 				if w.Code != 200 || !strings.HasPrefix(w.Body.String(), c.sign+c.sign+c.denied) || !strings.HasSuffix(w.Body.String(), "\n\n") {
 					t.Errorf("%d %q", w.Code, w.Body)
 				}
-				last := b.lastOf(t)
+				last := b.recordOf(t, w)
 				if last.Outcome != Denied || last.Status != 429 || last.Limit != "concurrent" || last.Waited != 30*time.Second {
 					t.Errorf("recorded as %+v", last)
 				}
@@ -140,7 +140,7 @@ func TestStreamsGetCommentsWhileTheyWait(t *testing.T) {
 				if w.Code != 200 || !strings.HasPrefix(w.Body.String(), c.sign) || !strings.Contains(w.Body.String(), c.failed) {
 					t.Errorf("%d %q", w.Code, w.Body)
 				}
-				if last := b.lastOf(t); last.Status != 503 || last.Outcome == Passed {
+				if last := b.recordOf(t, w); last.Status != 503 || last.Outcome == Passed {
 					t.Errorf("recorded as %+v", last)
 				}
 			})
@@ -148,14 +148,16 @@ func TestStreamsGetCommentsWhileTheyWait(t *testing.T) {
 	}
 }
 
-// lastOf returns the record of the last request that has ended.
-func (b *bubbled) lastOf(t *testing.T) Record {
+// recordOf returns the record of the request that was answered so.
+func (b *bubbled) recordOf(t *testing.T, w *httptest.ResponseRecorder) Record {
 	t.Helper()
-	all := b.Recent("", 0, maxRecent)
-	if len(all) == 0 {
-		t.Fatal("no request was recorded")
+	for _, rec := range b.Recent("", 0, maxRecent) {
+		if rec.ID == w.Header().Get(fieldID) {
+			return rec
+		}
 	}
-	return all[len(all)-1]
+	t.Fatal("the request was not recorded")
+	return Record{}
 }
 
 // A call that ends before the first comment is due, one that is no stream of server-sent events, and one of a gateway
