@@ -169,3 +169,45 @@ func TestWorkedExampleOfAStream(t *testing.T) {
 		t.Errorf("%v is reserved, and %v is settled", before, after)
 	}
 }
+
+// A request for a cheaper service tier lowers the price only if the answer says that it was served there,
+// and one for a dearer tier raises it unless the answer says that it was not. Once, "service_tier" of the
+// request halved the price of every answer that names no tier, and Anthropic's speed had no price.
+func TestOnlyTheProviderLowersAPrice(t *testing.T) {
+	var told atomic.Value
+	r := newRig(t, `
+providers:
+  openai: {base_url: MOCK}
+  anthropic: {base_url: MOCK}
+prices:
+  gpt-4o: {input: 2, output: 10, flex: 50%, priority: 200%}
+  claude-opus-4-6: {input: 5, output: 25, fast: 600%}
+projects: {acme: {dollars: 10}}
+`, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		return mockprovider.Reply{Output: 20, Parts: mockprovider.Parts{Tier: told.Load().(string)}}
+	}})
+	gpt := func(tier string) string {
+		return strings.NewReplacer(`"stream":true,`, "", `{"model"`, `{"service_tier":"`+tier+`","model"`).Replace(hello38)
+	}
+	claude := func(speed string) string {
+		return strings.NewReplacer(`"stream":true,`, "", `{"model":"gpt-4o"`, `{"speed":"`+speed+`","model":"claude-opus-4-6"`).Replace(hello38)
+	}
+	const usual, fast price.Amount = 38*2_000 + 20*10_000, 38*30_000 + 20*150_000
+	for _, c := range []struct {
+		path, body, told string
+		want             price.Amount
+	}{
+		{chat, gpt("flex"), "", usual}, {chat, gpt("batch"), "default", usual}, {chat, gpt("flex"), "flex", usual / 2},
+		{chat, gpt("priority"), "", 2 * usual}, {chat, gpt("priority"), "default", usual},
+		{messages, claude("fast"), "", fast}, {messages, claude("fast"), "fast", fast}, {messages, claude("standard"), "", fast / 6},
+	} {
+		told.Store(c.told)
+		before := spentOf(t, r, "acme")
+		if a := r.post(t, c.path, c.body, "X-Project-ID", "acme"); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		if got := spentOf(t, r, "acme") - before; got != c.want {
+			t.Errorf("%.60s, answered with %q: it costs %v, want %v", c.body, c.told, got, c.want)
+		}
+	}
+}

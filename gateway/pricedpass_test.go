@@ -36,3 +36,18 @@ func TestPricedPass(t *testing.T) {
 		t.Errorf("%v is booked, want 4 requests and %v", sum.Total, want)
 	}
 }
+
+// The 403 for a path that has no price names the setting that gives it one. Once, it named prices as
+// well, which have the prices of models alone.
+func TestUnpricedPassSaysWhatHelps(t *testing.T) {
+	const images = "/openai/v1/images/generations"
+	dear := strings.Replace(priced, "prices:\n", "prices:\n  gpt-image-1: {request: 0.04}\n", 1)
+	says := `the price of requests to this path is not known, and project \"acme\" has a limit in dollars: ` +
+		`the configuration must say what each of them costs, as in unpriced: {request: 0.04}, or unpriced: free; prices of models do not change this`
+	for unpriced, want := range map[string]int{"deny": 403, "{input: 1}": 403, "{request: 0.001}": 200, "free": 200} {
+		r := newRigBefore(t, dear+"unpriced: "+unpriced+"\n", newSeen())
+		if a := r.post(t, images, `{"model":"gpt-image-1"}`, "X-Project-ID", "acme"); a.status != want || want == 403 && !strings.Contains(a.body, says) {
+			t.Errorf("unpriced: %s: %d %s", unpriced, a.status, a.body)
+		}
+	}
+}

@@ -34,6 +34,7 @@ const (
 	fieldBackground
 	fieldNumber
 	fieldTier    // a service tier: a word, or an object with its type
+	fieldSpeed   // Anthropic's speed, which has prices like a service tier
 	fieldObject  // an object with numbers, and with schemas, which count as text
 	fieldUser    // the name of a user, or an object with one
 	fieldContext // the id of a stored context, or an object with one
@@ -112,6 +113,7 @@ var fieldTable = [...]field{
 	{name: "models", kind: fieldFallbacks, also: "fallbacks"},
 	{name: "stream", kind: fieldStream, apis: streamAPIs},
 	{name: "service_tier", kind: fieldTier, apis: tierAPIs, also: "serviceTier"},
+	{name: "speed", kind: fieldSpeed, apis: []API{Messages}},
 	{name: "stream_options", kind: fieldStreamOptions, apis: streamAPIs},
 	{name: "background", kind: fieldBackground, apis: []API{Responses}},
 	{name: "max_tokens", kind: fieldNumber, setting: maxTokens, apis: []API{Chat, Completions, Messages, CohereChat, Invoke}},

@@ -171,7 +171,7 @@ func TestHideCompressed(t *testing.T) {
 	if err != nil || string(got) != body {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if got, want := m.Usage(), (llm.Usage{Input: 11, Output: 6, Exact: true}); got != want {
+	if got, want := m.Usage(), (llm.Usage{Input: 11, Output: 6, Tier: "standard", Exact: true}); got != want {
 		t.Errorf("metered %+v, want %+v", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math/big"
@@ -47,7 +48,7 @@ func init() {
 		naiveNumbers[at+".cost"] = "cost"
 		naiveNumbers[at+".cost_details.upstream_inference_cost"] = "upstream cost"
 		naiveNumbers[at+".is_byok"] = "own key"
-		naiveWords[at+".service_tier"] = "tier"
+		naiveWords[at+".service_tier"], naiveWords[at+".speed"] = "usage tier", "speed"
 	}
 	naiveWords["service_tier"], naiveWords["response.service_tier"] = "tier", "tier"
 	naiveNumbers["message.usage.output_tokens"] = "started"
@@ -248,8 +249,17 @@ func (n *naive) walk(path string, v any, element bool) {
 	}
 	n.failed = n.failed || slices.Contains(naiveFaults, path) && word != ""
 	n.ends = n.ends || naiveWords[path] == "finish" && word != ""
-	if name := naiveWords[path]; name != "" && (name != "tier" || word != "") {
-		n.words[name] = word[:min(64, len(word))]
+	word = word[:min(64, len(word))]
+	switch name := naiveWords[path]; {
+	case name == "":
+	case name != "tier" && name != "usage tier" && name != "speed":
+		n.words[name] = word
+	case word != "":
+		tier := cmp.Or(naiveTiers[word], "standard")
+		dearer := slices.Index(naiveTierOrder, tier) > slices.Index(naiveTierOrder, n.words["tier"])
+		if name == "tier" || dearer && (name == "speed" || tier != "standard") {
+			n.words["tier"] = tier
+		}
 	}
 }
 
@@ -263,8 +273,11 @@ func naiveBillionths(r *big.Rat) (int64, bool) {
 
 // naiveTiers are the tiers that have prices of their own, under all of their names.
 var naiveTiers = map[string]string{
-	"batch": "batch", "flex": "flex", "priority": "priority", "FLEX": "flex", "ON_DEMAND_FLEX": "flex", "ON_DEMAND_PRIORITY": "priority",
+	"batch": "batch", "flex": "flex", "priority": "priority", "FLEX": "flex", "ON_DEMAND_FLEX": "flex", "ON_DEMAND_PRIORITY": "priority", "fast": "fast",
 }
+
+// naiveTierOrder is the order in which Anthropic's tier and its speed win over each other in one value.
+var naiveTierOrder = []string{"", "standard", "batch", "flex", "priority", "fast"}
 
 func (n *naive) text(kind string, runes int) {
 	n.texts[kind]++
@@ -292,7 +305,7 @@ func naiveStrings(v any) int {
 func (n *naive) commit() {
 	says := false
 	if tier, ok := n.words["tier"]; ok {
-		n.tier = naiveTiers[tier]
+		n.tier = tier
 	}
 	for name, v := range n.now {
 		n.said[name] = v

@@ -89,7 +89,7 @@ var partStreams = []meterStream{
 		name: "parts: OpenRouter, with its charge", api: llm.Chat,
 		body: sse(delta(`"content":"Hi"`), chunk(`[]`, `{"prompt_tokens":194,"completion_tokens":2,"total_tokens":196,"cost":0.00014495,"is_byok":false,`+
 			`"cost_details":{"upstream_inference_cost":0.00014495,"upstream_inference_prompt_cost":0.0001},"prompt_tokens_details":{"cached_tokens":10,"cache_write_tokens":100,"audio_tokens":0}}`), "[DONE]"),
-		want:  llm.Usage{Input: 194, Cached: 10, CacheWrite: 100, Output: 2, Cost: 144_950, CostTold: true, Exact: true},
+		want:  llm.Usage{Input: 194, Cached: 10, CacheWrite: 100, Output: 2, Cost: 144_950, CostTold: true, Exact: true, Tier: "standard"},
 		truth: 2,
 	},
 	{
@@ -104,6 +104,25 @@ var partStreams = []meterStream{
 		body: `{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},"stopReason":"end_turn","usage":{"inputTokens":30,"outputTokens":2,"totalTokens":832,"cacheReadInputTokens":500,` +
 			`"cacheWriteInputTokens":300,"cacheDetails":[{"ttl":"1h","inputTokens":200},{"ttl":"5m","inputTokens":100}]},"serviceTier":{"type":"priority"}}`,
 		want:  llm.Usage{Input: 830, Cached: 500, CacheWrite: 300, CacheWriteHour: 200, Output: 2, Tier: "priority", Exact: true},
+		truth: 2,
+	},
+	{
+		name: "parts: Anthropic's speed", api: llm.Messages,
+		body:  `{"content":[{"type":"text","text":"Hi"}],"usage":{"input_tokens":3,"output_tokens":2,"speed":"fast","service_tier":"standard"}}`,
+		want:  llm.Usage{Input: 3, Output: 2, Tier: "fast", Exact: true},
+		truth: 2,
+	},
+	{
+		name: "parts: Anthropic's speed, the usual one", api: llm.Messages,
+		body: sse(`{"type":"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1,"service_tier":"standard","speed":"standard"}}}`,
+			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hi"}}`, `{"type":"message_delta","usage":{"output_tokens":2}}`),
+		want:  llm.Usage{Input: 3, Output: 2, Tier: "standard", Exact: true},
+		truth: 2,
+	},
+	{
+		name: "parts: Anthropic's tier, which says nothing about the speed", api: llm.Messages,
+		body:  `{"content":[{"type":"text","text":"Hi"}],"usage":{"input_tokens":3,"output_tokens":2,"service_tier":"standard"}}`,
+		want:  llm.Usage{Input: 3, Output: 2, Exact: true},
 		truth: 2,
 	},
 	{

@@ -54,7 +54,7 @@ var meterStreams = []meterStream{
 			`"message":{"role":"assistant","content":"Hello! How can I help you today?","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],` +
 			`"usage":{"prompt_tokens":1900,"completion_tokens":210,"total_tokens":2110,"prompt_tokens_details":{"cached_tokens":1792,"audio_tokens":0},` +
 			`"completion_tokens_details":{"reasoning_tokens":192,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default"}`,
-		want:  llm.Usage{Input: 1900, Cached: 1792, Output: 210, Reasoning: 192, Exact: true},
+		want:  llm.Usage{Input: 1900, Cached: 1792, Output: 210, Reasoning: 192, Exact: true, Tier: "standard"},
 		truth: 210,
 	},
 	{
@@ -70,13 +70,13 @@ var meterStreams = []meterStream{
 			chunk(`[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]`, "null"),
 			chunk(`[]`, `{"prompt_tokens":11,"completion_tokens":6,"total_tokens":17,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}`),
 			"[DONE]"),
-		want:  llm.Usage{Input: 11, Output: 6, Exact: true},
+		want:  llm.Usage{Input: 11, Output: 6, Exact: true, Tier: "standard"},
 		truth: 6,
 	},
 	{
 		name: "chat, streamed, usage not asked for", api: llm.Chat,
 		body:  sse(delta(`"role":"assistant","content":""`), delta(`"content":"Hello"`), delta(`"content":" world"`), delta(`"content":" and everybody in it"`), "[DONE]"),
-		want:  llm.Usage{Input: -1, Output: 6},
+		want:  llm.Usage{Input: -1, Output: 6, Tier: "standard"},
 		truth: 7,
 	},
 	{
@@ -86,13 +86,13 @@ var meterStreams = []meterStream{
 			delta(`"tool_calls":[{"index":0,"function":{"arguments":"{\""}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"city\":\"Zürich\"}"}}]`),
 			chunk(`[{"index":1,"delta":{"function_call":{"name":"f","arguments":"{}"}},"finish_reason":"tool_calls"}]`, "null"),
 			chunk(`[]`, `{"prompt_tokens":80,"completion_tokens":17,"total_tokens":97}`), "[DONE]"),
-		want:  llm.Usage{Input: 80, Output: 17, Exact: true},
+		want:  llm.Usage{Input: 80, Output: 17, Exact: true, Tier: "standard"},
 		truth: 17,
 	},
 	{
 		name: "chat, streamed, reasoning under two names", api: llm.Chat,
 		body:  sse(delta(`"reasoning":"Let me","reasoning_content":"Let me"`), delta(`"reasoning":" think","reasoning_content":" think"`), delta(`"content":"42"`), "[DONE]"),
-		want:  llm.Usage{Input: -1, Output: 3},
+		want:  llm.Usage{Input: -1, Output: 3, Tier: "standard"},
 		truth: 4,
 	},
 	{
@@ -106,14 +106,14 @@ var meterStreams = []meterStream{
 	{
 		name: "chat, CR", api: llm.Chat,
 		body:  strings.ReplaceAll(sse(delta(`"content":"Hi"`), chunk(`[]`, `{"prompt_tokens":3,"completion_tokens":2}`), "[DONE]"), "\n", "\r"),
-		want:  llm.Usage{Input: 3, Output: 2, Exact: true},
+		want:  llm.Usage{Input: 3, Output: 2, Exact: true, Tier: "standard"},
 		truth: 2,
 	},
 	{
 		name: "chat, garbage between events", api: llm.Chat,
 		body: sse(delta(`"content":"Hi"`), `{"usage":{"prompt_tokens":99`, `}}} what?`, `{"usage":{"prompt_tokens":98},"x":"`, `<html>`, `"{"`, `7`, `{"usag\u006`, `{"usag\`,
 			chunk(`[]`, `{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`)),
-		want:  llm.Usage{Input: 3, Output: 2, Exact: true},
+		want:  llm.Usage{Input: 3, Output: 2, Exact: true, Tier: "standard"},
 		truth: 2,
 	},
 	{
@@ -127,7 +127,7 @@ var meterStreams = []meterStream{
 		name: "chat, Groq", api: llm.Chat,
 		body: sse(delta(`"content":"Fast"`), `{"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],`+
 			`"x_groq":{"id":"req_1","usage":{"queue_time":0.061,"prompt_tokens":46,"prompt_time":0.001,"completion_tokens":3,"completion_time":0.02,"total_tokens":49,"prompt_tokens_details":{"cached_tokens":32}}}}`, "[DONE]"),
-		want:  llm.Usage{Input: 46, Cached: 32, Output: 3, Exact: true},
+		want:  llm.Usage{Input: 46, Cached: 32, Output: 3, Exact: true, Tier: "standard"},
 		truth: 3,
 	},
 	{
@@ -141,28 +141,28 @@ var meterStreams = []meterStream{
 		name: "chat, DeepSeek", api: llm.Chat,
 		body: sse(delta(`"content":null,"reasoning_content":"Hmm"`), `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],`+
 			`"usage":{"prompt_tokens":70,"completion_tokens":40,"total_tokens":110,"completion_tokens_details":{"reasoning_tokens":31},"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":6}}`, "[DONE]"),
-		want:  llm.Usage{Input: 70, Cached: 64, Output: 40, Reasoning: 31, Exact: true},
+		want:  llm.Usage{Input: 70, Cached: 64, Output: 40, Reasoning: 31, Exact: true, Tier: "standard"},
 		truth: 40,
 	},
 	{
 		name: "chat, OpenRouter's error in a stream", api: llm.Chat,
 		body: sse(delta(`"content":"Hel"`), `{"id":"gen-1","object":"chat.completion.chunk","error":{"code":429,"message":"Rate limited","metadata":{"code":"x"}},`+
 			`"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`),
-		want:  llm.Usage{Input: -1, Output: 1},
+		want:  llm.Usage{Input: -1, Output: 1, Tier: "standard"},
 		fault: "429",
 		truth: 5,
 	},
 	{
 		name: "chat, OpenAI's error in a stream", api: llm.Chat,
 		body:  sse(delta(`"content":"Hel"`), `{"error":{"message":"The server had an error","type":"server_error","param":null,"code":null}}`, "[DONE]"),
-		want:  llm.Usage{Input: -1, Output: 1},
+		want:  llm.Usage{Input: -1, Output: 1, Tier: "standard"},
 		fault: "server_error",
 		truth: 5,
 	},
 	{
 		name: "chat, text after the usage", api: llm.Chat,
 		body:  sse(`{"choices":[{"delta":{"content":"One"}}],"usage":{"prompt_tokens":8,"completion_tokens":1,"total_tokens":9}}`, delta(`"content":" two"`), delta(`"content":" three"`)),
-		want:  llm.Usage{Input: 8, Output: 3},
+		want:  llm.Usage{Input: 8, Output: 3, Tier: "standard"},
 		truth: 3,
 	},
 	{

@@ -119,6 +119,8 @@ const (
 	nodeFaultType
 	nodeFaultCode
 	nodeTier
+	nodeUsageTier // Anthropic's, inside of its usage
+	nodeSpeed     // Anthropic's
 	nodeEntryKind
 	nodeID     // of the response
 	nodeStatus // of the response
@@ -287,7 +289,8 @@ var (
 		"cache_read_input_tokens":     cacheReadTokens,
 		"prompt_cache_hit_tokens":     cachedTokens, // DeepSeek's
 		"cache_creation":              nodeCacheCreation,
-		"service_tier":                nodeTier, // Anthropic's
+		"service_tier":                nodeUsageTier,
+		"speed":                       nodeSpeed,
 		"cost":                        costTold,
 		"cost_details":                nodeCostDetails,
 		"is_byok":                     ownKey,

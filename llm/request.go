@@ -15,8 +15,9 @@ type Request struct {
 	Prompt    int // an estimate of the tokens of the prompt, from its characters and its structure
 
 	// Tier is the service tier that the request asks for, in lower case, if prices depend on it:
-	// "batch", "flex" or "priority". It is empty for the usual one, and for "auto", with which the
-	// provider chooses: only the response tells the tier then.
+	// "batch", "flex", "priority", or "fast", which Anthropic calls a speed. It is empty for the
+	// usual one, and for "auto", with which the provider chooses: only the response tells the tier
+	// then.
 	Tier string
 
 	// UsageAsked reports whether the stream will report usage: because the body asks for it, or
@@ -120,7 +121,7 @@ type bodySettings struct {
 	context      string
 	stream       []byte
 	background   []byte
-	tier         tier
+	tier, speed  tier
 	numbers      [settings]int
 	includeUsage []byte
 	usageSplice  splice
@@ -179,7 +180,9 @@ func (r *requestReader) field(f *field) {
 	case fieldBackground:
 		r.background = r.flag(f, f.name)
 	case fieldTier:
-		r.serviceTier(f)
+		r.tier = r.serviceTier(f)
+	case fieldSpeed:
+		r.speed = r.serviceTier(f)
 	case fieldNumber:
 		r.numbers[f.setting] = r.whole(f, f.name)
 	case fieldObject:
@@ -285,7 +288,7 @@ func (r *requestReader) request() Request {
 		Answers:    1,
 		Prompt:     spent.texts + spent.structure(),
 		UsageAsked: true,
-		Tier:       r.tier.String(),
+		Tier:       max(r.tier, r.speed).String(), // to be fast is the dearest
 		Fallbacks:  r.fallbacks,
 		Context:    r.context,
 		Wrong:      r.problem.String(),

@@ -11,12 +11,21 @@ const (
 	tierBatch
 	tierFlex
 	tierPriority
+	tierFast // Anthropic's speed, which has prices like a tier
 )
 
-var tierNames = [...]string{tierBatch: "batch", tierFlex: "flex", tierPriority: "priority"}
+var tierNames = [...]string{tierBatch: "batch", tierFlex: "flex", tierPriority: "priority", tierFast: "fast"}
 
 // String returns the name of a tier with prices of its own, and nothing for the usual one.
 func (t tier) String() string { return tierNames[t] }
+
+// told returns the name of the tier that a response names, and nothing if it names none.
+func (t tier) told() string {
+	if t == tierUsual {
+		return "standard"
+	}
+	return t.String()
+}
 
 // onDemand begins the names of Vertex's tiers.
 var onDemand = []byte("ON_DEMAND_")
@@ -28,7 +37,7 @@ func tierOf(name []byte) tier {
 		return tierUntold
 	}
 	name = bytes.TrimPrefix(name, onDemand)
-	for t := tierBatch; t <= tierPriority; t++ {
+	for t := tierBatch; t <= tierFast; t++ {
 		if len(name) == len(tierNames[t]) && bytes.EqualFold(name, []byte(tierNames[t])) {
 			return t
 		}
@@ -38,36 +47,36 @@ func tierOf(name []byte) tier {
 
 // serviceTier reads the field of a service tier: a word, or an object whose type is that word, as
 // Bedrock has it. Any other value but null is wrong.
-func (r *requestReader) serviceTier(f *field) {
-	r.tier = tierUntold
+func (r *requestReader) serviceTier(f *field) (named tier) {
 	if !f.isOf(r.endpoint.API) {
 		r.skip()
-		return
+		return tierUntold
 	}
 	if r.next() != '{' {
-		r.tierName(f)
-		return
+		return r.tierName(f)
 	}
 	r.at++
 	for first := true; r.item(first, '}'); first = false {
 		if string(r.key()) == "type" {
-			r.tierName(f)
+			named = r.tierName(f) // of two with one name the last counts
 		} else {
 			r.skip()
 		}
 	}
+	return named
 }
 
-// tierName reads the name of a service tier.
-func (r *requestReader) tierName(f *field) {
-	r.tier = tierUntold // of two with one name the last counts
+// tierName reads the name of a service tier, or of a speed.
+func (r *requestReader) tierName(f *field) tier {
 	if r.next() == '"' {
 		name := r.str()
 		if name.spare > 0 {
 			name.raw = []byte(name.String())
 		}
-		r.tier = tierOf(name.raw)
-	} else if word := r.word(); string(word) != "null" {
+		return tierOf(name.raw)
+	}
+	if word := r.word(); string(word) != "null" {
 		r.misread(f, f.name, "must be a string")
 	}
+	return tierUntold
 }

@@ -41,8 +41,9 @@ type Usage struct {
 	OutputAudio int // the part of Output that is audio
 	OutputImage int // the part of Output that is images
 
-	// Tier is the service tier that the response names, in lower case, if prices depend on it:
-	// "batch", "flex" or "priority". Empty is the usual one.
+	// Tier is the service tier that the response names, in lower case: "batch", "flex", "priority"
+	// or "fast" if prices depend on it, and "standard" for every other. It is empty if the response
+	// names none.
 	Tier string
 
 	// Cost is what the response says that the call has cost, in billionths of a dollar, rounded up,

@@ -4,7 +4,7 @@ import "math"
 
 // usage returns what the call has used. unfinished is the text of a value that was cut off.
 func (t *tally) usage(unfinished text) Usage {
-	u := Usage{Input: -1, Tier: t.tier.String()}
+	u := Usage{Input: -1, Tier: t.tier.told()}
 	s := &t.reported
 	if in, ok := s.input(); ok {
 		u.Input = int(min(in, math.MaxInt))

@@ -303,6 +303,14 @@ func (v *values) keep(b []byte) {
 	case nodeTier:
 		v.tierNow = tierOf(b)
 		return
+	case nodeUsageTier: // Anthropic's standard tier says nothing about the speed
+		if t := tierOf(b); t > tierUsual {
+			v.tierNow = max(v.tierNow, t)
+		}
+		return
+	case nodeSpeed:
+		v.tierNow = max(v.tierNow, tierOf(b))
+		return
 	case nodeEntryKind:
 		w = &v.entryKind
 	case nodeID:

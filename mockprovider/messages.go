@@ -38,7 +38,11 @@ func (messages) usage(u usage, output, thinking int) object {
 		"output_tokens":           output,
 		"output_tokens_details":   object{"thinking_tokens": thinking},
 	}
-	u.parts.addTier(o, "service_tier", u.parts.Tier)
+	if u.parts.Tier == "fast" {
+		o["service_tier"], o["speed"] = "standard", "fast"
+	} else {
+		u.parts.addTier(o, "service_tier", u.parts.Tier)
+	}
 	return o
 }
 

@@ -15,7 +15,7 @@ type Parts struct {
 	InputAudio, CachedAudio, InputImage int // of the prompt: OpenAI's and Gemini's
 	OutputAudio, OutputImage            int // of the answer, without reasoning: OpenAI's and Gemini's
 
-	Tier string      // the service tier, in the provider's words; empty: it is not reported
+	Tier string      // the service tier, in the provider's words, or "fast", which is Anthropic's speed; empty: it is not reported
 	Cost json.Number // in dollars: OpenRouter's; empty: it is not reported
 }
 

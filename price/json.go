@@ -17,6 +17,7 @@ type termsFields struct {
 	Batch    Service          `json:"batch,omitzero"`
 	Flex     Service          `json:"flex,omitzero"`
 	Priority Service          `json:"priority,omitzero"`
+	Fast     Service          `json:"fast,omitzero"`
 }
 
 // MarshalJSON writes the terms as the configuration has them.
@@ -25,7 +26,7 @@ func (t Terms) MarshalJSON() ([]byte, error) {
 	if !t.From.IsZero() {
 		from = day(t.From)
 	}
-	return json.Marshal(termsFields{from, t.Rates, t.Above, t.Batch, t.Flex, t.Priority})
+	return json.Marshal(termsFields{from, t.Rates, t.Above, t.Batch, t.Flex, t.Priority, t.Fast})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -34,7 +35,7 @@ func (t *Terms) UnmarshalJSON(text []byte) error {
 	if err := strict(text, &f); err != nil {
 		return err
 	}
-	*t = Terms{Rates: f.Rates, Above: f.Above, Batch: f.Batch, Flex: f.Flex, Priority: f.Priority}
+	*t = Terms{Rates: f.Rates, Above: f.Above, Batch: f.Batch, Flex: f.Flex, Priority: f.Priority, Fast: f.Fast}
 	if f.From == "" {
 		return nil
 	}

@@ -22,8 +22,9 @@ type Terms struct {
 	// Above are the prices of calls with long prompts, which hold for every token of such a call.
 	Above []Above
 
-	// Batch, Flex and Priority are the prices in these service tiers. Zero is the usual prices.
-	Batch, Flex, Priority Service
+	// Batch, Flex, Priority and Fast are the prices in these service tiers. Zero is the usual prices.
+	// Anthropic calls the last a speed.
+	Batch, Flex, Priority, Fast Service
 }
 
 // Above are the prices of calls whose prompts have more than so many tokens. A part that has no
@@ -59,7 +60,7 @@ type Price struct {
 type Sheet struct {
 	Rates            // every part has one
 	From   time.Time // zero: the prices have always held
-	Tier   string    // "batch", "flex" or "priority"; empty: the usual one, or the model has no prices for the tier
+	Tier   string    // "batch", "flex", "priority" or "fast"; empty: the usual one, or the model has no prices for the tier
 	Tokens int       // the prompt has more tokens than this
 
 	amounts                     [parts]Amount // what a million tokens of each part cost
@@ -72,10 +73,11 @@ const (
 	batch
 	flex
 	priority
+	fast
 	tiers
 )
 
-var tierNames = [tiers]string{"", "batch", "flex", "priority"}
+var tierNames = [tiers]string{"", "batch", "flex", "priority", "fast"}
 
 // New returns a price that follows one of the terms after another, in the order of their dates.
 // Before the first of the dates, the first terms hold.
@@ -122,7 +124,7 @@ func tierOf(name string) int { return max(usual, slices.Index(tierNames[:], name
 
 // services returns the prices of the service tiers, by tier.
 func (t *Terms) services() [tiers]Service {
-	return [tiers]Service{usual: {}, batch: t.Batch, flex: t.Flex, priority: t.Priority}
+	return [tiers]Service{usual: {}, batch: t.Batch, flex: t.Flex, priority: t.Priority, fast: t.Fast}
 }
 
 func (t *Terms) check() error {

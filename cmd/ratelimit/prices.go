@@ -60,7 +60,7 @@ would be reserved for the call. Prices of a configuration win over those that ar
 	f.StringVar(&q.config, "config", "", "read prices and providers from the configuration `FILE`")
 	f.StringVar(&q.provider, "provider", "", "the `PROVIDER` of the model (default: any)")
 	f.StringVar(&q.at, "at", "", "the `DATE` of the call, such as 2027-01-01 (default: now)")
-	f.StringVar(&q.usage.Tier, "tier", "", "the service tier: batch, flex or priority")
+	f.StringVar(&q.usage.Tier, "tier", "", "the service tier: batch, flex, priority or fast")
 	f.IntVar(&q.usage.Input, "input", 1000, "tokens of the prompt")
 	f.IntVar(&q.usage.Cached, "cached", 0, "tokens of the prompt that are read from a cache")
 	f.IntVar(&q.usage.CacheWrite, "cache-write", 0, "tokens of the prompt that are written to a cache")
@@ -101,8 +101,8 @@ func (q *priceQuestion) check() (err error) {
 		}
 	}
 	u := &q.usage
-	if t := u.Tier; t != "" && t != "batch" && t != "flex" && t != "priority" {
-		return fmt.Errorf("--tier is %s: it must be batch, flex or priority", message.Quote(t))
+	if t := u.Tier; t != "" && t != "batch" && t != "flex" && t != "priority" && t != "fast" {
+		return fmt.Errorf("--tier is %s: it must be batch, flex, priority or fast", message.Quote(t))
 	}
 	for _, c := range []struct {
 		flag, whole string

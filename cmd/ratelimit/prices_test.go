@@ -119,7 +119,7 @@ func TestPricesRefuse(t *testing.T) {
 		{"a b", "ratelimit prices does not know what to do with \"b\"\nSee `ratelimit prices --help`.", exitUsage},
 		{"a --input -1", "--input is -1: it must be 0 or more\nSee `ratelimit prices --help`.", exitUsage},
 		{"a --cached 800 --cache-write 300", "--cache-write is 300: it must be at most 200, which is what is left of --input\nSee `ratelimit prices --help`.", exitUsage},
-		{"a --tier fast", "--tier is \"fast\": it must be batch, flex or priority\nSee `ratelimit prices --help`.", exitUsage},
+		{"a --tier slow", "--tier is \"slow\": it must be batch, flex, priority or fast\nSee `ratelimit prices --help`.", exitUsage},
 		{"a --at soon", "--at is \"soon\": it must be a date such as 2027-01-01\nSee `ratelimit prices --help`.", exitUsage},
 	} {
 		want := outcome{c.code, "", "ratelimit: " + c.want + "\n"}

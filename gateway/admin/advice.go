@@ -88,7 +88,7 @@ func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	case denied && e.MaxWait.Seconds() <= wait && wait > 0 && wait <= longestWait.Seconds():
 		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is %s, and with more than %s this one would have passed.", e.Project, inWords(e.MaxWait.Seconds()), inWords(wait)))
 	case !denied && e.Status == 403:
-		list = append(list, "Give the model a price in prices of the configuration, or say in unpriced what calls without a price cost.")
+		list = append(list, "Give the model a price in prices of the configuration, or say in unpriced what calls without a price cost; for a request that is no call of a model, as in unpriced: {request: 0.04}.")
 	case !denied:
 		list = append(list, "Every limit had enough left, and calls that came earlier wait: send it again later, or let it wait by a longer max_wait of its project.")
 	}

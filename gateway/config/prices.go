@@ -112,6 +112,7 @@ func readTerms(at yamlValue) (t price.Terms) {
 		field("batch", readService(&t.Batch)),
 		field("flex", readService(&t.Flex)),
 		field("priority", readService(&t.Priority)),
+		field("fast", readService(&t.Fast)),
 		field("from", readDate(&t.From)),
 	)...)
 	if t.Rates == (price.Rates{}) && !at.Faulty() { // to forget a price must not make a model free

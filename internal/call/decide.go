@@ -29,8 +29,7 @@ func (c *Call) dearest(tokens int) price.Amount {
 	if c.quoted.price == nil {
 		return price.Unknown
 	}
-	input := c.quoted.price.Most(tokens, 0, c.Request.Tier, c.quoted.at)
-	return min(max(input, c.quoted.price.Most(0, tokens, c.Request.Tier, c.quoted.at)), maxReserved)
+	return min(max(c.most(tokens, 0, ""), c.most(0, tokens, "")), maxReserved)
 }
 
 // Why returns the reason of a denial: the text of its Refusal.

@@ -75,14 +75,34 @@ func (c *Call) reservedPrice() price.Amount {
 	}
 	if c.Request.Background { // nobody sees what the call uses before it is too late
 		output := max(c.expected.Output, c.Request.MostOutput())
-		return min(c.quoted.price.Most(c.expected.Input, output, c.Request.Tier, c.quoted.at), maxReserved)
+		return min(c.most(c.expected.Input, output, ""), maxReserved)
 	}
-	most := c.quoted.price.Most(c.expected.Input, c.expected.Output, c.Request.Tier, c.quoted.at)
+	most := c.most(c.expected.Input, c.expected.Output, "")
 	if c.mostDollars > 0 && most > c.mostDollars {
-		stated := c.quoted.price.Most(c.certainPrompt(), min(c.Request.CountedBound(), c.expected.Output), c.Request.Tier, c.quoted.at)
+		stated := c.most(c.certainPrompt(), min(c.Request.CountedBound(), c.expected.Output), "")
 		most = max(stated, c.mostDollars)
 	}
 	return min(most, maxReserved)
+}
+
+// most returns the most that the call can cost if it uses so many tokens at most, in the tier that the
+// response names, or "".
+func (c *Call) most(input, output int, told string) price.Amount {
+	return c.inTier(told, func(tier string) price.Amount { return c.quoted.price.Most(input, output, tier, c.quoted.at) })
+}
+
+// inTier returns the price of a call in the service tier that the response names. If it names none, it
+// returns the price in the usual tier, or in the tier that the request asks for if that is dearer: a
+// server may ignore what the request asks for, so only the provider's word lowers a price.
+func (c *Call) inTier(told string, priceIn func(tier string) price.Amount) price.Amount {
+	if told != "" {
+		return priceIn(told)
+	}
+	usual := priceIn("")
+	if asked := c.Request.Tier; asked != "" {
+		return max(usual, priceIn(asked))
+	}
+	return usual
 }
 
 // usedPrice returns what a call costs that has used so much, or [price.Unknown]. Only what the
@@ -90,7 +110,6 @@ func (c *Call) reservedPrice() price.Amount {
 func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	p, at := c.quoted.price, c.quoted.at
 	used.CostTold = used.CostTold && llm.TellsCost(c.Request.Provider)
-	used.Tier = cmp.Or(used.Tier, c.Request.Tier) // a response without a tier was served in the one that was asked for
 	switch {
 	case used.CostTold:
 		return price.Amount(max(used.Cost, 0))
@@ -98,20 +117,25 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 		return price.Unknown
 	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
 		least := max(used.Output, c.Limits.Estimator.Floor(c.base(), &c.Request))
-		return max(c.reserved, p.Most(max(used.Input, c.expected.Input), least, used.Tier, at))
+		return max(c.reserved, c.most(max(used.Input, c.expected.Input), least, used.Tier))
 	case used.Input < 0:
-		return p.Most(c.expected.Input, used.Output, used.Tier, at)
+		return c.most(c.expected.Input, used.Output, used.Tier)
 	}
-	return p.Total(used, at)
+	return c.inTier(used.Tier, func(tier string) price.Amount {
+		used.Tier = tier
+		return p.Total(used, at)
+	})
 }
 
 // unpricedText says why a call without a price is denied, and how to set one. The error names the
-// owner of a limit in dollars.
+// owner of a limit in dollars. A request that is no call of a model has no model whose price could be set.
 func (c *Call) unpricedText(err error) string {
 	of := "requests to this path"
+	help := "the configuration must say what each of them costs, as in unpriced: {request: 0.04}, or unpriced: free; prices of models do not change this"
 	if c.Request.Model != "" {
 		of = c.model()
+		help = "the configuration must have a price for it in prices, or say in unpriced what calls without a price cost"
 	}
 	why := strings.TrimPrefix(err.Error(), project.ErrUnpriced.Error()+", ")
-	return fmt.Sprintf("%sthe price of %s is not known, %s: the configuration must have a price for it in prices, or say in unpriced what calls without a price cost", notSent, of, why)
+	return fmt.Sprintf("%sthe price of %s is not known, %s: %s", notSent, of, why, help)
 }

@@ -17,6 +17,7 @@ var usual = price.Terms{
 	Rates: price.Rates{Input: 2 * price.Dollar, CachedInput: price.Dollar / 5, CacheWrite: 4 * price.Dollar, Output: 10 * price.Dollar, Request: price.Dollar / 100},
 	Above: []price.Above{{Tokens: 200_000, Rates: price.Rates{Input: 4 * price.Dollar, CacheWrite: 8 * price.Dollar}}},
 	Flex:  price.Service{Percent: 50},
+	Fast:  price.Service{Percent: 600},
 }
 
 // pricesOf returns prices of the model.
@@ -56,7 +57,8 @@ func TestReservedPrice(t *testing.T) {
 		want   price.Amount
 	}{
 		{"every token of the prompt may be written to a cache", "", 1000, 10_000_000 + 1141*4_000 + 1000*10_000},
-		{"half of it in a cheaper tier", "flex", 1000, 5_000_000 + 1141*2_000 + 1000*5_000},
+		{"no less in a cheaper tier, for the provider may not serve it there", "flex", 1000, 10_000_000 + 1141*4_000 + 1000*10_000},
+		{"more in a dearer tier", "fast", 1000, 60_000_000 + 1141*24_000 + 1000*60_000},
 		{"above a size", "", 200_000, 10_000_000 + 225_016*8_000 + 2048*10_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -141,16 +143,27 @@ func TestSettledPrice(t *testing.T) {
 	}
 }
 
-// A response that does not say in which tier the call was served is one of the tier that was asked for.
+// The response says in which tier a call was served. If it does not, a call that asked for a dearer
+// tier was served there, and one that asked for a cheaper tier was not: only the provider lowers a
+// price.
 func TestSettledPriceOfTheTierAskedFor(t *testing.T) {
-	c := newPricedCall(t)
-	c.Request = request(llm.OpenAI, 1000)
-	c.Request.Tier = "flex"
-	admit(t, c)
-	used := llm.Usage{Input: 1000, Output: 50, Exact: true}
-	c.commit(used, c.usedPrice(used))
-	if want := price.Amount(5_000_000 + 1000*1_000 + 50*5_000); c.Cost != want {
-		t.Errorf("it costs %v, want %v", c.Cost, want)
+	const usual, half, sixfold price.Amount = 10_000_000 + 1000*2_000 + 50*10_000, 5_000_000 + 1000*1_000 + 50*5_000, 60_000_000 + 1000*12_000 + 50*60_000
+	for _, test := range []struct {
+		asked, told string
+		want        price.Amount
+	}{
+		{"flex", "", usual}, {"flex", "standard", usual}, {"flex", "flex", half}, {"", "flex", half},
+		{"fast", "", sixfold}, {"fast", "standard", usual}, {"fast", "fast", sixfold}, {"", "fast", sixfold},
+	} {
+		c := newPricedCall(t)
+		c.Request = request(llm.OpenAI, 1000)
+		c.Request.Tier = test.asked
+		admit(t, c)
+		used := llm.Usage{Input: 1000, Output: 50, Tier: test.told, Exact: true}
+		c.commit(used, c.usedPrice(used))
+		if c.Cost != test.want {
+			t.Errorf("asked for %q, told %q: it costs %v, want %v", test.asked, test.told, c.Cost, test.want)
+		}
 	}
 }
 
