@@ -24,13 +24,17 @@ func (x *exchange) checkQuery() *refusal {
 	return nil
 }
 
-// ensureUsage makes sure that the answer of Gemini reports usage in a form that the gateway
-// can read. It refuses a request for another form.
+// ensureUsage makes sure that the answer of a call reports usage in a form that the gateway can read. It
+// refuses a request for another form. Google's servers, which can leave fields out of any answer, may be
+// behind a provider of any kind.
 func (x *exchange) ensureUsage() *refusal {
-	if x.endpoint.API != llm.Generate || x.signed {
+	if x.signed {
 		return nil
 	}
 	delete(x.r.Header, "X-Goog-Fieldmask")
+	if x.target.RawQuery == "" {
+		return nil
+	}
 	x.target.RawQuery = withoutParameters(x.target.RawQuery, usageParameters)
 	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
 		name, value := parameter(pair)

@@ -81,13 +81,29 @@ func wide(text string, order binary.AppendByteOrder) string {
 	return string(b)
 }
 
-// A client cannot ask Gemini for an answer without usage.
+// A client cannot ask Google for an answer without usage, on any path of a call. Once, it could on those
+// of OpenAI's API and on rawPredict.
 func TestUsageIsNotLeftOut(t *testing.T) {
 	upstream := newSeen()
-	r := newRigBefore(t, oneOfEach, upstream)
-	r.post(t, generate+"?fields=candidates&a=b&%24fields=x", `{"contents":[]}`, "X-Goog-FieldMask", "candidates")
-	if got := <-upstream.requests; got.URL.RawQuery != "a=b" || got.Header["X-Goog-Fieldmask"] != nil {
-		t.Errorf("%s %v", got.URL, got.Header)
+	r := newRigBefore(t, oneOfEach+"  team: {kind: vertex, base_url: MOCK}\n  own: {base_url: MOCK}\n", upstream)
+	for _, path := range []string{
+		generate, "/gemini/v1beta/openai/chat/completions", "/gemini/v1beta/openai/embeddings", "/own/v1beta/openai/chat/completions",
+		"/team/v1/projects/p/locations/l/publishers/anthropic/models/claude:rawPredict",
+		"/team/v1/projects/p/locations/l/endpoints/openapi/chat/completions",
+	} {
+		body := `{"contents":[]}`
+		if !strings.Contains(path, ":") {
+			body = `{"model":"m"}`
+		}
+		if a := r.post(t, path+"?alt=proto", body); a.status != 415 {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
+		}
+		if a := r.post(t, path+"?fields=candidates&a=b&%24fields=x", body, "X-Goog-FieldMask", "candidates"); a.status != 200 {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
+		}
+		if got := <-upstream.requests; got.URL.RawQuery != "a=b" || got.Header["X-Goog-Fieldmask"] != nil {
+			t.Errorf("%s %v", got.URL, got.Header)
+		}
 	}
 	r.do(t, "GET", "/gemini/v1beta/models?fields=models", "") // an answer that has no usage anyway
 	if got := <-upstream.requests; got.URL.RawQuery != "fields=models" {
