@@ -44,6 +44,7 @@ type exchange struct {
 	firstAlone     bool     // only the first deployment may serve it
 	call           call.Call
 	body           []byte
+	coding         string        // in which the body has come, and is to be decompressed; empty: none
 	bodyBytes      int64         // see [Gateway]
 	chosen         *deployment   // the deployment whose limits were asked last
 	tried          []*deployment // the deployments that the call was sent to; empty if the provider has only one
@@ -131,18 +132,18 @@ func (x *exchange) serve() *refusal {
 		return refused
 	}
 	path := x.providerPath()
-	endpoint, ok := llm.Recognize(x.r.Method, path)
+	endpoint, ok := x.upstream.Kind.Recognize(x.r.Method, path)
 	if x.ambiguous(path, endpoint, ok) {
 		return refusalf(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
+	}
+	if refused := x.checkMethod(path); refused != nil {
+		return refused
 	}
 	if submit := x.submitsBatch(); submit != nil && !ok {
 		return submit()
 	}
 	if !ok || x.r.ContentLength == 0 {
 		return x.pass()
-	}
-	if endpoint.API != llm.Messages { // Anthropic's API, whichever provider serves it
-		endpoint.Provider = x.upstream.Kind
 	}
 	x.endpoint = endpoint
 	return firstRefusal(x.read, x.callModel)

@@ -16,11 +16,14 @@ var hopFields = []string{
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// gatewayFields are headers that a provider does not get: they are for the gateway, or
-// browsers and proxies describe the client in them.
+// gatewayFields are headers that a provider does not get: they are for the gateway, browsers and
+// proxies describe the client in them, or some servers take the method, the path or the host of the
+// request from them, so that they would serve another request than the gateway has read.
 var gatewayFields = []string{
 	fieldProject, fieldUser, fieldRun, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
-	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Method", "X-Forwarded-Method",
+	"X-Original-Url", "X-Rewrite-Url", "X-Original-Uri", "X-Rewrite-Uri", "X-Override-Url", "X-Forwarded-Uri", "X-Forwarded-Url",
+	"X-Forwarded-Path", "X-Forwarded-Prefix", "X-Original-Path", "X-Original-Host", "X-Host", "X-Http-Host-Override", "X-Http-Destinationurl",
 }
 
 // accountFields are headers in which a client chooses the account that is billed, and a
@@ -99,7 +102,7 @@ func (x *exchange) setKey(h http.Header, key string) {
 		return
 	case x.endpoint.API == llm.Messages: // other providers of this API may expect either header
 		h["X-Api-Key"] = []string{key}
-	case x.endpoint.API == llm.Generate && !strings.Contains(x.target.Path, "/openai/"):
+	case (x.endpoint.API == llm.Generate || x.endpoint.API == llm.Interactions) && !strings.Contains(x.target.Path, "/openai/"):
 		h["X-Goog-Api-Key"] = []string{key}
 		return
 	}

@@ -133,3 +133,14 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Internal", "1")
 	io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
 }
+
+// answering is a handler that answers everything with a text.
+type answering string
+
+func (text answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	if strings.HasPrefix(string(text), "event:") {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
+	io.WriteString(w, string(text))
+}

@@ -25,8 +25,11 @@ func (x *exchange) pass() *refusal {
 	if owner, models := x.forbids(); models != nil && !callsNoModel(x.r.Method, x.target.Path) {
 		return refusalf(http.StatusForbidden, "%s may only call %s: the gateway cannot tell which model this request is for", owner, strings.Join(models, ", "))
 	}
+	if refused := firstRefusal(x.checkCredentials, x.checkManagement, x.checkCounted); refused != nil {
+		return refused
+	}
 	if x.r.ContentLength > maxPassed {
-		return tooLong(maxPassed)
+		return passedTooLong()
 	}
 	d := x.upstream.deployments[0]
 	x.Deployment = d.name
@@ -55,7 +58,7 @@ func (x *exchange) pass() *refusal {
 	case err != nil && body.timedOut():
 		return refusalf(http.StatusRequestTimeout, "nothing of the body has come for %v", x.cfg.Server.BodyTimeout)
 	case err != nil && body.exceeded():
-		return tooLong(maxPassed)
+		return passedTooLong()
 	case err != nil:
 		return x.unreached(err)
 	}
@@ -113,7 +116,7 @@ func (x *exchange) settlePassed(paid *call.Batch, response *http.Response) {
 func (x *exchange) passedPrice() price.Amount {
 	unpriced := x.setup.prices.Unpriced
 	switch {
-	case callsNoModel(x.r.Method, x.target.Path):
+	case x.usesNoTokens():
 		return 0
 	case unpriced == nil:
 		return price.Unknown
@@ -132,17 +135,4 @@ func wrapsCalls(path string) bool {
 	first, rest, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(path, "/")), "/")
 	method := strings.HasPrefix(first, "google.") && rest != "" // google.ai.generativelanguage.v1.GenerativeService/GenerateContent
 	return method || first == "$rpc" || first == "batch"
-}
-
-// callsNoModel reports whether a request certainly calls no model.
-func callsNoModel(method, path string) bool {
-	if method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete || method == http.MethodOptions {
-		return true
-	}
-	for _, end := range []string{"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/files", "/cancel"} {
-		if strings.HasSuffix(path, end) {
-			return true
-		}
-	}
-	return false
 }

@@ -71,13 +71,11 @@ func (x *exchange) readRequest() (refused *refusal) {
 // charsets are the charsets of JSON that the gateway accepts: UTF-8 and ASCII.
 var charsets = []string{"", "utf-8", "utf8", "us-ascii", "ascii"}
 
-// checkEncoding refuses a body that is compressed or not UTF-8: the provider could read
-// another request in it than the gateway does.
+// checkEncoding refuses a body that the gateway cannot decompress, or that is not UTF-8: the provider
+// could read another request in it than the gateway does.
 func (x *exchange) checkEncoding() *refusal {
-	for _, encoding := range x.r.Header["Content-Encoding"] {
-		if encoding != "" && encoding != "identity" {
-			return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Encoding %.20q: it must have none, because the gateway has to read the body", encoding)
-		}
+	if refused := x.findCoding(); refused != nil {
+		return refused
 	}
 	for _, kind := range x.r.Header["Content-Type"] {
 		for parameter := range strings.SplitSeq(kind, ";") {
@@ -140,7 +138,7 @@ func (x *exchange) readBody() *refusal {
 	}
 	x.control.SetReadDeadline(time.Time{})
 	x.body = text
-	return nil
+	return x.decompress(limit)
 }
 
 // growth is the factor by which the buffer of a body of known length grows when it is full. So a
@@ -194,8 +192,14 @@ func (x *exchange) atEnd() error {
 	return nil
 }
 
+// tooLong refuses the body of a call that is longer than the configuration allows.
 func tooLong(limit int64) *refusal {
-	return refusalf(http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", limit)
+	return refusalf(http.StatusRequestEntityTooLarge, "the body is longer than %d bytes, which is what max_body of server in the gateway's configuration allows", limit)
+}
+
+// passedTooLong refuses the body of a request that is no call of a model.
+func passedTooLong() *refusal {
+	return refusalf(http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxPassed)
 }
 
 // noMemory refuses a call because the bodies of other calls take up the memory for bodies.

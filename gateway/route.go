@@ -41,6 +41,19 @@ func (x *exchange) ambiguous(u *url.URL, endpoint llm.Endpoint, recognized bool)
 	}
 	plain := *u
 	plain.RawPath = ""
-	other, also := llm.Recognize(x.r.Method, &plain)
+	other, also := x.upstream.Kind.Recognize(x.r.Method, &plain)
 	return also && (!recognized || endpoint != other)
+}
+
+// checkMethod refuses to change what is at the path of a call: some servers call the model whatever the
+// method is, and the gateway would not read the call.
+func (x *exchange) checkMethod(path *url.URL) *refusal {
+	if x.r.Method != http.MethodPut && x.r.Method != http.MethodPatch {
+		return nil
+	}
+	if _, call := x.upstream.Kind.Recognize(http.MethodPost, path); !call {
+		return nil
+	}
+	x.w.Header().Set("Allow", "GET, HEAD, POST, DELETE, OPTIONS")
+	return refusalf(http.StatusMethodNotAllowed, "this is the path of calls of models: the method must be POST")
 }

@@ -44,7 +44,18 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 		{"POST", chat, hello + "\x00", nil, 400},
 		{"POST", chat, hello, []string{"Content-Type", "application/json; charset=utf-7"}, 415},
 		{"POST", chat, hello, []string{"Content-Type", `application/json; charset=utf-8; Charset="UTF-16"`}, 415},
-		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, 415},
+		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "compress"}, 415},
+		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, 400},
+		{"POST", chat, hello + `{"model":"gpt-4o"}`, nil, 400},
+		{"POST", chat, hello + "\n]", nil, 400},
+		{"POST", "/openai/v1/chat%252Fcompletions", hello, nil, 400},
+		{"POST", "/openai/v1/%2563hat/completions", hello, nil, 400},
+		{"GET", "/openai/v1/models/%252e%252e", "", nil, 400},
+		{"PUT", chat, hello, nil, 405},
+		{"PATCH", chat, hello, nil, 405},
+		{"PUT", messages, hello, nil, 405},
+		{"PATCH", generate, `{"contents":[]}`, nil, 405},
+		{"PUT", "/openai/v1/responses/", hello, nil, 405},
 	} {
 		a := r.do(t, c.method, c.path, c.body, c.headers...)
 		if a.status != c.want {
@@ -301,5 +312,26 @@ providers:
 `, quoting(401))
 	if a := r.post(t, chat, hello); a.status != 401 || a.body != "no such key: Bearer ***" || r.last(t).Retries != 1 {
 		t.Errorf("%d %s, recorded as %+v", a.status, a.body, r.last(t))
+	}
+}
+
+// A provider gets none of the headers from which some servers take the path, the method or the host of a request:
+// they would serve another request than the gateway has read.
+func TestHeadersThatNameAnotherRequest(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, oneOfEach, upstream)
+	names := []string{"X-Original-URL", "X-Rewrite-URL", "X-Original-URI", "X-Forwarded-Uri", "X-Forwarded-Prefix", "X-HTTP-Method-Override", "X-Original-Method", "X-Host"}
+	var headers []string
+	for _, name := range names {
+		headers = append(headers, name, "/v1/files")
+	}
+	for _, path := range []string{chat, "/openai/v1/files"} {
+		r.post(t, path, hello, headers...)
+		got := <-upstream.requests
+		for _, name := range names {
+			if got.Header.Get(name) != "" {
+				t.Errorf("%s: the provider gets %s", path, name)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -23,6 +24,8 @@ func (x *exchange) setTarget(name string) *refusal {
 		return refusalf(http.StatusBadRequest, `the path behind the provider's name begins with "//": it must begin with one "/"`)
 	case hasDotSegment(path):
 		return refusalf(http.StatusBadRequest, `the path has a part of dots alone, such as "." or ".."`)
+	case escapedTwice(path):
+		return refusalf(http.StatusBadRequest, "the path is escaped twice: it must be escaped once")
 	case strings.ContainsFunc(path, oddInPath) || strings.TrimRight(path, " .") != path:
 		return refusalf(http.StatusBadRequest, `the path must have no control characters, ";" or "\", and no blank or dot at its end`)
 	case strings.ContainsFunc(x.target.RawQuery, oddInQuery):
@@ -30,6 +33,14 @@ func (x *exchange) setTarget(name string) *refusal {
 	}
 	return x.checkQuery()
 }
+
+// escapedTwice reports whether a path that was unescaped has an escape again. A server that unescapes
+// once more would see another path.
+func escapedTwice(path string) bool {
+	return strings.IndexByte(path, '%') >= 0 && escape.MatchString(path)
+}
+
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
 // oddInPath reports whether servers do not agree on what a character in a path means. No API
 // has such a path.

@@ -56,8 +56,9 @@ const (
 	inferenceNewTokens
 	inferenceTokenCount
 	maxGenLen
-	settings // the number of settings
-	schema   // no setting, but a part of an object that counts as text
+	argsMaxTokens // of Mistral's conversations
+	settings      // the number of settings
+	schema        // no setting, but a part of an object that counts as text
 )
 
 // A part is a member of a field that is an object.
@@ -67,9 +68,9 @@ type part struct {
 }
 
 var (
-	streamAPIs = []API{Chat, Completions, Responses, Messages, OllamaChat, OllamaGenerate, CohereChat}
+	streamAPIs = []API{Chat, Completions, Responses, Messages, OllamaChat, OllamaGenerate, CohereChat, Interactions, Conversations}
 
-	tierAPIs = []API{Chat, Completions, Responses, Messages, Generate, Converse}
+	tierAPIs = []API{Chat, Completions, Responses, Messages, Generate, Converse, Interactions}
 
 	// inferenceParts are the names of one bound in the formats of Bedrock's models.
 	inferenceParts = []part{{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount}}
@@ -91,6 +92,8 @@ var fieldTable = [...]field{
 	{name: "inputs", kind: fieldPrompts},
 	{name: "system", kind: fieldMessage},
 	{name: "instructions", kind: fieldMessage},
+	{name: "content", kind: fieldMessage},  // of Gemini's embedContent
+	{name: "requests", kind: fieldPrompts}, // of Gemini's batchEmbedContents
 	{name: "systemInstruction", kind: fieldMessage, also: "system_instruction"},
 	{name: "message", kind: fieldMessage},
 	{name: "preamble", kind: fieldMessage},
@@ -123,7 +126,8 @@ var fieldTable = [...]field{
 	{name: "best_of", kind: fieldNumber, setting: bestOf, apis: []API{Completions}},
 	{name: "max_gen_len", kind: fieldNumber, setting: maxGenLen, apis: []API{Invoke}},
 	{name: "options", kind: fieldObject, parts: []part{{"num_predict", numPredict}}, apis: []API{OllamaChat, OllamaGenerate}},
-	{name: "generationConfig", kind: fieldObject, parts: generationParts, apis: []API{Generate}, also: "generation_config"},
+	{name: "generationConfig", kind: fieldObject, parts: generationParts, apis: []API{Generate, Interactions}, also: "generation_config"},
+	{name: "completion_args", kind: fieldObject, parts: []part{{"max_tokens", argsMaxTokens}, {"response_format", schema}}, apis: []API{Conversations}},
 	{name: "inferenceConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Converse, Invoke}},
 	{name: string(SafetyIdentifier), kind: fieldUser},
 	{name: string(UserName), kind: fieldUser},

@@ -126,6 +126,34 @@ var partStreams = []meterStream{
 		truth: 2,
 	},
 	{
+		name: "parts: an interaction", api: llm.Interactions,
+		body: `{"id":"v1_x","object":"interaction","status":"completed","model":"gemini-3-flash","steps":[{"type":"thought","summary":[{"type":"text","text":"Hm"}]},{"type":"model_output","content":[{"type":"text","text":"Hi there"}]}],` +
+			`"usage":{"total_input_tokens":20,"input_tokens_by_modality":[{"modality":"text","tokens":14},{"modality":"image","tokens":6}],"total_cached_tokens":4,"total_output_tokens":3,"total_thought_tokens":9,"total_tool_use_tokens":5,"total_tokens":37}}`,
+		want:  llm.Usage{Input: 25, Cached: 4, InputImage: 6, Output: 12, Reasoning: 9, Exact: true},
+		truth: 12,
+	},
+	{
+		name: "parts: an interaction, streamed", api: llm.Interactions,
+		body: sse(`{"event_type":"interaction.created","interaction":{"id":"v1_x","status":"in_progress"}}`, `{"event_type":"step.delta","index":0,"delta":{"type":"text","text":"Hi"}}`,
+			`{"event_type":"step.delta","index":0,"delta":{"type":"text","text":" there"}}`, `{"event_type":"interaction.completed","interaction":{"id":"v1_x","status":"completed","usage":{"total_input_tokens":7,"total_output_tokens":3,"total_tokens":10}}}`),
+		want:  llm.Usage{Input: 7, Output: 3, Exact: true},
+		truth: 3,
+	},
+	{
+		name: "parts: an interaction that is cut off", api: llm.Interactions,
+		body:  sse(`{"event_type":"content.delta","index":0,"delta":{"type":"text","text":"Hi"}}`, `{"event_type":"content.delta","index":0,"delta":{"type":"text","text":" there"}}`),
+		want:  llm.Usage{Input: -1, Output: 2},
+		truth: 2,
+	},
+	{
+		name: "parts: a conversation, streamed", api: llm.Conversations,
+		body: sse(`{"type":"conversation.response.started","conversation_id":"c"}`, `{"type":"message.output.delta","output_index":0,"id":"m","content":"Hi"}`,
+			`{"type":"message.output.delta","output_index":0,"id":"m","content":[{"type":"text","text":" there"}]}`,
+			`{"type":"conversation.response.done","usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":52,"connector_tokens":40}}`),
+		want:  llm.Usage{Input: 9, Output: 43, Exact: true},
+		truth: 43,
+	},
+	{
 		name: "parts: larger than the whole", api: llm.Chat,
 		body: `{"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":900,"audio_tokens":7,"image_tokens":900},` +
 			`"cache_creation":{"ephemeral_1h_input_tokens":900},"completion_tokens_details":{"reasoning_tokens":2,"audio_tokens":900,"image_tokens":900}}}`,

@@ -100,6 +100,13 @@ const (
 	nodeBedrockTier
 	nodeChunk // an event of an Invoke stream, which holds the model's own JSON in base64
 
+	// Values with members in answers of Gemini's interactions and of Mistral's conversations only.
+	nodeInteraction
+	nodeInteractionDone // an interaction that has ended, in the last event of a stream
+	nodeInteractionUsage
+	nodeInteractionDelta
+	nodeConversation
+
 	// Entries of lists, each with the kind of some tokens and their number: see endEntry.
 	nodePromptEntry
 	nodeCachedEntry
@@ -209,6 +216,27 @@ var members = [nodes]map[string]node{
 	nodeCohereUsage:  {"tokens": nodeUsage, "billed_units": nodeCohereBilled, "cached_tokens": cachedTokens},
 	nodeCohereBilled: {"input_tokens": billedInput, "output_tokens": billedOutput},
 
+	// Gemini's interactions have their text at the top, in outputs or in steps, or in the deltas of a
+	// stream, whose last event has the whole interaction, with its usage.
+	nodeInteraction: with(topMembers, map[string]node{
+		"usage": nodeInteractionUsage, "interaction": nodeInteractionDone, "outputs": nodeItems, "steps": nodeItems, "delta": nodeInteractionDelta,
+	}),
+	nodeInteractionDone:  {"usage": nodeInteractionUsage, "error": nodeFault, "service_tier": nodeTier},
+	nodeInteractionDelta: {"text": nodeText, "content": nodeContent, "partial_arguments": nodeText, "arguments": nodeArgs, "name": nodeText},
+	nodeInteractionUsage: {
+		"total_input_tokens": geminiPrompt, "totalInputTokens": geminiPrompt,
+		"total_cached_tokens": geminiCached, "totalCachedTokens": geminiCached,
+		"total_output_tokens": geminiCandidates, "totalOutputTokens": geminiCandidates,
+		"total_thought_tokens": geminiThoughts, "totalThoughtTokens": geminiThoughts,
+		"total_tool_use_tokens": geminiToolUse, "totalToolUseTokens": geminiToolUse,
+		"total_tokens": geminiTotal, "totalTokens": geminiTotal,
+		"input_tokens_by_modality": nodePromptEntry, "inputTokensByModality": nodePromptEntry,
+		"cached_tokens_by_modality": nodeCachedEntry, "cachedTokensByModality": nodeCachedEntry,
+		"output_tokens_by_modality": nodeCandidateEntry, "outputTokensByModality": nodeCandidateEntry,
+	},
+
+	nodeConversation: with(topMembers, map[string]node{"outputs": nodeItems, "arguments": nodeArgs}),
+
 	// Bedrock's Converse reports usage in a format of its own. Its Invoke hands on what the model
 	// writes in its own format, and adds usage in headers and in the last event of a stream.
 	// Tokens that were read from a cache or written to it are not part of the input.
@@ -295,7 +323,7 @@ var (
 		"cost_details":                nodeCostDetails,
 		"is_byok":                     ownKey,
 	}
-	modalityMembers = map[string]node{"modality": nodeEntryKind, "tokenCount": entryTokens}
+	modalityMembers = map[string]node{"modality": nodeEntryKind, "tokenCount": entryTokens, "tokens": entryTokens}
 )
 
 // with returns the members of both maps. A name that both have gets its node from more.
@@ -320,6 +348,10 @@ func topOf(api API) node {
 		return nodeCohere
 	case Converse, Invoke:
 		return nodeBedrock
+	case Interactions:
+		return nodeInteraction
+	case Conversations:
+		return nodeConversation
 	}
 	return nodeTop
 }

@@ -58,7 +58,7 @@ func (p *promptReader) prompt(f *field) {
 func (p *promptReader) isMessage(f *field) bool {
 	switch f.name {
 	case "input":
-		return p.endpoint.API == Responses
+		return p.endpoint.API == Responses || p.endpoint.API == Interactions
 	case "prompt":
 		return p.endpoint.API == OllamaGenerate
 	}

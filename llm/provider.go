@@ -42,6 +42,8 @@ const (
 	CohereRerank   API = "cohere-rerank"   // Cohere's /v2/rerank and /v1/rerank
 	Converse       API = "converse"        // Bedrock's converse and converse-stream
 	Invoke         API = "invoke"          // Bedrock's invoke and invoke-with-response-stream, in each model's own format
+	Interactions   API = "interactions"    // Gemini's interactions
+	Conversations  API = "conversations"   // Mistral's conversations, which a model continues at once
 )
 
 // Generates reports whether answers of the API have output tokens. Embeddings and rankings are
@@ -59,27 +61,49 @@ type Endpoint struct {
 // routes maps the last two words of a path to APIs. The first of them is empty where any word may
 // stand there.
 var routes = map[[2]string]API{
-	{"", "completions"}:      Completions,
-	{"chat", "completions"}:  Chat,
-	{"", "embeddings"}:       Embeddings,
-	{"", "responses"}:        Responses,
-	{"responses", "compact"}: Responses, // a model compacts a conversation
-	{"v1", "messages"}:       Messages,  // those of an OpenAI thread are no call
-	{"api", "chat"}:          OllamaChat,
-	{"api", "generate"}:      OllamaGenerate,
-	{"api", "embed"}:         Embeddings,
-	{"v1", "chat"}:           CohereChat,
-	{"v2", "chat"}:           CohereChat,
-	{"v1", "embed"}:          CohereEmbed,
-	{"v2", "embed"}:          CohereEmbed,
-	{"v1", "rerank"}:         CohereRerank,
-	{"v2", "rerank"}:         CohereRerank,
+	{"", "completions"}:       Completions,
+	{"chat", "completions"}:   Chat,
+	{"agents", "completions"}: Chat, // Mistral's; the body names an agent, and no model
+	{"", "embeddings"}:        Embeddings,
+	{"", "responses"}:         Responses,
+	{"responses", "compact"}:  Responses, // a model compacts a conversation
+	{"v1", "messages"}:        Messages,  // those of an OpenAI thread are no call
+	{"api", "chat"}:           OllamaChat,
+	{"api", "generate"}:       OllamaGenerate,
+	{"api", "embed"}:          Embeddings,
+	{"v1", "chat"}:            CohereChat,
+	{"v2", "chat"}:            CohereChat,
+	{"v1", "embed"}:           CohereEmbed,
+	{"v2", "embed"}:           CohereEmbed,
+	{"v1", "rerank"}:          CohereRerank,
+	{"v2", "rerank"}:          CohereRerank,
+	{"", "interactions"}:      Interactions,
 }
 
 // Recognize reads the endpoint from the URL of a request. ok is false for every request that is not
 // a call of a model in a format that this package reads: lists of models, counts of tokens, files,
 // unknown APIs.
 func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
+	e, ok = recognize(method, u, ProviderAt(u.Hostname()))
+	if ok && e.Provider == "" {
+		_, _, deployment := modelIn(u.Path)
+		e.Provider = providerOf(u.Hostname(), e.API, deployment)
+	}
+	return e, ok
+}
+
+// Recognize is the function Recognize for a URL whose server is known to be of the provider, whatever
+// its host. Anthropic's API is Anthropic's, whichever provider serves it.
+func (p Provider) Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
+	if e, ok = recognize(method, u, p); ok && e.API != Messages {
+		e.Provider = p
+	}
+	return e, ok
+}
+
+// recognize reads the endpoint from the URL of a request to a provider. It leaves out the provider unless
+// the path alone says whose API it is.
+func recognize(method string, u *url.URL, p Provider) (e Endpoint, ok bool) {
 	if method != http.MethodPost {
 		return Endpoint{}, false
 	}
@@ -95,16 +119,27 @@ func Recognize(method string, u *url.URL) (e Endpoint, ok bool) {
 		return callOfBedrock(u, rest, word)
 	}
 	if e.API = cmp.Or(routes[[2]string{parent, word}], routes[[2]string{"", word}]); e.API == "" {
+		if p == Mistral && (word == "conversations" || parent == "conversations" || word == "restart" && inConversation(u, rest)) {
+			return Endpoint{API: Conversations}, true
+		}
 		if e, ok = callOfModel(rest, unescapeSegment(u, last)); !ok {
 			return Endpoint{}, false
 		}
 	}
-	from, to, deployment := modelIn(path)
-	if from < to {
+	if e.API == Messages {
+		e.Provider = Anthropic
+	}
+	if from, to, _ := modelIn(path); from < to {
 		e.Model = unescapeSegment(u, path[from:to])
 	}
-	e.Provider = providerOf(u.Hostname(), e.API, deployment)
 	return e, true
+}
+
+// inConversation reports whether a path ends with a conversation of Mistral's.
+func inConversation(u *url.URL, path string) bool {
+	path, _ = cutLast(path)
+	_, folder := cutLast(path)
+	return routeWord(u, folder) == "conversations"
 }
 
 // cutLast cuts the last segment off a path. It ignores slashes at the end.
@@ -153,13 +188,29 @@ func callOfModel(path, last string) (e Endpoint, ok bool) {
 	e.Model = last[:colon]
 	method := last[colon+1:]
 	e.Stream = method == "streamGenerateContent" || method == "streamRawPredict"
-	switch {
-	case method == "generateContent" || method == "streamGenerateContent":
+	switch method {
+	case "generateContent", "streamGenerateContent":
 		e.API = Generate
-	case (method == "rawPredict" || method == "streamRawPredict") && strings.HasSuffix(path, "/publishers/anthropic/models/"):
-		e.API = Messages
+	case "embedContent", "batchEmbedContents":
+		e.API = Embeddings
+	case "rawPredict", "streamRawPredict":
+		e.API = rawAPIs[publisher(path)]
 	}
 	return e, e.API != ""
+}
+
+// rawAPIs are the APIs that Vertex hands on to the models of other companies, by their publishers.
+var rawAPIs = map[string]API{"anthropic": Messages, "mistralai": Chat, "ai21": Chat}
+
+// publisher returns the publisher of a model in a path of Vertex that ends with /publishers/NAME/models/,
+// or "".
+func publisher(path string) string {
+	path, _ = cutLast(path)
+	path, name := cutLast(path)
+	if _, folder := cutLast(path); folder != "publishers" {
+		return ""
+	}
+	return name
 }
 
 // callOfBedrock reads one of Bedrock's paths, such as /model/amazon.nova-pro-v1%3A0/converse.
@@ -270,7 +321,7 @@ func providerOf(host string, api API, deployment bool) Provider {
 	switch {
 	case deployment:
 		return Azure
-	case api == Generate:
+	case api == Generate || api == Interactions:
 		return Gemini
 	case api == OllamaChat || api == OllamaGenerate:
 		return Ollama

@@ -67,7 +67,7 @@ func (e Endpoint) refusal(r Refusal) object {
 			body["request_id"] = r.ID
 		}
 		return body
-	case Generate:
+	case Generate, Interactions:
 		fault["code"], fault["status"] = r.Status, words.google
 		if r.RetryAfter > 0 {
 			fault["details"] = []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": retryDelay(r.RetryAfter)}}

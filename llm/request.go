@@ -157,6 +157,9 @@ func (r *requestReader) read() {
 		}
 		r.field(f)
 	}
+	if r.err == nil && r.next() != 0 { // a server might read what follows instead
+		r.fail("data behind the object")
+	}
 }
 
 // field reads the value of a field, and records what that costs.
@@ -318,6 +321,10 @@ func (r *requestReader) request() Request {
 		q.Background = string(r.background) == "true"
 	case Messages, CohereChat:
 		q.Stream, q.MaxOutput = streamed, n[maxTokens]
+	case Interactions:
+		q.Stream, q.MaxOutput = streamed, n[configMaxTokens]
+	case Conversations:
+		q.Stream, q.MaxOutput = streamed, n[argsMaxTokens]
 	case Generate:
 		q.MaxOutput, q.Answers = n[configMaxTokens], n[configCandidateCount]
 	case Converse:
@@ -328,7 +335,7 @@ func (r *requestReader) request() Request {
 		q.Stream, q.MaxOutput = string(r.stream) != "false", n[numPredict]
 	}
 	q.Answers = max(1, q.Answers)
-	if q.Stream && (q.API == Chat || q.API == Completions) && !alwaysReportsUsage(q.Provider) {
+	if q.Stream && (q.API == Chat || q.API == Completions) && !q.alwaysReportsUsage() {
 		q.UsageAsked = string(r.includeUsage) == "true"
 		if r.err == nil {
 			q.usageSplice = r.usageSplice
@@ -338,5 +345,8 @@ func (r *requestReader) request() Request {
 }
 
 // alwaysReportsUsage reports whether a provider's chat streams report usage without being asked.
-// The gateway then neither asks for it nor hides it. Mistral would reject the field.
-func alwaysReportsUsage(p Provider) bool { return p == Mistral || p == OpenRouter || p == Groq }
+// The gateway then neither asks for it nor hides it. Mistral would reject the field, at Vertex too, where
+// the path names its models.
+func (r *Request) alwaysReportsUsage() bool {
+	return r.Provider == Mistral || r.Provider == OpenRouter || r.Provider == Groq || r.Provider == Vertex && r.inPath
+}

@@ -146,6 +146,19 @@ func (l *Limiter) LimitsTokens(projectID string) bool {
 	return l.Caps(Owners{Project: projectID}).Tokens > 0
 }
 
+// TokensLimitedBy returns whose limit on tokens holds for a call: project "acme", key "7", run "x". It is
+// empty if there is none, or if it only counts. It is for package gateway alone.
+func (l *Limiter) TokensLimitedBy(of Owners) (owner string, err error) {
+	var room [MostScopes]*admission.Scope
+	scopes, err := l.AppendScopes(room[:0], of)
+	for _, s := range scopes {
+		if s.Limits(admission.AllTokens) && !s.IsShadow() {
+			return OwnerText(s.Name), nil
+		}
+	}
+	return "", err
+}
+
 // Caps is what a call may ask for at most by the limits of its owners. It is for package call alone.
 type Caps struct {
 	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none

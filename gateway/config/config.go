@@ -85,6 +85,10 @@ type Upstream struct {
 	HTTP2       bool                   // use HTTP/2 where the server does
 	StreamUsage string                 // [StreamUsageOn] or [StreamUsageOff]
 	Margin      time.Duration          // the margin of quotas that have none of their own: see [ratelimit.ModelQuota]
+
+	AllowCredentials bool // clients may create keys and tokens with which they can call the provider past the gateway
+	AllowManagement  bool // clients may load, change and delete the models of a server of one's own
+	AllowUncounted   bool // requests whose tokens the gateway cannot count pass even where tokens are limited
 }
 
 // Upstream.StreamUsage says whether the gateway asks streams of OpenAI's API to report their usage

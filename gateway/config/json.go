@@ -99,9 +99,13 @@ func (p *Upstream) MarshalJSON() ([]byte, error) {
 		Deployments map[string]*Deployment `json:"deployments,omitempty"`
 		Models      modelFields            `json:"models,omitempty"`
 		Unnamed     string                 `json:"unnamed_model,omitempty"`
+
+		AllowCredentials bool `json:"allow_credentials"`
+		AllowManagement  bool `json:"allow_management"`
+		AllowUncounted   bool `json:"allow_uncounted"`
 	}{
 		p.Kind, itself, short(p.Timeout), short(p.MaxPause), p.Retries, p.HTTP2, p.StreamUsage, short(p.Margin),
-		deployments, p.Models, p.Unnamed,
+		deployments, p.Models, p.Unnamed, p.AllowCredentials, p.AllowManagement, p.AllowUncounted,
 	})
 }
 

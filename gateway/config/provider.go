@@ -95,6 +95,9 @@ func readProvider(name string, at yamlValue) *Upstream {
 			p.setKind(kind, name) // names of models are read as those of the kind
 			p.readModels(at)
 		}),
+		field("allow_credentials", strictyaml.Flag(&p.AllowCredentials)),
+		field("allow_management", strictyaml.Flag(&p.AllowManagement)),
+		field("allow_uncounted", strictyaml.Flag(&p.AllowUncounted)),
 		field("unnamed_model", strictyaml.Any(&p.Unnamed, "one of the provider's models")),
 	)
 	p.setKind(kind, name)
