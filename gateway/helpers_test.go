@@ -134,10 +134,10 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
 }
 
-// answering is a handler that answers everything with a text.
-type answering string
+// fixedAnswer is a handler that answers everything with a text.
+type fixedAnswer string
 
-func (text answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (text fixedAnswer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body)
 	if strings.HasPrefix(string(text), "event:") {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -157,7 +157,7 @@ func TestCallsOfNewerEndpoints(t *testing.T) {
 		{"/mistral/v1/agents/completions", `{"agent_id":"a","messages":[]}`, ofConversation, ""},
 		{"/team/v1/projects/p/locations/l/publishers/mistralai/models/m:rawPredict", `{"model":"m","messages":[]}`, ofConversation, "m"},
 	} {
-		r := newRigBefore(t, strings.Replace(withFlags(""), "gemini: {base_url: MOCK}", `gemini: {base_url: MOCK, models: {"*": {max_rpm: 9}}}`, 1)+"projects: {p: {tokens_per_day: 10_000}}\n", answering(c.answer))
+		r := newRigBefore(t, strings.Replace(withFlags(""), "gemini: {base_url: MOCK}", `gemini: {base_url: MOCK, models: {"*": {max_rpm: 9}}}`, 1)+"projects: {p: {tokens_per_day: 10_000}}\n", fixedAnswer(c.answer))
 		if a := r.post(t, c.path, c.body, "X-Project-ID", "p"); a.status != 200 {
 			t.Errorf("%s: %d %s", c.path, a.status, a.body)
 			continue

@@ -323,6 +323,7 @@ func (r *requestReader) request() Request {
 		q.Stream, q.MaxOutput = streamed, n[maxTokens]
 	case Interactions:
 		q.Stream, q.MaxOutput = streamed, n[configMaxTokens]
+		q.Background = string(r.background) == "true"
 	case Conversations:
 		q.Stream, q.MaxOutput = streamed, n[argsMaxTokens]
 	case Generate:
