@@ -121,7 +121,7 @@ defaults: {requests_per_minute: 1}
 		{chat, `[1]`, nil, 400, "must be an object"},
 		{chat, `{"model":"a","model":"b"}`, nil, 400, "two fields"},
 		{chat, hello + strings.Repeat(" ", 2000), nil, 413, "1024 bytes"},
-		{chat, hello, []string{"Content-Encoding", "gzip"}, 415, "Content-Encoding"},
+		{chat, hello, []string{"Content-Encoding", "compress"}, 415, "Content-Encoding"},
 		{chat, `{"model":"` + strings.Repeat("m", 600) + `"}`, nil, 400, "512"},
 	} {
 		a := r.post(t, c.path, c.body, c.headers...)
