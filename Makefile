@@ -6,6 +6,8 @@ CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
 # Everything that looks at our packages uses these flags, so each package is compiled once: for any clone, by -trimpath.
 RACE    := -race -trimpath '-gcflags=modernc.org/...=-race=0 -d=checkptr=0'
+# A program with the race detector would otherwise sleep for a second before it ends.
+export GORACE := atexit_sleep_ms=0
 # Tools, Helm and the programs that tests run are compiled as a release is: once, too.
 STATIC  := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS) -trimpath'
 TOOL    := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
