@@ -48,6 +48,9 @@ var foreign = map[string]string{
 	"RateLimitMiddleware":           "another limiter of projects",
 	"DistributedRateLimiter":        "another limiter of projects",
 	"project/acme":                  "a setting in Redis",
+	"cachedContent":                 "a field of Gemini",
+	"Location":                      "a header",
+	"Refresh":                       "a header",
 	"ratelimit completion":          "cobra's own command",
 }
 
