@@ -14,7 +14,7 @@ import (
 // addresses nor the admin API.
 func TestIdleConnectionsLockOutNobody(t *testing.T) {
 	provider := newProvider(t)
-	g := launchWith(t, []string{"sh", "-c", `ulimit -n 300; exec "$0" "$@"`}, written(t, "providers: {openai: {base_url: MOCK}}\n", provider), "")
+	g := launchWith(t, []string{"sh", "-c", `ulimit -n 300; exec "$0" "$@"`}, written(t, "server: {header_timeout: 10m, idle_timeout: 10m}\nproviders: {openai: {base_url: MOCK}}\n", provider), "")
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	for _, url := range []string{g.url, g.admin} {
 		for range 320 {
