@@ -61,9 +61,11 @@ func (x *exchange) attempt(d *deployment) (delay time.Duration, refused *refusal
 // unanswered settles a call that got no answer. It returns the delay before the next
 // attempt, or the refusal.
 func (x *exchange) unanswered(d *deployment, err error) (delay time.Duration, refused *refusal) {
-	x.call.Unanswered(x.sent)
 	if x.ctx.Err() == nil {
+		x.call.Unanswered(x.sent)
 		d.markFailed()
+	} else {
+		x.call.Abandoned(x.sent)
 	}
 	if delay := x.delayUnlessUntried(backoff(x.Retries)); !x.sent && x.mayRetry(delay) {
 		return delay, nil
@@ -151,7 +153,7 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	deleteFields(h, notForwarded)
 	delete(h, x.cfg.Users.Header)
 	x.authorize(h, d, u)
-	ctx, mayHaveGot := traceSent(x.ctx, d.transport)
+	ctx, mayHaveGot := traceSent(x.ctx, d.transport, x.cfg.Server.ReadOn)
 	out := (&http.Request{
 		GetBody: replay(body),
 		Method:  x.r.Method, URL: u, Host: u.Host,
@@ -195,14 +197,25 @@ func replay(body io.ReadCloser) func() (io.ReadCloser, error) {
 
 // traceSent returns a context for a request, and a function that reports whether the server
 // may have got any of the request although it failed. The transport of package wire says so
-// in its errors; net/http reports when it writes.
-func traceSent(ctx context.Context, transport http.RoundTripper) (context.Context, func(error) bool) {
+// in its errors; net/http reports when it writes. The transport of package wire also reads on for
+// some time after the context has ended; for net/http, the context that is returned ends later.
+func traceSent(ctx context.Context, transport http.RoundTripper, readOn time.Duration) (context.Context, func(error) bool) {
 	if _, own := transport.(*wire.Transport); own {
 		return ctx, sentByWire
 	}
 	wrote := new(atomic.Bool)
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }}
-	return httptrace.WithClientTrace(ctx, trace), func(error) bool { return wrote.Load() }
+	return httptrace.WithClientTrace(lingering(ctx, readOn), trace), func(error) bool { return wrote.Load() }
+}
+
+// lingering returns a context that ends some time after another one.
+func lingering(ctx context.Context, linger time.Duration) context.Context {
+	if linger == 0 {
+		return ctx
+	}
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(linger, cancel) })
+	return longer
 }
 
 func sentByWire(err error) bool {

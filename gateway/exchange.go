@@ -50,15 +50,18 @@ type exchange struct {
 	tried          []*deployment // the deployments that the call was sent to; empty if the provider has only one
 	fallback       *fallback     // nil before the first attempt that is repeated
 	decision       ratelimit.Decision
-	answers        *answers  // nil before the limits are asked
-	sent           bool      // the provider may have got the request
-	throttled      bool      // the provider's last answer throttles the call
-	gatewayAccount bool      // the account at the provider is the gateway's, and not the client's
-	overTLS        bool      // the client has reached the gateway, or the proxy before it, by TLS; set for what is no call
-	begun          bool      // the answer has begun while the call waited: see begin
-	signed         bool      // the client has signed the request, so it is sent unchanged
-	hider          *hider    // redacts the secrets that the request was sent with; nil: they are the client's
-	deadline       time.Time // the deadline of the next write to the client
+	answers        *answers   // nil before the limits are asked
+	sent           bool       // the provider may have got the request
+	throttled      bool       // the provider's last answer throttles the call
+	gatewayAccount bool       // the account at the provider is the gateway's, and not the client's
+	overTLS        bool       // the client has reached the gateway, or the proxy before it, by TLS; set for what is no call
+	begun          bool       // the answer has begun while the call waited: see begin
+	signed         bool       // the client has signed the request, so it is sent unchanged
+	hider          *hider     // redacts the secrets that the request was sent with; nil: they are the client's
+	deadline       time.Time  // the deadline of the next write to the client
+	meter          *llm.Meter // reads the answer of a call; nil before there is one
+	ended          bool       // the client has got the whole stream, though the body may go on
+	complete       bool       // the body of the answer has come to its end
 	levelRoom      [project.MaxNames]*config.Project
 	Record
 }

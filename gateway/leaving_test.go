@@ -35,6 +35,9 @@ projects:
   trusted: {unknown_usage: seen}
 `
 
+// unread is a gateway that does not read on when a client leaves.
+const unread = "server: {read_on: 0s}\n"
+
 // charged returns how many tokens a project was charged.
 func (r *rig) charged(t testing.TB, project string) int {
 	t.Helper()
@@ -99,7 +102,7 @@ func TestLeavingAStreamIsNotFree(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, budgeted, thinking)
+			r := newRig(t, budgeted+unread, thinking)
 			whole, _, _ := strings.Cut(strings.Replace(c.path, "streamGenerate", "generate", 1), "?")
 			for range 16 {
 				if c.learned != "" && r.post(t, whole, c.learned, fieldProject, "teacher").status != 200 {
@@ -119,7 +122,7 @@ func TestLeavingAStreamIsNotFree(t *testing.T) {
 // A project with short answers so far is charged for a stream that it leaves as much as a
 // project without a history.
 func TestShortAnswersDoNotMakeLeavingFree(t *testing.T) {
-	r := newRig(t, budgeted, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
+	r := newRig(t, budgeted+unread, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 		if c.Stream {
 			return mockprovider.Reply{Reasoning: 2000, Output: 100, Fault: mockprovider.FaultStall, After: 3}
 		}
@@ -141,7 +144,7 @@ func TestShortAnswersDoNotMakeLeavingFree(t *testing.T) {
 // A reservation is never larger than the limits; the charge for a stream that its client
 // leaves may be.
 func TestLeavingBeyondALimitIsNotFree(t *testing.T) {
-	r := newRig(t, budgeted+"  small: {tokens_per_minute: 300}\n", mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+	r := newRig(t, budgeted+"  small: {tokens_per_minute: 300}\n"+unread, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
 		return mockprovider.Reply{Reasoning: 1000, Fault: mockprovider.FaultStall, After: 1}
 	}})
 	r.leaveAfter(t, `"assistant"`, "/vllm/v1/chat/completions", fmt.Sprintf(chatOf, "o5", `,"max_tokens":1000`), "small")
@@ -161,7 +164,7 @@ func TestLeavingBeyondALimitIsNotFree(t *testing.T) {
 
 // With unknown_usage: seen, a project is charged only what was seen of a stream.
 func TestUnknownUsageSeen(t *testing.T) {
-	r := newRig(t, budgeted, thinking)
+	r := newRig(t, budgeted+unread, thinking)
 	r.leaveAfter(t, `"content":"the"`, chat, fmt.Sprintf(chatOf, "o5", `,"max_tokens":2000`), "trusted")
 	if got := r.charged(t, "trusted"); got == 0 || got > 100 {
 		t.Errorf("%d tokens are charged", got)
@@ -173,7 +176,7 @@ func TestUnknownUsageSeen(t *testing.T) {
 
 // The estimator learns nothing from streams that broke off.
 func TestCutStreamsTeachNothing(t *testing.T) {
-	r := newRig(t, budgeted, thinking)
+	r := newRig(t, budgeted+unread, thinking)
 	asks := llm.Request{Endpoint: llm.Endpoint{Provider: llm.OpenAI, API: llm.Chat, Model: "o5"}, Prompt: 7, Answers: 1}
 	before := r.limits.Estimator.Estimate("leaver", &asks)
 	for range 20 {

@@ -102,7 +102,7 @@ func (l *LevelLimit) setShare(d *project.Decision) {
 func newLevelLimit(s *project.Standing) LevelLimit {
 	w := s.Window
 	of := func(n int64) Quantity { return Quantity{n, w.Dollars} }
-	l := LevelLimit{Name: w.Name, Unit: "requests", Max: of(w.Count), Used: of(w.Count - s.Remaining), Left: of(max(s.Remaining, 0)), Total: w.Total()}
+	l := LevelLimit{Name: w.Name, Unit: "requests", Max: of(w.Count), Used: of(max(s.Used, w.Count-s.Remaining)), Left: of(max(s.Remaining, 0)), Total: w.Total()}
 	switch {
 	case w.Tokens:
 		l.Unit = "tokens"

@@ -50,6 +50,7 @@ func (x *exchange) read() *refusal {
 	x.call.Limits, x.call.MaxPause = &x.g.limits, x.upstream.MaxPause
 	x.call.Prices, x.call.Provider = &x.setup.prices, x.Provider
 	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
+	x.call.ChargeFailed = x.rules.FailedCalls == config.FailedReserved
 	return nil
 }
 

@@ -16,26 +16,26 @@ import (
 // relay forwards the answer to a call, meters it, and settles the call. With hideUsage, the
 // client does not get the chunk that reports usage.
 func (x *exchange) relay(response *http.Response, hideUsage bool) {
-	meter := llm.NewMeter(x.call.Request.API, response.Header)
-	meter.Expect(x.call.Request.Answers)
+	x.meter = llm.NewMeter(x.call.Request.API, response.Header)
+	x.meter.Expect(x.call.Request.Answers)
 	var body io.Reader
 	if hideUsage {
-		body = meter.Hide(response.Body)
+		body = x.meter.Hide(response.Body)
 		response.Header.Del("Content-Length")
 		for _, field := range call.SignatureFields {
 			delete(response.Header, field) // the signature of the body with the chunk is not valid
 		}
 		response.ContentLength = -1
 	} else {
-		body = io.TeeReader(response.Body, meter)
+		body = io.TeeReader(response.Body, x.meter)
 	}
 	defer func() {
-		if x.call.Request.Background && x.leaveOpen(meter) {
+		if x.call.Request.Background && x.leaveOpen(x.meter) {
 			return
 		}
-		used := x.call.Settle(context.WithoutCancel(x.ctx), meter)
+		used := x.call.Settle(context.WithoutCancel(x.ctx), x.meter, x.complete)
 		x.Input, x.Output, x.Cached, x.Exact = max(used.Input, 0), used.Output, used.Cached, used.Exact
-		if fault := meter.Fault(); fault != "" && x.Outcome == Passed {
+		if fault := x.meter.Fault(); fault != "" && x.Outcome == Passed {
 			x.Outcome, x.Error = Failed, "the answer ends in an error: "+strings.ToValidUTF8(fault, "")
 		}
 	}()
@@ -58,7 +58,7 @@ func (x *exchange) forward(response *http.Response, body io.Reader) {
 		x.control.Flush()
 	}
 	x.Outcome = outcomeOf(response.StatusCode, x.throttled)
-	if !x.copy(body, response.ContentLength) {
+	if !x.copy(body, response) {
 		panic(http.ErrAbortHandler) // closes the connection, so that the client sees that the answer is not complete
 	}
 }
@@ -71,29 +71,59 @@ func nothingBuffered(body io.Reader) bool {
 
 var buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
-// copy copies a body to the client. length is the body's length, or -1. It reports whether
-// the client has got all of the body.
-func (x *exchange) copy(body io.Reader, length int64) (whole bool) {
+// copy copies the body of a response to the client, as body has it. It reports whether the client has
+// got all of it.
+func (x *exchange) copy(body io.Reader, response *http.Response) (whole bool) {
 	buffer := buffers.Get().(*[8 << 10]byte)
 	defer buffers.Put(buffer)
-	for left := length; ; {
+	for left := response.ContentLength; ; {
 		n, err := body.Read(buffer[:])
 		if n > 0 {
 			x.extendWriteDeadline()
 			left -= int64(n)
 			if !x.write(buffer[:n], left != 0) {
-				x.Outcome = Left
+				x.left()
+				x.readOn(body, response, buffer[:])
 				return false
 			}
+			x.ended = x.meter != nil && x.meter.Ended()
 		}
 		if err != nil {
-			whole = errors.Is(err, io.EOF)
-			if !whole {
+			x.complete = errors.Is(err, io.EOF)
+			if whole = x.complete; !whole {
 				x.bodyBroke(err)
 			}
 			x.extendWriteDeadline() // the end may come long after the last byte
 			return whole
 		}
+	}
+}
+
+// maxReadOn is how many bytes of an answer are read after the client has left.
+const maxReadOn = 8 << 20
+
+// readOn reads the rest of an answer that the client does not read any more, for a moment: its usage
+// comes last, and a client that leaves before that must not pay less than one that stays.
+func (x *exchange) readOn(body io.Reader, response *http.Response, buffer []byte) {
+	if x.meter == nil || x.cfg.Server.ReadOn == 0 {
+		return
+	}
+	timer := time.AfterFunc(x.cfg.Server.ReadOn, func() { response.Body.Close() })
+	defer timer.Stop()
+	for read := 0; read < maxReadOn && !x.meter.Ended(); {
+		n, err := body.Read(buffer)
+		if read += n; err != nil {
+			x.complete = errors.Is(err, io.EOF)
+			return
+		}
+	}
+}
+
+// left records that the client has left, unless it has got the whole stream: many clients close the
+// connection at the last event.
+func (x *exchange) left() {
+	if !x.ended {
+		x.Outcome = Left
 	}
 }
 
@@ -127,7 +157,7 @@ func (x *exchange) write(p []byte, more bool) bool {
 // has failed.
 func (x *exchange) bodyBroke(err error) {
 	if x.ctx.Err() != nil {
-		x.Outcome = Left
+		x.left()
 		return
 	}
 	x.Outcome, x.Error = Failed, x.hider.redact(err.Error())

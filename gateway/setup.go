@@ -53,20 +53,20 @@ type deployment struct {
 func (g *Gateway) newSetup(cfg *config.Config) *setup {
 	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}, tree: config.NewTree(cfg), prices: call.Prices{Table: cfg.Prices, Unpriced: cfg.Unpriced}}
 	for name, p := range cfg.Providers {
-		s.upstreams[name] = g.newUpstream(name, p)
+		s.upstreams[name] = g.newUpstream(name, p, cfg.Server.ReadOn)
 	}
 	s.declared = s.quotas()
 	s.modes = s.hasModes()
 	return s
 }
 
-func (g *Gateway) newUpstream(name string, p *config.Upstream) *upstream {
+func (g *Gateway) newUpstream(name string, p *config.Upstream, linger time.Duration) *upstream {
 	u := &upstream{Upstream: p, name: name}
 	for _, name := range slices.Sorted(maps.Keys(p.Deployments)) {
 		d := p.Deployments[name]
 		base, _ := url.Parse(d.BaseURL) // the configuration is valid
 		base.Path = strings.TrimRight(base.Path, "/")
-		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hider: newHider(d.Key.Reveal()), signer: g.signerOf(d), transport: g.transportTo(base, p)})
+		u.deployments = append(u.deployments, &deployment{name: name, base: base, key: d.Key.Reveal(), hider: newHider(d.Key.Reveal()), signer: g.signerOf(d), transport: g.transportTo(base, p, linger)})
 	}
 	return u
 }
@@ -113,15 +113,16 @@ func (u *upstream) errorAPI() llm.API {
 // transportKind is the options of a transport. Deployments with the same options share one.
 type transportKind struct {
 	timeout time.Duration
+	linger  time.Duration
 	netHTTP bool
 }
 
 // transportTo returns the transport of requests to a server: package wire's for HTTP/1.1, and
 // net/http's for HTTP/2 or a proxy on the way. Transports and their connections outlive a
 // configuration.
-func (g *Gateway) transportTo(base *url.URL, p *config.Upstream) http.RoundTripper {
+func (g *Gateway) transportTo(base *url.URL, p *config.Upstream, linger time.Duration) http.RoundTripper {
 	proxy, _ := http.ProxyFromEnvironment(&http.Request{URL: base})
-	k := transportKind{p.Timeout, p.HTTP2 || proxy != nil}
+	k := transportKind{p.Timeout, linger, p.HTTP2 || proxy != nil}
 	if g.transports[k] == nil {
 		g.transports[k] = newTransport(k)
 	}
@@ -130,7 +131,7 @@ func (g *Gateway) transportTo(base *url.URL, p *config.Upstream) http.RoundTripp
 
 func newTransport(k transportKind) http.RoundTripper {
 	if !k.netHTTP {
-		return &wire.Transport{HeaderTimeout: k.timeout}
+		return &wire.Transport{HeaderTimeout: k.timeout, Linger: k.linger}
 	}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableCompression: true,

@@ -181,7 +181,7 @@ func TestStreamThatEndsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &deadlined{ResponseWriter: httptest.NewRecorder()}
 		x := &exchange{w: w, r: httptest.NewRequest("POST", chat, nil), control: http.NewResponseController(w), cfg: &config.Config{Server: config.Server{WriteTimeout: time.Minute}}}
-		x.copy(late{strings.NewReader("data: [DONE]")}, -1)
+		x.copy(late{strings.NewReader("data: [DONE]")}, &http.Response{ContentLength: -1})
 		if left := time.Until(w.until); left != x.cfg.Server.WriteTimeout || x.Outcome != "" {
 			t.Errorf("%v are left to write the end, and it is %q", left, x.Outcome)
 		}

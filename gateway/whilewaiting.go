@@ -94,15 +94,17 @@ func (x *exchange) begin() bool {
 // says what is wrong.
 func (x *exchange) forwardInStream(response *http.Response, body io.Reader) {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	response.ContentLength = -1 // something was written before the body
 	switch {
 	case response.StatusCode/100 != 2:
 		text, _ := io.ReadAll(io.LimitReader(body, call.MaxErrorBody))
 		x.endStream(x.endpoint.FailInStream(response.StatusCode, text))
 	case kind != "text/event-stream" || response.Header.Get("Content-Encoding") != "":
-		io.Copy(io.Discard, body) // for the meter
+		_, err := io.Copy(io.Discard, body) // for the meter
+		x.complete = err == nil
 		x.Outcome, x.Error = Failed, "the provider has answered with "+kind+", and not with the stream that was asked for"
 		x.endStream(x.endpoint.RefuseInStream(llm.Refusal{Status: http.StatusBadGateway, Message: x.Error, ID: x.ID}))
-	case !x.copy(body, -1):
+	case !x.copy(body, response):
 		panic(http.ErrAbortHandler) // closes the connection, so that the client sees that the answer is not complete
 	}
 }

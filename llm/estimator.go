@@ -51,8 +51,16 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 // them, or 0. OpenAI and Azure count them with the prompt, used or not. Bedrock takes them first, and
 // gives the unused ones back.
 func (r *Request) CountedBound() int {
+	if r.Provider != OpenAI && r.Provider != Azure && r.Provider != Bedrock {
+		return 0
+	}
+	return r.Bound()
+}
+
+// Bound returns how many tokens of output the request allows in all answers, or 0 if it has no bound.
+func (r *Request) Bound() int {
 	c := callOf(r)
-	if !c.bounded() || r.Provider != OpenAI && r.Provider != Azure && r.Provider != Bedrock {
+	if !c.bounded() {
 		return 0
 	}
 	return roundedTokens(c.bound)

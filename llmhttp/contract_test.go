@@ -634,8 +634,8 @@ func TestCompressedResponse(t *testing.T) {
 	}{
 		{"stream", streams[0], stream, 1 << 20, false, true},
 		{"whole", whole, zipped(t, wholeAnswer), 1 << 20, false, true},
-		{"unread", streams[0], stream, 0, false, false},
-		{"closed", streams[0], stream, 20, false, false},
+		{"unread", streams[0], stream, 0, false, true}, // closing reads on
+		{"closed", streams[0], stream, 20, false, true},
 		{"cancelled", streams[0], stream, 20, true, false},
 		{"cut off", streams[0], stream[:20], 1 << 20, false, false},
 		{"no gzip", streams[0], streamBegin + streamUsage + streamEnd, 1 << 20, false, false},

@@ -32,7 +32,11 @@ func (x *exchange) run() (*http.Response, error) {
 	base := x.transport.base
 	response, err := base.RoundTrip(x.body.of(x.httpRequest, base))
 	if err != nil {
-		x.Unanswered(x.body.began.Load())
+		if x.httpRequest.Context().Err() != nil {
+			x.Abandoned(x.body.began.Load())
+		} else {
+			x.Unanswered(x.body.began.Load())
+		}
 		return nil, err
 	}
 	x.body.text, response.Request = nil, x.httpRequest // the copy of the body may go

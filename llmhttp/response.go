@@ -2,9 +2,11 @@ package llmhttp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -34,6 +36,7 @@ type meteredBody struct {
 
 	mu      sync.Mutex // is locked during a read, which may take long
 	meter   *llm.Meter
+	ended   bool // the body has come to its end
 	settled bool
 	closed  bool
 }
@@ -59,18 +62,47 @@ func (b *meteredBody) read(p []byte) (n int, err error) {
 		b.meter.Write(p[:n])
 	}
 	if err != nil {
+		b.ended = errors.Is(err, io.EOF)
 		b.settle()
 	}
 	return n, err
 }
 
 func (b *meteredBody) Close() error {
+	if b.mu.TryLock() { // nobody reads
+		b.readOn()
+		b.mu.Unlock()
+	}
 	err := b.source.Close() // ends a read that another goroutine is in
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
 	b.settle()
 	return err
+}
+
+// A body that is closed before its end is read on for a moment, because the usage comes last.
+const (
+	readOnTime  = 250 * time.Millisecond
+	readOnBytes = 1 << 20
+)
+
+// readOn reads the rest of the body for a moment.
+func (b *meteredBody) readOn() {
+	if b.settled || b.closed || b.exchange.httpRequest.Context().Err() != nil {
+		return
+	}
+	timer := time.AfterFunc(readOnTime, func() { b.source.Close() })
+	defer timer.Stop()
+	var buffer [4 << 10]byte
+	for read := 0; read < readOnBytes && !b.meter.Ended(); {
+		n, err := b.source.Read(buffer[:])
+		b.meter.Write(buffer[:n])
+		if read += n; err != nil {
+			b.ended = errors.Is(err, io.EOF)
+			return
+		}
+	}
 }
 
 // watch settles the call when its context ends while nobody reads the body.
@@ -104,5 +136,5 @@ func (b *meteredBody) settle() {
 	if b.stop != nil {
 		b.stop()
 	}
-	b.exchange.Settle(b.exchange.httpRequest.Context(), b.meter)
+	b.exchange.Settle(b.exchange.httpRequest.Context(), b.meter, b.ended)
 }

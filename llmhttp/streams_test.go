@@ -8,12 +8,45 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
+
+// A stream that is closed before its usage has come is read on for a moment: it is settled by its usage
+// if that comes, and Close does not wait for long if it does not.
+func TestCloseReadsOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply mockprovider.Reply
+		exact bool
+	}{
+		"at the last token":    {mockprovider.Reply{Reasoning: 30, Output: 1}, true},
+		"a stream that stalls": {mockprovider.Reply{Reasoning: 5000, Output: 1, Fault: mockprovider.FaultStall, After: 2}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := llmhttptest.New(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply { return c.reply }}, ample)
+				response, err := streams[0].send(t.Context(), w.Client)
+				if err != nil {
+					t.Fatal(err)
+				}
+				io.ReadFull(response.Body, make([]byte, 20))
+				began := time.Now()
+				response.Body.Close()
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("Close has taken %v", took)
+				}
+				synctest.Wait()
+				if charged, used := w.Limiter.Stats(model).TPM, w.Server.Totals()[model]; c.exact && int64(charged) != int64(used.Input+used.Output) {
+					t.Errorf("%d tokens are charged for %+v", charged, used)
+				}
+			})
+		})
+	}
+}
 
 // 10,000 streams (3,000 with -short), a thousand at a time, that end in every way leave nothing behind: no
 // concurrency slot, no goroutine, no memory.

@@ -93,6 +93,7 @@ type Standing struct {
 	Owner      string        // as in [Decision]
 	Window     *Window       // the same one, as long as the limit stays: do not change it
 	Remaining  int64         // after the call
+	Used       int64         // after the call: more than the limit, if calls have used more than they had reserved
 	RetryAfter time.Duration // until this window lets the call pass: zero if it does now
 	ResetAfter time.Duration // until nothing is used in the window, if nothing else passes
 }
@@ -157,7 +158,7 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 // enter enters what the window at a place in a plan says.
 func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict) {
 	w, s := &p.windows[window], d.next()
-	s.Owner, s.Window, s.Remaining, s.RetryAfter, s.ResetAfter = owner, w, said.Remaining, said.RetryAfter, said.ResetAfter
+	s.Owner, s.Window, s.Remaining, s.Used, s.RetryAfter, s.ResetAfter = owner, w, said.Remaining, said.Used, said.RetryAfter, said.ResetAfter
 	if s.Remaining > w.Count { // the window only counts the call, which is a batch
 		s.Remaining = max(w.Count-said.Used, 0)
 	}

@@ -122,11 +122,18 @@ type Project struct {
 	Models  []string      // names or patterns of the models that the project may call; empty: all that those above it may
 
 	UnknownUsage string // [UsageReserved] or [UsageSeen]
+	FailedCalls  string // [FailedFree] or [FailedReserved]
 
 	// Mode is [ModeEnforce] or [ModeShadow], for the limits of the project, of all inside of it, and of
 	// their keys and runs; empty: enforce.
 	Mode string
 }
+
+// Project.FailedCalls says what a call costs that the provider has answered with an error of its own.
+const (
+	FailedFree     = "free"     // nothing, up to a number of calls in a minute
+	FailedReserved = "reserved" // the dollars that were reserved
+)
 
 // Project.UnknownUsage says what a call is charged whose response did not report its usage.
 const (
@@ -149,6 +156,7 @@ type Server struct {
 	HeaderTimeout time.Duration // how long the headers of a request may take to arrive
 	BodyTimeout   time.Duration // how long the body of a call may take to arrive
 	WriteTimeout  time.Duration // how long a client may take to read what was written to it
+	ReadOn        time.Duration // how long the gateway reads the answer of a client that has left
 	IdleTimeout   time.Duration // how long a connection stays open between two requests
 	Drain         time.Duration // how long streams may take to finish when the gateway stops
 	WhileWaiting  string        // what a client gets while its call waits: WaitComments, WaitEarlyHints or WaitNothing

@@ -69,13 +69,13 @@ func TestWithoutAFile(t *testing.T) {
 		"state":     {"/home/me/.core/ratelimits.db", c.State},
 		"loss":      {"deny", c.OnStoreLoss},
 		"keys":      {config.KeysOff, c.Keys},
-		"defaults":  {&config.Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: config.UsageReserved}, c.Defaults},
+		"defaults":  {&config.Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree}, c.Defaults},
 		"projects":  {0, len(c.Projects)},
 		"log":       {config.Log{Level: "info", Sample: 1}, c.Log},
 		"providers": {[]string{"anthropic", "gemini", "local", "openai"}, slices.Sorted(maps.Keys(c.Providers))},
 		"server": {config.Server{
 			MaxBody: 32 << 20, MaxBodies: 1 << 30, MaxHeader: 64 << 10, HeaderTimeout: 10 * time.Second, BodyTimeout: time.Minute,
-			WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second, WhileWaiting: config.WaitComments, RetryAfterMax: 10 * time.Minute,
+			WriteTimeout: time.Minute, ReadOn: 5 * time.Second, IdleTimeout: 2 * time.Minute, Drain: 30 * time.Second, WhileWaiting: config.WaitComments, RetryAfterMax: 10 * time.Minute,
 		}, c.Server},
 	} {
 		differ(t, what, pair[0], pair[1])
@@ -150,9 +150,11 @@ projects:
     priority: -1_000
     max_wait: 0
     unknown_usage: reserved
+    failed_calls: free
     models: ["*"]
 defaults:
   unknown_usage: seen
+  failed_calls: reserved
   requests_per_minute: 60
   weight: 2
   max_wait: 1m30s
@@ -161,14 +163,14 @@ defaults:
 	differ(t, "nothing", c.Defaults, c.Projects["nothing"])
 	differ(t, "defaults", &config.Project{
 		Limit:   project.Limit{RequestsPerMinute: 60, Weight: 2},
-		MaxWait: 90 * time.Second, Models: []string{"gpt-6*", "4.5"}, UnknownUsage: config.UsageSeen,
+		MaxWait: 90 * time.Second, Models: []string{"gpt-6*", "4.5"}, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedReserved,
 	}, c.Defaults)
 	differ(t, "everything", &config.Project{
 		Limit: project.Limit{
 			RequestsPerHour: 2, RequestsPerDay: 3, TokensPerMinute: 4, TokensPerHour: 5, TokensPerDay: 6,
 			TokensPerMonth: 5_000_000, MaxConcurrent: 8, Weight: 9, Priority: -1000,
 		},
-		Models: []string{"*"}, UnknownUsage: config.UsageReserved,
+		Models: []string{"*"}, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree,
 	}, c.Projects["everything"])
 }
 

@@ -69,6 +69,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 		HeaderTimeout string   `json:"header_timeout"`
 		BodyTimeout   string   `json:"body_timeout"`
 		WriteTimeout  string   `json:"write_timeout"`
+		ReadOn        string   `json:"read_on"`
 		IdleTimeout   string   `json:"idle_timeout"`
 		Drain         string   `json:"drain"`
 		WhileWaiting  string   `json:"while_waiting"`
@@ -76,7 +77,7 @@ func (s Server) MarshalJSON() ([]byte, error) {
 		Hosts         []string `json:"hosts,omitempty"`
 	}{
 		sizeText(s.MaxBody), sizeText(s.MaxBodies), sizeText(int64(s.MaxHeader)), short(s.HeaderTimeout), short(s.BodyTimeout),
-		short(s.WriteTimeout), short(s.IdleTimeout), short(s.Drain), s.WhileWaiting, short(s.RetryAfterMax), s.Hosts,
+		short(s.WriteTimeout), short(s.ReadOn), short(s.IdleTimeout), short(s.Drain), s.WhileWaiting, short(s.RetryAfterMax), s.Hosts,
 	})
 }
 
@@ -137,7 +138,8 @@ func (pr *Project) MarshalJSON() ([]byte, error) {
 		project.Limit
 		MaxWait      string   `json:"max_wait"`
 		UnknownUsage string   `json:"unknown_usage"`
+		FailedCalls  string   `json:"failed_calls"`
 		Models       []string `json:"models,omitempty"`
 		Mode         string   `json:"mode,omitempty"`
-	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.Models, pr.Mode})
+	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.FailedCalls, pr.Models, pr.Mode})
 }

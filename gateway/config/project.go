@@ -48,6 +48,7 @@ func (pr *Project) read(at yamlValue) {
 		field("dedicated", strictyaml.Flag(&l.Dedicated)),
 		field("max_wait", strictyaml.Duration(&pr.MaxWait, 0, maxTimeout)),
 		field("unknown_usage", strictyaml.OneOf(&pr.UnknownUsage, UsageReserved, UsageSeen)),
+		field("failed_calls", strictyaml.OneOf(&pr.FailedCalls, FailedFree, FailedReserved)),
 		field("models", pr.readModels),
 		field("mode", mode(&pr.Mode)),
 	)
@@ -130,7 +131,7 @@ func (t *Tree) inherited(path string) *Project {
 	nearest = cmp.Or(nearest, t.defaults)
 	return &Project{
 		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets},
-		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage,
+		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage, FailedCalls: nearest.FailedCalls,
 	}
 }
 

@@ -45,6 +45,7 @@ func (s *Server) read(p yamlValue) {
 		field("header_timeout", strictyaml.Duration(&s.HeaderTimeout, least, most)),
 		field("body_timeout", strictyaml.Duration(&s.BodyTimeout, least, most)),
 		field("write_timeout", strictyaml.Duration(&s.WriteTimeout, least, most)),
+		field("read_on", strictyaml.Duration(&s.ReadOn, 0, time.Minute)),
 		field("idle_timeout", strictyaml.Duration(&s.IdleTimeout, least, most)),
 		field("drain", strictyaml.Duration(&s.Drain, 0, most)),
 		field("while_waiting", strictyaml.OneOf(&s.WhileWaiting, WaitComments, WaitEarlyHints, WaitNothing)),

@@ -33,19 +33,19 @@ projects:
 	for path, want := range map[string]*config.Project{
 		"acme": {
 			Limit:   project.Limit{RequestsPerMinute: 60, TokensPerMinute: 5, Dollars: 7 * price.Dollar, Weight: 2, Resets: berlin},
-			MaxWait: 2 * time.Second, UnknownUsage: config.UsageReserved, Models: []string{"a", "b"},
+			MaxWait: 2 * time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, Models: []string{"a", "b"},
 		},
 		"acme/search": {
 			Limit:   project.Limit{DollarsPerMonth: 2_000 * price.Dollar, Weight: 1, Resets: berlin},
-			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, Models: []string{"a"},
+			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree, Models: []string{"a"},
 		},
 		"acme/search/*": {
 			Limit:   project.Limit{DollarsPerDay: 20*price.Dollar + price.Dollar/2, Weight: 1, Resets: berlin},
-			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen,
+			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree,
 		},
-		"*/*":      {Limit: project.Limit{RequestsPerDay: 9, Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved},
-		"acme/*/x": {Limit: project.Limit{Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved}, // as */* has it
-		"acme/own": {Limit: project.Limit{Weight: 1}, UnknownUsage: config.UsageReserved},
+		"*/*":      {Limit: project.Limit{RequestsPerDay: 9, Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
+		"acme/*/x": {Limit: project.Limit{Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree}, // as */* has it
+		"acme/own": {Limit: project.Limit{Weight: 1}, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
 	} {
 		differ(t, path, want, c.Projects[path])
 	}

@@ -24,6 +24,7 @@ type Limits struct {
 	Models    *ratelimit.RateLimiter
 	Projects  *project.Limiter // the projects of Models; nil: calls have no project
 	Estimator llm.Estimator
+	failures  freeFailures
 }
 
 // Call is one call of a model.
@@ -58,6 +59,11 @@ type Call struct {
 	// output, or more: see unknownOutput.
 	ChargeSeen bool
 
+	// ChargeFailed charges a call that the provider has answered with an error of its own (5xx) the
+	// price that was reserved. Without it, such a call costs nothing in dollars, but for a project that
+	// has many of them: see freeFailures.
+	ChargeFailed bool
+
 	// Owner says on whose line of the books the call is entered when it is settled. nil: on none.
 	Owner *books.Owner
 
@@ -70,6 +76,7 @@ type Call struct {
 	expected    llm.Tokens   // the estimator's answer; zero before the limits are first asked
 	estimated   llm.Tokens   // the tokens that the limits were last asked for
 	mostDollars price.Amount // the smallest limit in dollars; 0: there is none
+	ending      ending
 	quoted      quoted
 	reserved    price.Amount           // the price that the limits were last asked for
 	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
@@ -122,12 +129,19 @@ func (c *Call) limiterCall() ratelimit.Call {
 func (c *Call) base() string { return cmp.Or(c.Base, c.Project) }
 
 // Unanswered settles a call that the provider has not answered. A call that was not sent
-// costs nothing; one that was sent may have cost all that was reserved. A call without a
+// costs nothing; one that was sent is charged what was reserved. A call without a
 // reservation stays as it is.
-func (c *Call) Unanswered(sent bool) {
+func (c *Call) Unanswered(sent bool) { c.unanswered(sent, failed) }
+
+// Abandoned is Unanswered for a call whose caller has left before the answer came. If it was sent, it
+// is charged the most that it can have used.
+func (c *Call) Abandoned(sent bool) { c.unanswered(sent, cut) }
+
+func (c *Call) unanswered(sent bool, how ending) {
 	switch {
 	case c.reservation == nil:
 	case sent:
+		c.ending = how
 		c.commit(unknownUsage, c.usedPrice(unknownUsage))
 	default:
 		c.reservation.Cancel()
@@ -153,9 +167,10 @@ var quotedAnswer = []byte(`"failed_generation"`)
 const bytesPerToken = 6
 
 // Failed settles a call that the provider has answered with an error. The call counts as a
-// request that used no tokens and costs nothing, with two exceptions: an error inside the provider may have
-// cost all that was reserved, and an error that quotes an answer at least the tokens of the
-// answer. Failed returns what the provider has said about its limits.
+// request that used no tokens and costs nothing, with two exceptions. After an error inside the
+// provider, the call keeps the tokens that were reserved, because the provider may have counted them;
+// whether it costs dollars depends on ChargeFailed. An error that quotes an answer costs at least the
+// tokens of the answer. Failed returns what the provider has said about its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	used, cost := llm.Usage{Exact: true}, price.Amount(0)
 	switch {
@@ -163,7 +178,10 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 		used = llm.Usage{Input: -1, Output: len(text) / bytesPerToken}
 		cost = c.usedPrice(used)
 	case status >= http.StatusInternalServerError && !llm.MayThrottle(status):
-		used, cost = unknownUsage, c.usedPrice(unknownUsage)
+		used, c.ending = unknownUsage, failed
+		if c.ChargeFailed || !c.Limits.failures.take(c.base(), time.Now()) {
+			cost = c.usedPrice(used)
+		}
 	}
 	said := c.Hear(ctx, status, h, text)
 	c.commit(used, cost)
@@ -190,9 +208,13 @@ func (c *Call) apply(ctx context.Context, said llm.Limits) {
 }
 
 // Settle corrects the reservation to the usage that the response has reported, and lets
-// the estimator learn from it.
-func (c *Call) Settle(ctx context.Context, m *llm.Meter) llm.Usage {
+// the estimator learn from it. complete reports whether the body of the response has come to its end;
+// the end of a stream in it is enough, too.
+func (c *Call) Settle(ctx context.Context, m *llm.Meter, complete bool) llm.Usage {
 	used := m.Usage()
+	if c.ending = whole; !complete && !m.Ended() {
+		c.ending = cut
+	}
 	if fault := m.Fault(); fault != "" {
 		c.apply(ctx, llm.ReadFault(fault, time.Now()))
 	}

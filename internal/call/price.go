@@ -115,9 +115,10 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 		return price.Amount(max(used.Cost, 0))
 	case p == nil:
 		return price.Unknown
+	case !used.Exact && c.ending == failed:
+		return c.reserved
 	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
-		least := max(used.Output, c.Limits.Estimator.Floor(c.base(), &c.Request))
-		return max(c.reserved, c.most(max(used.Input, c.expected.Input), least, used.Tier))
+		return max(c.reserved, c.most(max(used.Input, c.expected.Input), c.mostOutput(used.Output), used.Tier))
 	case used.Input < 0:
 		return c.most(c.expected.Input, used.Output, used.Tier)
 	}

@@ -167,13 +167,64 @@ func TestSettledPriceOfTheTierAskedFor(t *testing.T) {
 	}
 }
 
-// An error of the provider costs nothing, unless the call may have been served.
+// An error of the provider costs nothing, unless the call may have been served and its project has had
+// too many of them in this minute, or is to pay for all. Then it costs what was reserved, however long
+// an answer the estimator expects.
 func TestFailedCallsInDollars(t *testing.T) {
-	for status, want := range map[int]price.Amount{400: 0, 429: 0, 503: 0, 500: 10_000_000 + 1141*4_000 + 1000*10_000} {
+	const reserved = 10_000_000 + 1141*4_000 + 1000*10_000
+	for _, test := range []struct {
+		status, failures int
+		charge           bool
+		want             price.Amount
+	}{
+		{400, 0, true, 0},
+		{429, 0, true, 0},
+		{503, 0, true, 0},
+		{500, 0, false, 0},
+		{500, maxFreeFailures - 1, false, 0},
+		{500, maxFreeFailures, false, reserved},
+		{500, 0, true, reserved},
+	} {
 		c := newPricedCall(t)
-		admit(t, c).Failed(t.Context(), status, http.Header{}, nil)
-		if got := spent(t, c.Limits); got != want {
-			t.Errorf("status %d costs %v, want %v", status, got, want)
+		for range test.failures {
+			c.Limits.failures.take(owner, time.Now())
+		}
+		c.ChargeFailed = test.charge
+		admit(t, c)
+		c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 1000, Output: 7000, Exact: true})
+		c.Failed(t.Context(), test.status, http.Header{}, nil)
+		if got := spent(t, c.Limits); got != test.want {
+			t.Errorf("%+v: it costs %v", test, got)
+		}
+	}
+}
+
+// The failures of a project are counted by the minute, and those of one project do not concern another.
+func TestFreeFailures(t *testing.T) {
+	var f freeFailures
+	now := time.Now()
+	for range maxFreeFailures {
+		if !f.take("p", now) {
+			t.Fatal("a failure is not free")
+		}
+	}
+	if f.take("p", now.Add(time.Minute-1)) || !f.take("q", now) || !f.take("p", now.Add(time.Minute)) {
+		t.Error("want the failures of p free again after a minute, and those of q always")
+	}
+}
+
+// A call whose answer was cut off, or whose caller has left, costs all the output that it allows.
+func TestCutCallsCostWhatTheyAllow(t *testing.T) {
+	for name, end := range map[string]func(*Call){
+		"cut":  func(c *Call) { c.Settle(t.Context(), llm.NewMeter(c.Request.API, http.Header{}), false) },
+		"left": func(c *Call) { c.Abandoned(true) },
+	} {
+		c := newPricedCall(t)
+		c.Request = request(llm.Anthropic, 1000)
+		c.Request.MaxOutput = 64_000
+		end(admit(t, c))
+		if want := price.Amount(10_000_000 + 1141*4_000 + 64_000*10_000); c.Cost != want || c.Charged.Output != 64_000 {
+			t.Errorf("%s: it costs %v and %d tokens of output, want %v", name, c.Cost, c.Charged.Output, want)
 		}
 	}
 }

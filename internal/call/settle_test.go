@@ -183,7 +183,7 @@ func TestSettle(t *testing.T) {
 			admit(t, c)
 			meter := llm.NewMeter(c.Request.API, test.header)
 			meter.Write([]byte(test.body))
-			if used := c.Settle(t.Context(), meter); used.Exact != test.exact {
+			if used := c.Settle(t.Context(), meter, true); used.Exact != test.exact {
 				t.Errorf("%+v is used", used)
 			}
 			c.Unanswered(true) // nothing is left to settle

@@ -9,6 +9,29 @@ import (
 // unknownUsage is the usage of a call whose response has reported nothing.
 var unknownUsage = llm.Usage{Input: -1}
 
+// ending is how a call has ended, as far as it matters to a call whose usage is not known.
+type ending uint8
+
+const (
+	whole  ending = iota // its answer has come to its end
+	cut                  // its answer was cut off, or its caller has left before there was one
+	failed               // the provider has failed before there was any answer
+)
+
+// mostOutput returns the most output that a call can have had of which so much was seen, as far as that
+// is known. If its answer was cut off, that is all that the request allows. Without such a bound, and
+// for an answer that has ended, it is the estimator's floor. A call that has failed is charged its
+// reservation, and no more.
+func (c *Call) mostOutput(seen int) int {
+	switch c.ending {
+	case failed:
+		return 0
+	case cut:
+		seen = max(seen, c.Request.Bound())
+	}
+	return max(seen, c.Limits.Estimator.Floor(c.base(), &c.Request))
+}
+
 // commit ends the reservation with what the call has used and cost. Only a number that the provider
 // has reported may lower the charge: a client that leaves in the middle of a stream must not
 // pay less than a client that stays.
@@ -44,13 +67,11 @@ func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 }
 
 // unknownOutput returns the output to charge where the provider has not reported it, and
-// how much of that the provider does not count. The charge is the largest of what was
-// reserved, what was seen, and the estimator's floor, which may be above the reservation:
-// estimate cuts that down to what the limits can ever give. An output of -1 leaves the
-// reservation as it is.
+// how much of that the provider does not count. The charge is the larger of what was
+// reserved and of mostOutput, which may be above the reservation: estimate cuts that down
+// to what the limits can ever give. An output of -1 leaves the reservation as it is.
 func (c *Call) unknownOutput(seen int, w llm.TokenWeights) (output, free int) {
-	floor := c.Limits.Estimator.Floor(c.base(), &c.Request)
-	least := llm.Usage{Output: max(seen, floor)}.TokensBy(c.Request.Provider, w)
+	least := llm.Usage{Output: c.mostOutput(seen)}.TokensBy(c.Request.Provider, w)
 	counted, reserved := least.Output-least.FreeOutput, c.estimated.Output-c.estimated.FreeOutput
 	if least.Output <= c.estimated.Output && counted <= reserved {
 		return -1, 0

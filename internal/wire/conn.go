@@ -20,6 +20,7 @@ type conn struct {
 	state     *tls.ConnectionState // nil without TLS
 	reader    *bufio.Reader        // reads from the stream
 	hangUp    func()               // closes the socket
+	leave     func()               // is called when the context of an exchange ends
 	peeker    *peeker
 
 	used  bool      // an exchange has succeeded on it
@@ -60,6 +61,10 @@ func (t *Transport) dialWithin(ctx context.Context, at origin, u *url.URL) (*con
 
 func (t *Transport) newConn(at origin, raw net.Conn) *conn {
 	c := &conn{transport: t, origin: at, socket: socket{Conn: raw}, peeker: newPeeker(raw), hangUp: func() { raw.Close() }}
+	c.leave = c.hangUp
+	if t.Linger > 0 {
+		c.leave = func() { time.AfterFunc(t.Linger, c.hangUp) } // no other exchange gets the connection after that
+	}
 	c.socket.reads.set = raw.SetReadDeadline
 	c.stream = &c.socket
 	c.reader = bufio.NewReaderSize(c.stream, readerSize)

@@ -25,7 +25,7 @@ const finalAnswerWait = time.Second
 func (c *conn) exchange(req *http.Request) (response *http.Response, sent bool, err error) {
 	e := &exchange{conn: c, ctx: req.Context()}
 	if e.ctx.Done() != nil {
-		e.stop = context.AfterFunc(e.ctx, c.hangUp)
+		e.stop = context.AfterFunc(e.ctx, c.leave)
 	}
 	c.socket.await()
 	sent, failed := e.send(req)

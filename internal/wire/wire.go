@@ -25,6 +25,7 @@ type Transport struct {
 	IdleTimeout   time.Duration // for connections between requests; 60 seconds if 0
 	MaxIdle       int           // idle connections kept for a host; 512 if 0
 	MaxHeader     int64         // bytes of a response's headers; 256 KiB if 0
+	Linger        time.Duration // how long an exchange that was begun may go on after its context has ended
 	TLS           *tls.Config   // for https; nil: the default
 
 	mu       sync.Mutex
