@@ -74,6 +74,9 @@ func (p *Pool) borrows(m *member, i int, now, n int64, used float64) bool {
 	if !p.isNew(m, i, now) {
 		room *= 1 - p.reserve
 	}
+	if len(p.order) == 1 { // nobody else wants what is free
+		return used+float64(n) <= room
+	}
 	if q.lending.due(now, len(p.order), q.steady) {
 		p.foresee(i, now, used)
 	}
