@@ -49,8 +49,6 @@ var foreign = map[string]string{
 	"DistributedRateLimiter":        "another limiter of projects",
 	"project/acme":                  "a setting in Redis",
 	"cachedContent":                 "a field of Gemini",
-	"Location":                      "a header",
-	"Refresh":                       "a header",
 	"ratelimit completion":          "cobra's own command",
 }
 
