@@ -642,7 +642,7 @@ func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
 					select {
 					case <-stop:
 						return
-					case <-time.After(7 * time.Millisecond):
+					case <-time.After(23 * time.Millisecond):
 					}
 					if res, d, err := tryAcquireCall(rl, t.Context(), call); res != nil || err != nil {
 						mu.Lock()

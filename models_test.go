@@ -618,7 +618,8 @@ func TestEverythingAtOnce(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1 << 40, MaxConcurrent: 50})
 	stop := rl.BackgroundPrune(time.Microsecond)
 	defer stop()
-	const workers, rounds = 8, 150
+	const workers = 8
+	rounds := testkit.Rounds(60, 150)
 	var group sync.WaitGroup
 	for worker := range workers {
 		group.Go(func() {

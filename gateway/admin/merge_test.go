@@ -50,7 +50,7 @@ var switched = []string{"paused", "max_wait", "models"}
 // Random sequences of changes lead to what a naive model says, and each says before what it lifts.
 func TestRandomChanges(t *testing.T) {
 	r := newRig(t, usual)
-	for seed := range uint64(30) {
+	for seed := range uint64(testkit.Rounds(8, 30)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		path := fmt.Sprintf("/v1/projects/search/p%d", seed) // inside of a project of the file, so that no default holds for it
 		model := naive{}
