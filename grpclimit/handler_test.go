@@ -2,11 +2,14 @@ package grpclimit
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -71,5 +74,24 @@ func TestSlots(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Without a Cost, a message is charged by its size, so that a large one is not as cheap as a small one.
+func TestLargeMessagesAreNotFree(t *testing.T) {
+	limiter := newLimiter(t, project.Limit{TokensPerDay: 1000})
+	client := start(t, limiter)
+	for _, call := range []struct {
+		bytes int
+		used  int64
+		want  codes.Code
+	}{{0, 1, codes.OK}, {397, 101, codes.NotFound}, {4001, 101, codes.ResourceExhausted}, {1 << 20, 101, codes.ResourceExhausted}} {
+		request := &healthpb.HealthCheckRequest{Service: strings.Repeat("x", call.bytes)}
+		if _, err := client.Check(as(t.Context(), "p"), request); status.Code(err) != call.want {
+			t.Errorf("%d bytes: %v; want %v", call.bytes, err, call.want)
+		}
+		if n := used(t, limiter); n != call.used {
+			t.Errorf("%d bytes: %d tokens are used; want %d", call.bytes, n, call.used)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -21,8 +22,18 @@ func UnaryServerInterceptor(limiter *project.Limiter, options ...Option) grpc.Un
 func projectSettings(limiter *project.Limiter, options []Option) *settings {
 	s := newSettings(options)
 	s.UseProjects(limiter, fromMetadata)
-	s.Guess = func(RPC) int { return 1 }
+	s.Guess = tokensOf
 	return s
+}
+
+// tokensOf returns how many tokens the message of a unary call may have: one for four bytes, and one at
+// least. A stream has no message yet.
+func tokensOf(rpc RPC) (int, error) {
+	message, ok := rpc.Request.(proto.Message)
+	if !ok {
+		return 1, nil
+	}
+	return max(1, (proto.Size(message)+3)/4), nil
 }
 
 func (s *settings) unary() grpc.UnaryServerInterceptor {

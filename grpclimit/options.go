@@ -29,8 +29,10 @@ func Identify(identify func(context.Context) (string, error)) Option {
 	return func(s *settings) { s.Identify = func(rpc RPC) (string, error) { return identify(rpc.Context) } }
 }
 
-// Cost charges what cost returns for a call. Without Cost, it is one request; and one token if limits
-// on tokens govern the project, so that the handler has a reservation to commit. method is like "/package.Service/Method"; request is the message of a unary call, and nil for a stream.
+// Cost charges what cost returns for a call. method is like "/package.Service/Method"; request is the
+// message of a unary call, and nil for a stream. Without Cost, it is one request; and if limits on
+// tokens govern the project, one token for each four bytes of the message of a unary call, and one at
+// least. A stream is charged one token, whatever is sent in it: its handler has to commit what was used.
 // Zero requests count as one. After an error, the client gets InvalidArgument with the error's
 // text, and also for a cost that is negative or absurdly large.
 //

@@ -32,6 +32,8 @@
 //	     RateLimit has only the limits that deny it, with t as the seconds until each does not
 //	400  the request costs more than a limit, so it can never pass; or it names no project, or two,
 //	     or its project or cost is not valid
+//	411  the project's tokens are limited, and the body has no Content-Length by which to charge
+//	     them: see [Cost]
 //	503  the limits could not be checked: the store that counts is lost
 //	499  the client has left while its request waited
 package httplimit

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
@@ -22,8 +23,18 @@ func Middleware(limiter *project.Limiter, options ...Option) func(http.Handler) 
 	return s.wrap
 }
 
+// errNoLength is the error of a body that is sent in chunks, or in frames of HTTP/2, without its length.
+var errNoLength = errors.New("ratelimit: the body has no Content-Length: the project's tokens are limited, and are charged by it")
+
 // tokensOf returns how many tokens the body of a request may have: one for four bytes, and one at least.
-func tokensOf(r *http.Request) int { return int(max(1, (r.ContentLength+3)/4)) }
+// A body without a length could have any number of them.
+func tokensOf(r *http.Request) (int, error) {
+	n := r.ContentLength
+	if n < 0 {
+		return 0, errNoLength
+	}
+	return int(max(1, n/4+min(n%4, 1))), nil
+}
 
 func (s *settings) wrap(next http.Handler) http.Handler { return &limited{s, next} }
 

@@ -34,8 +34,9 @@ func Identify(identify func(*http.Request) (string, error)) Option {
 
 // Cost charges what cost returns for a request. Zero requests count as one. Without Cost, it is one
 // request; and if limits on tokens govern the project, one token for each four bytes of the body,
-// by its Content-Length, and one at least. No dollars are charged in either case. After an error, the client gets a 400 with the error's text, and also
-// for a cost that is negative or absurdly large.
+// by its Content-Length, and one at least. A body without a Content-Length could have any length,
+// so its client gets a 411 then. No dollars are charged in either case. After an error, the client
+// gets a 400 with the error's text, and also for a cost that is negative or absurdly large.
 //
 // Tokens are an estimate of prompt and output together. The handler gets the reservation from
 // [ReservationFrom], and may commit what was really used. If it does not, the estimate stays

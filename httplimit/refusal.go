@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -69,6 +70,9 @@ func describe(result *admit.Result) *problem {
 		p.Violated = violated(result)
 	case admit.Invalid:
 		p.Type, p.Title, p.Status = typeNone, "Bad Request", http.StatusBadRequest
+		if errors.Is(result.Err, errNoLength) {
+			p.Title, p.Status = "Length Required", http.StatusLengthRequired
+		}
 	case admit.Lost:
 		p.Type, p.Title, p.Status = typeCapacity, "Temporary reduced capacity", http.StatusServiceUnavailable
 	}

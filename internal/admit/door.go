@@ -18,7 +18,7 @@ type Door[In any] struct {
 	projects *project.Limiter
 	Identify func(In) (id string, err error)            // names the project of a call
 	Cost     func(In) (requests, tokens int, err error) // nil: one request, and Guess
-	Guess    func(In) (tokens int)                      // of a call without a Cost, if its project's tokens are limited
+	Guess    func(In) (tokens int, err error)           // of a call without a Cost, if its project's tokens are limited
 
 	plain   Limiter[In]              // nil: the limits of projects decide
 	Observe func(In, limit.Decision) // gets the decision of a plain limiter on each call; may be nil
@@ -71,7 +71,7 @@ func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
 	case d.Cost != nil:
 		call.Requests, call.Estimated, err = d.Cost(in)
 	case d.projects.LimitsTokens(id):
-		call.Estimated = d.Guess(in)
+		call.Estimated, err = d.Guess(in)
 	}
 	if err != nil {
 		r.Answer, r.Err = Invalid, err
