@@ -1,8 +1,12 @@
 package redisstore
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -52,54 +56,134 @@ func (b *ledgers) awaitCalls(most time.Duration) {
 // said to this node. Every node does that, and what counts is the most that any of them knows.
 func (r *remote) restore(all []observedKey) error {
 	for some := range slices.Chunk(all, maxCharges) {
-		for done := false; !done; { // until no other node has changed the accounts meanwhile
-			var err error
-			if done, err = r.raise(some); err != nil {
-				return err
-			}
+		if err := r.raiseEach(some); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// raiseTries is how often a node tries to raise an account that other nodes change at the same time.
+const raiseTries = 3
+
+// raiseEach raises accounts to what is known about them. Other nodes, which have put back already what they
+// know, may take from one of them so often that it is never the same for long enough. So the others are
+// raised without it, and it is charged for the difference.
+func (r *remote) raiseEach(all []observedKey) error {
+	for range raiseTries {
+		if done, err := r.raise(all); done || err != nil {
+			return err
+		}
+		if half := len(all) / 2; half > 0 {
+			if err := r.raiseEach(all[:half]); err != nil {
+				return err
+			}
+			return r.raiseEach(all[half:])
+		}
+	}
+	return r.chargeDifference(&all[0])
+}
+
 // raise raises accounts to what is known about them. It does nothing, and returns false, if another node
 // changes one of them meanwhile.
 func (r *remote) raise(all []observedKey) (done bool, err error) {
-	charges := make([]store.Charge, len(all))
-	for i := range all {
-		charges[i] = store.Charge{Key: all[i].key, Limits: all[i].limits}
-	}
-	o := r.reading(charges)
-	if err := r.link.direct(o); err != nil {
-		return false, err
-	}
-	accounts, at, err := readAccounts(o, len(all))
+	charges, accounts, at, err := r.readDirectly(all)
 	if err != nil {
 		return false, err
 	}
 	for i := range all {
 		all[i].raise(accounts[i].account, at)
 	}
-	if o, err = r.replacement(charges, accounts); err != nil {
+	o, err := r.replacement(charges, accounts)
+	if err != nil {
 		return false, err
 	}
 	err = r.link.direct(o)
 	return err == nil && statusOf(o.answer) != denied, err
 }
 
-// raise charges an account for what it has used less than the observation says.
+// readDirectly reads the accounts of keys, although the server counts as lost.
+func (r *remote) readDirectly(all []observedKey) ([]store.Charge, []stored, int64, error) {
+	charges := make([]store.Charge, len(all))
+	for i := range all {
+		charges[i] = store.Charge{Key: all[i].key, Limits: all[i].limits}
+	}
+	o := r.reading(charges)
+	if err := r.link.direct(o); err != nil {
+		return nil, nil, 0, err
+	}
+	accounts, at, err := readAccounts(o, len(all))
+	return charges, accounts, at, err
+}
+
+// chargeDifference charges an account for what it has used less than is known about it, whatever other
+// nodes take from it meanwhile. One node at a time does that, so that no two charge for the same use.
+func (r *remote) chargeDifference(k *observedKey) error {
+	unlock, err := r.lockRestoring(partOf(k.key))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, accounts, at, err := r.readDirectly([]observedKey{*k})
+	if err != nil {
+		return err
+	}
+	for _, b := range k.bills(accounts[0].account, at) {
+		debt := &chargeReceipt{Receipt: limit.Receipt{At: at}, charge: store.Charge{Key: k.key, Limits: b.limits}}
+		o := r.settle([]*chargeReceipt{debt}, []int64{b.n}, false)
+		if err := r.link.direct(o); err != nil {
+			return err
+		}
+		if statusOf(o.answer) != allowed {
+			return errForgotten // the account has to be raised as a whole: all is tried again
+		}
+	}
+	return nil
+}
+
+// lockRestoring waits until no other node charges differences in a part of the keyspace. The lock of a node
+// that has ended expires.
+func (r *remote) lockRestoring(part int) (unlock func(), err error) {
+	name := r.namespace + ":{" + strconv.Itoa(part) + "}:restoring"
+	lock := func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+		defer cancel()
+		return r.client.Do(ctx, r.client.B().Set().Key(name).Value("").Nx().PxMilliseconds(max(1, 10*r.timeout.Milliseconds())).Build()).Error()
+	}
+	for err = lock(); rueidis.IsRedisNil(err); err = lock() { // another node has it
+		time.Sleep(time.Millisecond)
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+		defer cancel()
+		r.client.Do(ctx, r.client.B().Del().Key(name).Build())
+	}, err
+}
+
+// raise raises an account to what the observation says.
 func (h *observation) raise(a *limit.Account, now int64) {
-	var known limit.Account
+	if now < a.FullAt() {
+		h.bills(a, now)
+		return
+	}
+	*a = h.account()
+}
+
+// account returns an account that has used what the observation says.
+func (h *observation) account() (known limit.Account) {
 	for _, u := range h.pastUses(whole) {
 		impose(&known, u.limits, u.at, u.n)
 	}
-	if now >= a.FullAt() {
-		*a = known
-		return
-	}
-	g := ledger{limits: h.limits, shares: h.limits, account: known, reported: *a}
+	return known
+}
+
+// bills charges an account for what it has used less than the observation says, and returns these charges.
+func (h *observation) bills(a *limit.Account, now int64) (all []*bill) {
+	g := ledger{limits: h.limits, shares: h.limits, account: h.account(), reported: *a}
 	for b := g.nextBill(now); b != nil; b = g.nextBill(now) {
 		impose(&g.reported, b.limits, now, b.n)
+		all = append(all, b)
 	}
 	*a = g.reported
+	return all
 }

@@ -1,10 +1,13 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -132,6 +135,68 @@ func TestRaise(t *testing.T) {
 			decisions, err := r.Peek(t.Context(), one("key", l, 1))
 			if used := decisions[0].Used; err != nil || used != 50 {
 				t.Errorf("%d are used, %v; want 50", used, err)
+			}
+		})
+	}
+}
+
+// meddler is a client of a node. After each of its commands another node takes from a key.
+type meddler struct {
+	rueidis.Client
+	take func()
+}
+
+func (m *meddler) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	result := m.Client.Do(ctx, cmd)
+	m.take()
+	return result
+}
+
+// A node that puts back what it knows is not kept out by other nodes that take from one of the keys all
+// the time. What they take counts in addition, and other keys are put back as they were.
+func TestBusyKeysArePutBack(t *testing.T) {
+	client := dialed(t, redistest.New(t).URL())
+	now := time.Now().UnixNano()
+	for name, l := range everyKind(1000) {
+		t.Run(name, func(t *testing.T) {
+			other := newRemote(client, "busy-"+name, 5*time.Second, func() int64 { return now }, nil)
+			defer other.Close()
+			const most = 100
+			taken := int64(0)
+			r := newRemote(&meddler{client, func() {
+				if taken < most {
+					mustTake(t, other, one("busy", l, 1))
+					taken++
+				}
+			}}, "busy-"+name, 5*time.Second, func() int64 { return now }, nil)
+			defer r.Close()
+			var known limit.Account
+			impose(&known, []limit.Limit{l}, now, 600)
+			k := newObservations()
+			keys := []string{"busy"}
+			for i := range 20 {
+				keys = append(keys, fmt.Sprint("quiet-", i))
+			}
+			var all []observedKey
+			for _, key := range keys {
+				k.recordOne(&store.Charge{Key: key, Limits: []limit.Limit{l}}, 0, []limit.Decision{known.Check(l, now, 0)}, now)
+				all = append(all, observedKey{key, k.at(key, now)})
+			}
+			if err := r.restore(all); err != nil {
+				t.Fatal(err)
+			}
+			if taken == most {
+				t.Errorf("it was kept out until the other node had stopped")
+			}
+			for _, key := range keys {
+				decisions, err := other.Peek(t.Context(), one(key, l, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				used := decisions[0].Used
+				if key == "busy" && (used <= 600 || used > 600+taken) || key != "busy" && used != 600 {
+					t.Errorf("%d of %s are used; want 600, and of the busy one what the other node has taken since: it took %d in all", used, key, taken)
+				}
 			}
 		})
 	}
