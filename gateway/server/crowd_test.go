@@ -174,3 +174,39 @@ func TestAddressOf(t *testing.T) {
 		testkit.Equal(t, fmt.Sprint(n, " descriptors"), want, [2]int{mostClients(n), mostAdmins(n)})
 	}
 }
+
+// A connection whose request has come and was not read yet is not closed as idle: a busy machine may take longer than
+// the time after which a connection counts as idle.
+func TestCrowdKeepsRequestsThatAreNotRead(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCrowd(l, 0)
+	defer c.Close()
+	accept := func(request string) *member {
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		accepted, err := c.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { accepted.Close() })
+		io.WriteString(client, request)
+		m := accepted.(*member)
+		m.idle.Store(1) // for long
+		return m
+	}
+	asks := accept("GET / HTTP/1.1\r\n")
+	testkit.Eventually(t, "its request has come", func() bool { return unread(asks.Conn) })
+	idle := accept("")
+	c.mu.Lock()
+	c.evict(asks.address)
+	c.mu.Unlock()
+	if asks.idle.Load() == evicted || idle.idle.Load() != evicted {
+		t.Errorf("closed: the connection with a request %v, the idle one %v", asks.idle.Load() == evicted, idle.idle.Load() == evicted)
+	}
+}
