@@ -94,10 +94,11 @@ func (c *crowd) wake() {
 	c.free.Broadcast()
 }
 
-// idleSince returns when the connection has become idle, in Unix nanoseconds. ok is false if it is not to be closed.
+// idleSince returns when the connection has become idle, in Unix nanoseconds. ok is false if it is not to be closed:
+// it is busy, or has a request that a busy machine has not read yet.
 func (m *member) idleSince(now time.Time) (at int64, ok bool) {
 	at = m.idle.Load()
-	return at, at > 0 && at <= now.Add(-idleTime).UnixNano()
+	return at, at > 0 && at <= now.Add(-idleTime).UnixNano() && !unread(m.Conn)
 }
 
 // idlest returns the address that has most idle connections. found is false if none has any.
@@ -123,7 +124,7 @@ func (c *crowd) evict(address string) {
 	var idle []since
 	now := time.Now()
 	for m := range c.members {
-		if at, ok := m.idleSince(now); ok && m.address == address && !unread(m.Conn) { // a busy machine may not have read a request yet
+		if at, ok := m.idleSince(now); ok && m.address == address {
 			idle = append(idle, since{m, at})
 		}
 	}

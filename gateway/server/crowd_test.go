@@ -205,7 +205,11 @@ func TestCrowdKeepsRequestsThatAreNotRead(t *testing.T) {
 	idle := accept("")
 	c.mu.Lock()
 	c.evict(asks.address)
+	_, more := c.idlest()
 	c.mu.Unlock()
+	if more {
+		t.Error("the connection with a request is to be closed next")
+	}
 	if asks.idle.Load() == evicted || idle.idle.Load() != evicted {
 		t.Errorf("closed: the connection with a request %v, the idle one %v", asks.idle.Load() == evicted, idle.idle.Load() == evicted)
 	}
