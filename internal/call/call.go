@@ -173,6 +173,7 @@ const bytesPerToken = 6
 // tokens of the answer. Failed returns what the provider has said about its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	used, cost := llm.Usage{Exact: true}, price.Amount(0)
+	c.ending = whole // an attempt before may have ended in another way
 	switch {
 	case bytes.Contains(text, quotedAnswer):
 		used = llm.Usage{Input: -1, Output: len(text) / bytesPerToken}

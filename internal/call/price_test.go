@@ -312,3 +312,18 @@ func TestUsersCostWhatTheirProjectDoes(t *testing.T) {
 		t.Errorf("a call of the project costs %v, and one of its user %v", costs[0], costs[1])
 	}
 }
+
+// How an attempt has ended says nothing of the next one: an error that quotes a long answer costs the answer, although
+// the provider has failed before.
+func TestEachAttemptHasItsOwnEnding(t *testing.T) {
+	c := newPricedCall(t)
+	c.Request = request(llm.Groq, 1000)
+	admit(t, c)
+	c.Failed(t.Context(), http.StatusInternalServerError, http.Header{}, nil)
+	admit(t, c)
+	quoted := `{"error":{"code":"json_validate_failed","failed_generation":"` + strings.Repeat("x", 60_000) + `"}}`
+	c.Failed(t.Context(), http.StatusBadRequest, http.Header{}, []byte(quoted))
+	if want := price.Amount(10_000_000 + 1141*4_000 + len(quoted)/bytesPerToken*10_000); c.Cost != want {
+		t.Errorf("it costs %v, want %v", c.Cost, want)
+	}
+}
