@@ -13,17 +13,19 @@ import (
 // names, so that only some are counted on their own. All further ones are counted as one, which can only deny more. A
 // name goes when its counters are full again.
 type namesInUse struct {
-	most int // names of one project
+	most    int // names of one project
+	mostAll int // names of all projects together
 
-	mu    sync.Mutex
-	of    map[string]*names // by project
-	total int
+	mu     sync.Mutex
+	of     map[string]*names // by project; each has a name at least
+	total  int
+	pruned int64 // when names of any project were last looked for that may go
 }
 
 // names is the names of a project.
 type names struct {
 	last   map[string]int64 // when each was last used, in Unix nanoseconds
-	pruned int64            // when names were last looked for that may go
+	pruned int64            // when names of this project were last looked for that may go
 }
 
 const (
@@ -35,33 +37,55 @@ const (
 	sharedName = "~others"
 )
 
-func newNamesInUse() *namesInUse { return &namesInUse{most: mostNames, of: map[string]*names{}} }
+func newNamesInUse() *namesInUse {
+	return &namesInUse{most: mostNames, mostAll: mostAllNames, of: map[string]*names{}}
+}
 
 // counts reports whether a name of a project is counted on its own: it is in use, or there is room for it. stay returns
 // how long a name stays in use.
-func (n *namesInUse) counts(project, name string, now int64, stay func(name string) time.Duration) bool {
+func (n *namesInUse) counts(project, name string, now int64, stay func(project, name string) time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.total >= n.mostAll && now-n.pruned >= pruneNames {
+		n.pruneAll(now, stay)
+	}
 	of := n.of[project]
 	if of == nil {
-		return n.total < mostAllNames
+		return n.total < n.mostAll
 	}
 	if _, known := of.last[name]; known {
 		return true
 	}
 	if len(of.last) >= n.most && now-of.pruned >= pruneNames {
-		n.prune(of, now, stay)
+		n.prune(project, of, now, stay)
 	}
-	return len(of.last) < n.most && n.total < mostAllNames
+	return len(of.last) < n.most && n.total < n.mostAll
 }
 
 // prune removes the names of a project that are not in use any more.
-func (n *namesInUse) prune(of *names, now int64, stay func(name string) time.Duration) {
+func (n *namesInUse) prune(project string, of *names, now int64, stay func(project, name string) time.Duration) {
 	of.pruned = now
 	for name, last := range of.last {
-		if now-last > int64(stay(name)) {
+		if now-last > int64(stay(project, name)) {
 			delete(of.last, name)
 			n.total--
+		}
+	}
+	if len(of.last) == 0 {
+		delete(n.of, project)
+	}
+}
+
+// pruneAll prunes projects, in random order, until it has looked at about as many names as one project may have: calls
+// wait for it.
+func (n *namesInUse) pruneAll(now int64, stay func(project, name string) time.Duration) {
+	n.pruned = now
+	left := n.most
+	for project, of := range n.of {
+		left -= len(of.last)
+		n.prune(project, of, now, stay)
+		if left <= 0 {
+			return
 		}
 	}
 }
@@ -76,7 +100,7 @@ func (n *namesInUse) use(project, name string, now int64) {
 		of = &names{last: map[string]int64{}}
 	}
 	if _, known := of.last[name]; !known {
-		if len(of.last) >= n.most || n.total >= mostAllNames {
+		if len(of.last) >= n.most || n.total >= n.mostAll {
 			return
 		}
 		n.total++
@@ -87,9 +111,9 @@ func (n *namesInUse) use(project, name string, now int64) {
 // countedUser returns the name under which a user of the request's project is counted: its own, unless the project has
 // too many users whose limits are in use, and nobody has named this one.
 func (x *exchange) countedUser(user string) string {
-	limitOf := func(user string) project.Limit { return x.g.limits.Projects.Limit(x.Project + "/" + user) }
-	stay := func(user string) time.Duration { return longestWindow(limitOf(user)) }
-	if x.g.users.counts(x.Project, user, x.Time.UnixNano(), stay) || limitOf(user) == (project.Limit{}) || x.g.isNamed(x.cfg, x.Project+"/"+user) {
+	limitOf := func(of, user string) project.Limit { return x.g.limits.Projects.Limit(of + "/" + user) }
+	stay := func(of, user string) time.Duration { return longestWindow(limitOf(of, user)) }
+	if x.g.users.counts(x.Project, user, x.Time.UnixNano(), stay) || limitOf(x.Project, user) == (project.Limit{}) || x.g.isNamed(x.cfg, x.Project+"/"+user) {
 		return user
 	}
 	return sharedName
@@ -103,7 +127,7 @@ func (g *Gateway) isNamed(cfg *config.Config, path string) bool {
 
 // countedRun is countedUser of a run.
 func (x *exchange) countedRun(run string) string {
-	stay := func(string) time.Duration {
+	stay := func(string, string) time.Duration {
 		if x.cfg.Runs.Expires > 0 {
 			return x.cfg.Runs.Expires
 		}

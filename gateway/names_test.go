@@ -91,3 +91,33 @@ providers: {openai: {base_url: MOCK}}
 		})
 	}
 }
+
+// When all projects together have as many names as may be, names that are not in use any more make room, whichever
+// project they are of.
+func TestNamesOfAllProjectsMakeRoom(t *testing.T) {
+	n := newNamesInUse()
+	n.most, n.mostAll = 10, 40
+	stay := func(string, string) time.Duration { return time.Hour }
+	at := func(project, hours int) bool {
+		name, now := fmt.Sprint("run ", hours), int64(hours)*int64(time.Hour)
+		counts := n.counts(fmt.Sprint(project), name, now, stay)
+		if counts {
+			n.use(fmt.Sprint(project), name, now)
+		}
+		return counts
+	}
+	for project := range 40 {
+		if !at(project, 1) {
+			t.Fatalf("no room for the first name of project %d", project)
+		}
+	}
+	if at(40, 2) {
+		t.Error("there is room for a name while all others are in use")
+	}
+	if !at(40, 4) || !at(0, 4) {
+		t.Error("there is no room for a name when all others have gone")
+	}
+	if n.total > 40 || len(n.of) > 40 {
+		t.Errorf("%d names of %d projects are remembered: want 40 at most", n.total, len(n.of))
+	}
+}
