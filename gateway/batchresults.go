@@ -13,8 +13,8 @@ import (
 )
 
 // batchAnswer returns what reads the answer to a request that is no call of a model: one that says how
-// a batch stands, or has its results, or the response of a call in the background. Other answers are forwarded
-// unread. Whoever fetches the results settles the batch: they are the provider's own word.
+// a batch stands, or has its results, or the response of a call in the background. It is nil for other answers, which
+// are forwarded unread. Whoever fetches the results settles the batch: they are the provider's own word.
 func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	names := namesIn(x.target.Path)
 	get := x.r.Method == http.MethodGet
@@ -31,7 +31,7 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	case names.is(1, "cancel") && names.is(3, "responses"):
 		read = x.readResponse(names.at(2))
 	default:
-		return func(response *http.Response) io.Reader { return response.Body }
+		return nil
 	}
 	for _, field := range partialFields {
 		delete(x.r.Header, field) // the gateway reads the answer, all of it

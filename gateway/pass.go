@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -50,9 +51,7 @@ func (x *exchange) pass() *refusal {
 	if refused != nil {
 		return refused
 	}
-	link := newLink(x.ctx)
-	defer link.end()
-	response, err := link.send(x, d, sent, length)
+	response, err := x.sendPassed(d, sent, length, read != nil)
 	x.settlePassed(paid, response)
 	switch {
 	case err != nil && body.timedOut():
@@ -63,14 +62,30 @@ func (x *exchange) pass() *refusal {
 		return x.unreached(err)
 	}
 	defer response.Body.Close()
-	answer := read(response)
+	answer := io.Reader(response.Body)
+	if read != nil {
+		answer = read(response)
+	}
 	switch answer.(type) {
-	case *resultsReader, *responseReader:
-		link.detach()
-		defer link.readRest(answer)
+	case *resultsReader, *responseReader: // they settle something; nothing is left if the client has got everything
+		defer call.ReadOn(answer, response.Body, readRestFor, maxPassed, nil)
 	}
 	x.forward(response, answer)
 	return nil
+}
+
+// readRestFor is how long the gateway reads an answer that settles something after its client has left.
+const readRestFor = 10 * time.Second
+
+// sendPassed sends a request that is no call of a model. If the gateway reads the answer, the request goes on for
+// readRestFor when the client leaves.
+func (x *exchange) sendPassed(d *deployment, body io.ReadCloser, length int64, reads bool) (*http.Response, error) {
+	client := x.ctx
+	defer func() { x.ctx = client }()
+	if reads {
+		x.ctx = lingering(client, readRestFor)
+	}
+	return x.send(d, body, length)
 }
 
 // charge charges one request to the project. If the request may wait, it waits for its turn. A request

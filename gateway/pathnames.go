@@ -22,3 +22,12 @@ func (p pathNames) at(n int) string {
 
 // is reports whether the n-th name from the end of the path is a word, in any case.
 func (p pathNames) is(n int, word string) bool { return strings.EqualFold(p.at(n), word) }
+
+// pathWords returns the names in a path in lower case, each without what follows a colon.
+func pathWords(path string) pathNames {
+	words := namesIn(strings.ToLower(path))
+	for i := range words {
+		words[i], _, _ = strings.Cut(words[i], ":")
+	}
+	return words
+}

@@ -4,8 +4,13 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 )
 
 // A client that leaves before the end of the results of a batch, or of a response, has settled them all the same.
@@ -56,4 +61,45 @@ func TestTheRestIsReadWhenTheClientLeaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silent answers a request with a body that has nothing until the context of the request ends.
+type silent struct{ body *io.PipeWriter }
+
+func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, w := io.Pipe()
+	s.body = w
+	context.AfterFunc(r.Context(), func() { w.CloseWithError(r.Context().Err()) })
+	return &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, Header: http.Header{}, Body: body, ContentLength: -1}, nil
+}
+
+// The rest of an answer does not come for ever: a provider that sends nothing any more keeps no request once the client
+// has left.
+func TestTheRestOfASilentAnswerIsNotAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := New(gatewaytest.Config(t, "providers: {openai: {base_url: MOCK}}", "http://127.0.0.1:1"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		provider := new(silent)
+		g.setup.Load().upstreams["openai"].deployments[0].transport = provider
+		ctx, leave := context.WithCancel(t.Context())
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			defer func() { recover() }() // the gateway breaks the connection off
+			r := httptest.NewRequest("GET", "http://127.0.0.1/openai/v1/responses/resp_1?stream=true", nil).WithContext(ctx)
+			g.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		synctest.Wait()
+		leave()
+		select {
+		case <-served:
+		case <-time.After(time.Minute):
+			t.Error("the request goes on a minute after the client has left")
+			provider.body.Close()
+			<-served
+		}
+	})
 }

@@ -83,7 +83,7 @@ func (x *exchange) copy(body io.Reader, response *http.Response) (whole bool) {
 			left -= int64(n)
 			if !x.write(buffer[:n], left != 0) {
 				x.left()
-				x.readOn(body, response, buffer[:])
+				x.readOn(body, response)
 				return false
 			}
 			x.ended = x.meter != nil && x.meter.Ended()
@@ -102,20 +102,10 @@ func (x *exchange) copy(body io.Reader, response *http.Response) (whole bool) {
 // maxReadOn is how many bytes of an answer are read after the client has left.
 const maxReadOn = 8 << 20
 
-// readOn reads the rest of an answer that the client does not read any more, for a moment: its usage
-// comes last, and a client that leaves before that must not pay less than one that stays.
-func (x *exchange) readOn(body io.Reader, response *http.Response, buffer []byte) {
-	if x.meter == nil || x.cfg.Server.ReadOn == 0 {
-		return
-	}
-	timer := time.AfterFunc(x.cfg.Server.ReadOn, func() { response.Body.Close() })
-	defer timer.Stop()
-	for read := 0; read < maxReadOn && !x.meter.Ended(); {
-		n, err := body.Read(buffer)
-		if read += n; err != nil {
-			x.complete = errors.Is(err, io.EOF)
-			return
-		}
+// readOn reads the rest of the answer to a call that the client does not read any more, for a moment.
+func (x *exchange) readOn(body io.Reader, response *http.Response) {
+	if x.meter != nil && x.cfg.Server.ReadOn > 0 {
+		x.complete = call.ReadOn(body, response.Body, x.cfg.Server.ReadOn, maxReadOn, x.meter.Ended)
 	}
 }
 

@@ -100,16 +100,6 @@ func (x *exchange) createsCredentials() bool {
 	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(credentialNames, word) })
 }
 
-// pathWords returns the names in a path in lower case, since some servers ignore case, without what follows
-// a colon.
-func pathWords(path string) []string {
-	words := strings.FieldsFunc(strings.ToLower(path), func(c rune) bool { return c == '/' })
-	for i := range words {
-		words[i], _, _ = strings.Cut(words[i], ":")
-	}
-	return words
-}
-
 // managementPaths are the paths at which servers of one's own load, change and delete models: Ollama's,
 // llama.cpp's, vLLM's and SGLang's, and LM Studio's.
 var managementPaths = [][]string{

@@ -60,7 +60,10 @@ func (x *exchange) signOfLife() (send func() bool) {
 	}
 	if x.Stream && !x.signed {
 		if idle := x.endpoint.Idle(&x.target); idle != "" {
-			return func() bool { return x.begin() && x.write([]byte(idle), true) }
+			return func() bool {
+				x.begin()
+				return x.write([]byte(idle), true)
+			}
 		}
 	}
 	if while != config.WaitEarlyHints || !x.r.ProtoAtLeast(1, 1) {
@@ -75,10 +78,10 @@ func (x *exchange) signOfLife() (send func() bool) {
 
 // begin begins the answer to a request for a stream before anything is known of it but the form: from now on,
 // whatever goes wrong is an event of the stream.
-func (x *exchange) begin() bool {
+func (x *exchange) begin() {
 	x.extendWriteDeadline()
 	if x.begun {
-		return true
+		return
 	}
 	x.begun = true
 	h := x.w.Header()
@@ -87,7 +90,6 @@ func (x *exchange) begin() bool {
 	h[fieldPolicy], h[fieldType] = sandboxed, unsniffed
 	x.setRequestID(h)
 	x.w.WriteHeader(http.StatusOK)
-	return true
 }
 
 // forwardInStream sends a provider's response to a client whose stream has begun: the body, or an event that

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -92,17 +93,7 @@ func (b *meteredBody) readOn() {
 	if b.settled || b.closed || b.exchange.httpRequest.Context().Err() != nil {
 		return
 	}
-	timer := time.AfterFunc(readOnTime, func() { b.source.Close() })
-	defer timer.Stop()
-	var buffer [4 << 10]byte
-	for read := 0; read < readOnBytes && !b.meter.Ended(); {
-		n, err := b.source.Read(buffer[:])
-		b.meter.Write(buffer[:n])
-		if read += n; err != nil {
-			b.ended = errors.Is(err, io.EOF)
-			return
-		}
-	}
+	b.ended = call.ReadOn(io.TeeReader(b.source, b.meter), b.source, readOnTime, readOnBytes, b.meter.Ended)
 }
 
 // watch settles the call when its context ends while nobody reads the body.
