@@ -15,8 +15,9 @@ import (
 // since, which runs the next transaction. So no caller works for others for ever, and no goroutine
 // is needed.
 type operation struct {
-	ctx   context.Context
-	since time.Time // when the call came
+	ctx    context.Context
+	since  time.Time // when the call came
+	number uint64    // how many calls had come with it
 
 	// step is the call's part of a shared transaction. After an error it must have changed nothing;
 	// the error is that of this call alone.
@@ -46,6 +47,8 @@ func (s *Store) submit(o *operation) error {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
 	s.closed.Store(o.closes)
+	s.came++
+	o.number = s.came
 	s.queue = append(s.queue, o)
 	work := !s.working
 	s.working = true
@@ -111,13 +114,13 @@ func (s *Store) runBatch(o *operation) {
 		return
 	}
 	s.gather()
-	writes := s.anyWrites()
+	writes, came := s.look()
 	if o.err = s.begin(o.ctx, o.since, writes); o.err != nil {
 		s.leave(o)
 		return
 	}
 	began := time.Now()
-	ops := s.takeBatch(writes)
+	ops := s.takeBatch(writes, came)
 	s.lastBatch = len(ops)
 	defer func() {
 		for _, other := range ops {
@@ -155,19 +158,22 @@ func (s *Store) waiting() int {
 	return len(s.queue)
 }
 
-func (s *Store) anyWrites() bool {
+// look reports whether any of the calls that can share the next transaction writes, and how many calls have come.
+func (s *Store) look() (writes bool, came uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.queue[:s.shareable()], func(o *operation) bool { return o.writes })
+	return slices.ContainsFunc(s.queue[:s.shareable()], func(o *operation) bool { return o.writes }), s.came
 }
 
-// takeBatch takes the calls that can share a transaction off the front of the queue.
-func (s *Store) takeBatch(writes bool) []*operation {
+// takeBatch takes the calls that can share a transaction off the front of the queue. A transaction that only reads sees
+// the file as it was when it began, so a call that has come since is not one of them: another process may have changed
+// the file before that call.
+func (s *Store) takeBatch(writes bool, came uint64) []*operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.shareable()
 	if !writes {
-		if first := slices.IndexFunc(s.queue[:n], func(o *operation) bool { return o.writes }); first >= 0 {
+		if first := slices.IndexFunc(s.queue[:n], func(o *operation) bool { return o.writes || o.number > came }); first >= 0 {
 			n = first
 		}
 	}

@@ -403,3 +403,22 @@ func TestCloseWaits(t *testing.T) {
 		wantUsed(t, openAt(t, s.path), "key", perDay(10), 2)
 	})
 }
+
+// A call that comes after a transaction has begun that only reads is not run in it: it would not see what others have
+// written before it came. A transaction that writes has the file locked, so that it can run such calls.
+func TestReadsShareNoOlderTransaction(t *testing.T) {
+	for writes, want := range map[bool]int{false: 2, true: 3} {
+		s := &Store{maxBatch: 10}
+		come := func() {
+			s.came++
+			s.queue = append(s.queue, &operation{number: s.came})
+		}
+		come()
+		come()
+		_, came := s.look()
+		come() // while the transaction begins
+		if got := len(s.takeBatch(writes, came)); got != want || len(s.queue) != 3-want {
+			t.Errorf("writes %v: it runs %d calls, and %d wait; want %d of 3", writes, got, len(s.queue), want)
+		}
+	}
+}

@@ -54,7 +54,8 @@ type Store struct {
 	// mu guards the following fields.
 	mu      sync.Mutex
 	queue   []*operation
-	working bool // a caller runs a transaction, or is about to
+	came    uint64 // how many calls have come, for ever
+	working bool   // a caller runs a transaction, or is about to
 	closed  atomic.Bool
 
 	// The following fields belong to the caller that runs a transaction.
