@@ -103,6 +103,9 @@ func (x *exchange) end() {
 		x.g.books.denied(x.owner())
 	}
 	x.g.active.Add(-1)
+	if x.r.ProtoMajor > 1 { // net/http writes the rest of the answer after this, as far as the client takes it
+		x.control.SetWriteDeadline(time.Now().Add(x.cfg.Server.WriteTimeout))
+	}
 }
 
 // methods are the methods that the gateway forwards. The answer to a TRACE would have the

@@ -110,7 +110,7 @@ func (x *exchange) sendOwn(status int, kind string, body []byte) *refusal {
 	}
 	x.w.WriteHeader(status)
 	if x.r.Method != http.MethodHead {
-		x.w.Write(body)
+		x.write(body, false)
 	}
 	return nil
 }

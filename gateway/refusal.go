@@ -107,7 +107,7 @@ func (x *exchange) refuse(refused *refusal) {
 	x.extendWriteDeadline()
 	x.w.WriteHeader(refused.Status)
 	if x.r.Method != http.MethodHead {
-		x.w.Write(body)
+		x.write(body, false)
 	}
 }
 
