@@ -117,6 +117,9 @@ func (x *exchange) serve() *refusal {
 	if x.g.serving.Err() != nil {
 		return x.stopping()
 	}
+	if most := x.g.maxActive; most > 0 && x.g.active.Load() > most {
+		return retryLater("too many requests are in progress: try again", Refused)
+	}
 	if !slices.Contains(methods, x.r.Method) {
 		x.w.Header().Set("Allow", strings.Join(methods, ", "))
 		return refusalf(http.StatusMethodNotAllowed, "the method must be one of %s", strings.Join(methods, ", "))

@@ -40,7 +40,8 @@ import (
 // Options configures a gateway beside its configuration file. The zero Options are ready to
 // use.
 type Options struct {
-	Log *slog.Logger // nil: nothing is logged
+	Log         *slog.Logger // nil: nothing is logged
+	MaxRequests int          // that are in progress at a time: others get a 503; 0: any number
 }
 
 // Gateway serves the requests of clients: it limits them, and forwards them to their
@@ -73,6 +74,7 @@ type Gateway struct {
 	alerts     alerts
 	metrics    *metrics
 	active     atomic.Int64
+	maxActive  int64 // 0: any number
 	serving    context.Context // ends when the gateway drains
 	drain      context.CancelFunc
 	bodyBytes  atomic.Int64 // bytes of the bodies of requests in progress, which count towards max_bodies
@@ -94,7 +96,7 @@ const (
 // New returns a gateway with a configuration. It does not listen.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
+	g := &Gateway{log: log, maxActive: int64(o.MaxRequests), transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.metrics = newMetrics(g.Active)
 	g.figures = figures.New(g.named)

@@ -21,7 +21,8 @@ type endpoint struct {
 
 // mostClients and mostAdmins return how many connections of clients, and of the admin API, may be open if the process
 // has so many descriptors. Half are for clients: the others are for as many connections to providers, the state and the
-// admin API, which clients must not lock out. 0 is any number.
+// admin API, which clients must not lock out. 0 is any number. The streams of a connection of HTTP/2 may be many, so as many
+// requests may be in progress as there may be connections of clients.
 func mostClients(descriptors int) int {
 	if descriptors == 0 {
 		return 0

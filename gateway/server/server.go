@@ -94,7 +94,8 @@ func (s *server) load() (*config.Config, error) {
 
 // open listens, and then opens the gateway with its state.
 func (s *server) open(cfg *config.Config) (err error) {
-	if s.clients, err = listen("listen", cfg.Listen, cfg.TLS, mostClients(descriptors())); err != nil {
+	most := mostClients(descriptors())
+	if s.clients, err = listen("listen", cfg.Listen, cfg.TLS, most); err != nil {
 		return err
 	}
 	if cfg.Admin.Listen != "" {
@@ -102,7 +103,7 @@ func (s *server) open(cfg *config.Config) (err error) {
 			return err
 		}
 	}
-	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log}); err != nil {
+	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log, MaxRequests: most}); err != nil {
 		return err
 	}
 	reload := s.reload
