@@ -66,6 +66,7 @@ func (x *exchange) readRequest() (refused *refusal) {
 	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
+	x.call.Request.ReadTier(x.r.Header)
 	return nil
 }
 
@@ -109,8 +110,7 @@ func (x *exchange) renameModel(model string) *refusal {
 	x.body = body
 	x.g.bodyBytes.Add(-before)
 	x.bodyBytes -= before
-	x.call.Request, _ = x.endpoint.Read(body) // the original could be read, so this can
-	return nil
+	return x.readRequest()
 }
 
 // maxPreallocated is how many bytes are allocated for a body at once because the request's

@@ -32,8 +32,11 @@ var bedrockHeaders = [...]struct {
 
 // readHeaders reads usage from Bedrock's headers. They are those of a complete answer, so the text
 // in its body adds nothing to them. Where they have input tokens alone, the response is an
-// embedding, and nothing was generated.
+// embedding, and nothing was generated. The service tier is in a header of streams, too.
 func (t *tally) readHeaders(h http.Header) {
+	if told := tierOf([]byte(h.Get(tierHeader))); told != tierUntold {
+		t.tier = told
+	}
 	for i, header := range bedrockHeaders {
 		v, ok := whole([]byte(h.Get(header.name)))
 		switch {

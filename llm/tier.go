@@ -1,6 +1,9 @@
 package llm
 
-import "bytes"
+import (
+	"bytes"
+	"net/http"
+)
 
 // tier is the service tier of a call, as far as prices depend on it.
 type tier uint8
@@ -79,4 +82,17 @@ func (r *requestReader) tierName(f *field) tier {
 		r.misread(f, f.name, "must be a string")
 	}
 	return tierUntold
+}
+
+// tierHeader is the header in which requests to Bedrock's Invoke ask for a service tier, and its responses name one.
+const tierHeader = "X-Amzn-Bedrock-Service-Tier"
+
+// ReadTier reads the service tier that the headers of a request ask for, as those of Bedrock's Invoke do. The dearest
+// counts, if the body names another.
+func (r *Request) ReadTier(h http.Header) {
+	for _, name := range h[tierHeader] {
+		if asked := tierOf(bytes.TrimSpace([]byte(name))); asked > tierOf([]byte(r.Tier)) {
+			r.Tier = asked.String()
+		}
+	}
 }

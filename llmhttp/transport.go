@@ -73,5 +73,6 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if x.Request, err = endpoint.Read(text); err != nil {
 		return nil, err
 	}
+	x.Request.ReadTier(req.Header)
 	return x.run()
 }
