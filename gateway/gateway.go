@@ -74,7 +74,7 @@ type Gateway struct {
 	alerts     alerts
 	metrics    *metrics
 	active     atomic.Int64
-	maxActive  int64 // 0: any number
+	maxActive  int64           // 0: any number
 	serving    context.Context // ends when the gateway drains
 	drain      context.CancelFunc
 	bodyBytes  atomic.Int64 // bytes of the bodies of requests in progress, which count towards max_bodies

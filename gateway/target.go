@@ -26,8 +26,8 @@ func (x *exchange) setTarget(name string) *refusal {
 		return refusalf(http.StatusBadRequest, `the path has a part of dots alone, such as "." or ".."`)
 	case escapedTwice(path):
 		return refusalf(http.StatusBadRequest, "the path is escaped twice: it must be escaped once")
-	case strings.ContainsFunc(path, oddInPath) || strings.TrimRight(path, " .") != path:
-		return refusalf(http.StatusBadRequest, `the path must have no control characters, ";" or "\", and no blank or dot at its end`)
+	case strings.ContainsFunc(path, oddInPath) || hasOddName(path):
+		return refusalf(http.StatusBadRequest, `the path must have no control characters, ";", "\", "?" or "#", no blank around a name in it, and no dot behind one`)
 	case strings.ContainsFunc(x.target.RawQuery, oddInQuery):
 		return refusalf(http.StatusBadRequest, `the query must have no blanks, control characters or "#"`)
 	}
@@ -42,9 +42,16 @@ func escapedTwice(path string) bool {
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// oddInPath reports whether servers do not agree on what a character in a path means. No API
-// has such a path.
-func oddInPath(r rune) bool { return r == ';' || r == '\\' || unicode.IsControl(r) }
+// oddInPath reports whether servers do not agree on what a character in a path means: some take what follows an escaped
+// "?" or "#" for no part of the path. No API has such a path.
+func oddInPath(r rune) bool {
+	return r == ';' || r == '\\' || r == '?' || r == '#' || unicode.IsControl(r)
+}
+
+// hasOddName reports whether a name in a path has blanks around it or dots behind it, which some servers drop.
+func hasOddName(path string) bool {
+	return strings.TrimRight(path, " .") != path || strings.Contains(path, " /") || strings.Contains(path, "/ ") || strings.Contains(path, "./")
+}
 
 // oddInQuery reports whether a character must be escaped in a query.
 func oddInQuery(r rune) bool { return r == ' ' || r == '#' || unicode.IsControl(r) }

@@ -200,7 +200,7 @@ var strayTargets = []struct{ method, target, status string }{
 	{"GET", "/NAME/%0d%0aHost:%20EVIL", "400"},
 	{"GET", "/NAME/;@EVIL/", "400"},
 	{"GET", "/NAME/x?a#@EVIL/", "400"},
-	{"GET", "/NAME/#@EVIL/", "200"}, // sent as %23
+	{"GET", "/NAME/#@EVIL/", "400"},
 	{"GET", "http:NAME/v1", "404"},
 	{"GET", "http://NAME", "404"},
 	{"GET", "http://u:p@EVIL//NAME", "404"},
