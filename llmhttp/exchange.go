@@ -29,8 +29,7 @@ func (x *exchange) run() (*http.Response, error) {
 		return refusal, err
 	}
 	hideUsage := x.askUsage()
-	base := x.transport.base
-	response, err := base.RoundTrip(x.body.of(x.httpRequest, base))
+	response, err := x.send()
 	if err != nil {
 		if x.httpRequest.Context().Err() != nil {
 			x.Abandoned(x.body.began.Load())
@@ -45,6 +44,31 @@ func (x *exchange) run() (*http.Response, error) {
 	}
 	x.Hear(x.httpRequest.Context(), response.StatusCode, response.Header, nil)
 	return x.metered(response, hideUsage), nil
+}
+
+// errNoResponse is the error of a transport that breaks the contract of [http.RoundTripper].
+var errNoResponse = errors.New("ratelimit: the transport has returned no response and no error")
+
+// send sends the request. If the transport panics, the call is settled all the same: the program may
+// recover, and nobody else would free the call's slots.
+func (x *exchange) send() (response *http.Response, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			x.Unanswered(x.body.began.Load())
+		}
+	}()
+	base := x.transport.base
+	response, err = base.RoundTrip(x.body.of(x.httpRequest, base))
+	returned = true
+	switch {
+	case err != nil:
+	case response == nil:
+		err = errNoResponse
+	case response.Body == nil: // http.Client lets that pass, too
+		response.Body = http.NoBody
+	}
+	return response, err
 }
 
 // acquire reserves what the call is estimated to use. For a call that a limit denies, it

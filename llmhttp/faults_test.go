@@ -464,3 +464,48 @@ type writer struct {
 
 func (w writer) Header() http.Header { return w.header }
 func (w writer) WriteHeader(int)     {}
+
+// transportFunc is a transport that a program has made itself.
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A transport that panics, or returns no body or nothing at all, leaves no slot behind, and its call is
+// charged once.
+func TestTransportsThatFail(t *testing.T) {
+	answer := func(status int) transportFunc {
+		return func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}}, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		base               transportFunc
+		settled, cancelled int
+	}{
+		"panics":         {func(*http.Request) (*http.Response, error) { panic("not connected") }, 0, 1},
+		"panics-later":   {func(r *http.Request) (*http.Response, error) { io.Copy(io.Discard, r.Body); panic("no answer") }, 1, 0},
+		"no-body":        {answer(200), 1, 0},
+		"no-body-of-429": {answer(429), 1, 0},
+		"nothing":        {func(*http.Request) (*http.Response, error) { return nil, nil }, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := &llmhttptest.Recorder{}
+			limiter := llmhttptest.NewLimiter(t, ample, events)
+			client := &http.Client{Transport: llmhttp.New(c.base, limiter)}
+			func() {
+				defer func() {
+					if failure := recover(); failure != nil && !strings.HasPrefix(name, "panics") {
+						t.Errorf("it panics: %v", failure)
+					}
+				}()
+				wire{"", "http://127.0.0.1/v1/chat/completions", streams[0].body}.read(t.Context(), client)
+			}()
+			if s := limiter.Stats(model); s.Concurrent != 0 {
+				t.Errorf("%d slots are taken", s.Concurrent)
+			}
+			if settled, cancelled := events.Count(ratelimit.EventSettled), events.Count(ratelimit.EventCancelled); settled != c.settled || cancelled != c.cancelled {
+				t.Errorf("%d settled, %d cancelled; want %d and %d", settled, cancelled, c.settled, c.cancelled)
+			}
+		})
+	}
+}
