@@ -97,6 +97,7 @@ func newOn(e *admission.Engine, owned bool, cfg Config) (*Limiter, error) {
 	l.scopes = newScopes(e, l.newScope, l.planOf)
 	l.scopes.isCurrent = l.isRooted
 	l.users = newScopes(e, l.newUserScope, l.planOfUser)
+	l.users.isCurrent = l.isOfProject
 	l.keyPlans, l.keys = newPlans(), newScopes(e, l.newKeyScope, l.planOfKey)
 	l.runs = newScopes(e, l.newRunScope, l.planOfRun)
 	l.inner, _ = newPlan(Limit{}, l.maxWaiting)

@@ -122,3 +122,27 @@ func TestPathsWhileLimitsChange(t *testing.T) {
 		}
 	}
 }
+
+// A user counts for its project by the limits that the project has now, also after a project above both
+// had a limit for a while.
+func TestUsersFollowTheirProject(t *testing.T) {
+	l := newLimiter(t, project.Config{Default: &project.Limit{RequestsPerHour: 100}})
+	call := func(user string) bool {
+		return spend(t, l, project.Call{Project: "org/acme/" + user, RunProject: "org/acme"}).Allowed
+	}
+	if !call("ann") || !call("ann/laptop") {
+		t.Fatal("denied")
+	}
+	setLimit(t, l, "org", project.Limit{RequestsPerHour: 1000})
+	if err := l.UnsetLimit("org"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SetDefault(project.Limit{RequestsPerHour: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"ann", "ann/laptop", "bob"} {
+		if call(user) {
+			t.Errorf("a call of %s passes, although its project may make 2 calls an hour and has made them", user)
+		}
+	}
+}

@@ -172,6 +172,16 @@ func (l *Limiter) newUserScope(ids string) (*admission.Scope, error) {
 	return l.engine.NewBelow(parent, keyOf(id), id), nil
 }
 
+// isOfProject reports whether the scope of a user is below the one that its project has now, which follows
+// the project's limits.
+func (l *Limiter) isOfProject(ids string, scope *admission.Scope) bool {
+	base, _, _ := strings.Cut(ids, " ")
+	for scope.Name != base {
+		scope = scope.Parent()
+	}
+	return scope == l.scopes.known(base)
+}
+
 // planOfUser returns the plan of a user of a project.
 func (l *Limiter) planOfUser(ids string) *plan {
 	_, id, _ := strings.Cut(ids, " ")
