@@ -30,7 +30,8 @@ var publishedMaxOutput = []struct {
 
 // MostOutput returns the most tokens that all answers to the request can have together: as many as the request
 // allows, or else as many as its model is able to write. It is for what may cost money that nobody sees in time,
-// such as calls in the background and batches: where dollars are limited, no less may be reserved for these.
+// such as calls in the background, batches and answers that were cut off: where dollars are limited, no less may be
+// reserved or charged for these.
 func (r *Request) MostOutput() int {
 	if !r.API.Generates() {
 		return 0

@@ -118,7 +118,8 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	case !used.Exact && c.ending == failed:
 		return c.reserved
 	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
-		return max(c.reserved, c.most(max(used.Input, c.expected.Input), c.mostOutput(used.Output), used.Tier))
+		output := c.mostOutput(used.Output, c.Request.MostOutput())
+		return max(c.reserved, c.most(max(used.Input, c.expected.Input), output, used.Tier))
 	case used.Input < 0:
 		return c.most(c.expected.Input, used.Output, used.Tier)
 	}

@@ -213,18 +213,22 @@ func TestFreeFailures(t *testing.T) {
 	}
 }
 
-// A call whose answer was cut off, or whose caller has left, costs all the output that it allows.
+// A call whose answer was cut off, or whose caller has left, costs all the output that it allows. Without a bound that is
+// all that its model can write, in dollars, but no more tokens than are expected: those pace calls.
 func TestCutCallsCostWhatTheyAllow(t *testing.T) {
 	for name, end := range map[string]func(*Call){
 		"cut":  func(c *Call) { c.Settle(t.Context(), llm.NewMeter(c.Request.API, http.Header{}), false) },
 		"left": func(c *Call) { c.Abandoned(true) },
 	} {
-		c := newPricedCall(t)
-		c.Request = request(llm.Anthropic, 1000)
-		c.Request.MaxOutput = 64_000
-		end(admit(t, c))
-		if want := price.Amount(10_000_000 + 1141*4_000 + 64_000*10_000); c.Cost != want || c.Charged.Output != 64_000 {
-			t.Errorf("%s: it costs %v and %d tokens of output, want %v", name, c.Cost, c.Charged.Output, want)
+		for _, test := range []struct{ bound, dollars, tokens int }{{64_000, 64_000, 64_000}, {0, 128_000, 1000}} {
+			c := newPricedCall(t)
+			c.Request = request(llm.Anthropic, 1000)
+			c.Request.MaxOutput = test.bound
+			end(admit(t, c))
+			want := price.Amount(10_000_000 + 1141*4_000 + test.dollars*10_000)
+			if c.Cost != want || c.Charged.Output != int64(test.tokens) {
+				t.Errorf("%s, %+v: it costs %v and %d tokens of output, want %v", name, test, c.Cost, c.Charged.Output, want)
+			}
 		}
 	}
 }

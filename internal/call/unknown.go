@@ -19,15 +19,18 @@ const (
 )
 
 // mostOutput returns the most output that a call can have had of which so much was seen, as far as that
-// is known. If its answer was cut off, that is all that the request allows. Without such a bound, and
-// for an answer that has ended, it is the estimator's floor. A call that has failed is charged its
-// reservation, and no more.
-func (c *Call) mostOutput(seen int) int {
+// is known. If its answer was cut off, that is all that was allowed. For an answer that has ended, it is
+// the estimator's floor. A call that has failed is charged its reservation, and no more.
+//
+// In dollars, a request without a bound allows all that its model can write: a budget must never pay for
+// less than was used. In tokens it allows nothing above the floor: limits on tokens pace calls, and a
+// charge of all that a model can write would block a project for many windows.
+func (c *Call) mostOutput(seen, allowed int) int {
 	switch c.ending {
 	case failed:
 		return 0
 	case cut:
-		seen = max(seen, c.Request.Bound())
+		seen = max(seen, allowed)
 	}
 	return max(seen, c.Limits.Estimator.Floor(c.base(), &c.Request))
 }
@@ -71,7 +74,7 @@ func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 // reserved and of mostOutput, which may be above the reservation: estimate cuts that down
 // to what the limits can ever give. An output of -1 leaves the reservation as it is.
 func (c *Call) unknownOutput(seen int, w llm.TokenWeights) (output, free int) {
-	least := llm.Usage{Output: c.mostOutput(seen)}.TokensBy(c.Request.Provider, w)
+	least := llm.Usage{Output: c.mostOutput(seen, c.Request.Bound())}.TokensBy(c.Request.Provider, w)
 	counted, reserved := least.Output-least.FreeOutput, c.estimated.Output-c.estimated.FreeOutput
 	if least.Output <= c.estimated.Output && counted <= reserved {
 		return -1, 0
