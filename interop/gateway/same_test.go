@@ -95,9 +95,9 @@ func compare(t *testing.T, call, mock string, without, with answer) {
 	}
 }
 
-// differing are headers that may differ: those of the connection, of the time, and those
-// in which the gateway tells its own limits.
-var differing = []string{"connection", "keep-alive", "transfer-encoding", "content-length", "date", "ratelimit", "ratelimit-policy", "x-gateway-request-id"}
+// differing are headers that may differ: those of the connection and of the time, and those of the gateway's own, for
+// limits and for browsers.
+var differing = []string{"connection", "keep-alive", "transfer-encoding", "content-length", "date", "ratelimit", "ratelimit-policy", "x-gateway-request-id", "content-security-policy", "x-content-type-options"}
 
 // cleaned returns an answer without what may differ.
 func (a answer) cleaned(base string) answer {
