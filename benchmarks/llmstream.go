@@ -44,7 +44,7 @@ func streams(deltas int) []stream {
 func chatStream(deltas int) stream {
 	const chunk = `data: {"id":"chatcmpl-CcP4d0mTqLr8xVnB2sYwKe6ZfUg1H","object":"chat.completion.chunk","created":1763216400,` +
 		`"model":"gpt-4o-2024-08-06","service_tier":"default","system_fingerprint":"fp_b54fe76834","choices":[%s],"usage":%s}` + "\n\n"
-	s := stream{name: "chat", api: llm.Chat, usage: llm.Usage{Input: 512, Cached: 128, Output: deltas, Exact: true}}
+	s := stream{name: "chat", api: llm.Chat, usage: llm.Usage{Input: 512, Cached: 128, Output: deltas, Tier: "standard", Exact: true}}
 	add := func(choice, usage string) { s.events = append(s.events, fmt.Appendf(nil, chunk, choice, usage)) }
 	add(`{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}`, "null")
 	for i := range deltas {
