@@ -52,7 +52,7 @@ func tooManyFiles() *refusal {
 	return retryLater("the files of other batches are being read: try again", Refused)
 }
 
-// batchCall returns whose batch it is and how long it may wait.
+// batchCall returns the call that stands for a batch: its owners, and how long it may wait, without its amounts.
 func (x *exchange) batchCall() project.Call {
 	return project.Call{
 		Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf,

@@ -90,8 +90,8 @@ func (n *namesInUse) pruneAll(now int64, stay func(project, name string) time.Du
 	}
 }
 
-// use says that a name of a project was used. There is no room for those that share an account, and for those that need
-// none of their own.
+// use records that a call with a name of a project has passed. It does nothing for a name that is not known and finds no
+// room: its calls are charged to the shared account, or it has no limit.
 func (n *namesInUse) use(project, name string, now int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -103,7 +103,7 @@ func (o *openBatches) of(name string) (*openBatch, error) {
 	return &openBatch{b, id}, nil
 }
 
-// find is of where it does not matter why there is no batch.
+// find returns the open batch with a name as the method of does, or nil if there is none or the store cannot be asked.
 func (o *openBatches) find(name string) *openBatch {
 	b, _ := o.of(name)
 	return b

@@ -71,8 +71,8 @@ func nothingBuffered(body io.Reader) bool {
 
 var buffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
-// copy copies the body of a response to the client, as body has it. It reports whether the client has
-// got all of it.
+// copy copies what body reads of a response to the client. It reports whether the client has got all of
+// it.
 func (x *exchange) copy(body io.Reader, response *http.Response) (whole bool) {
 	buffer := buffers.Get().(*[8 << 10]byte)
 	defer buffers.Put(buffer)

@@ -20,7 +20,7 @@ func changes(method string) bool {
 
 // freeEnds are the ends of paths where nothing calls a model, whatever is posted there: counts of tokens,
 // files and what holds them, ends of calls, and objects that are made before a model is called. freeFolders
-// are those in which nothing does.
+// are folders below which no path calls a model.
 var (
 	freeEnds = []string{
 		"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/tokenize", "/detokenize", "/files", "/cancel",

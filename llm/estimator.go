@@ -144,9 +144,9 @@ const maxCallTokens = 1 << 24
 
 // What the calls of other projects may teach of a call, at most.
 const (
-	taughtInput    = 4    // times the input that the request alone lets expect,
-	taughtOverhead = 1024 // and so many tokens that a provider adds to any prompt
-	taughtOutput   = 8    // times the output
+	taughtInput    = 4    // factor of the input that is expected from the request alone
+	taughtOverhead = 1024 // tokens beyond that, which a provider adds to any prompt
+	taughtOutput   = 8    // factor of the output that is expected from the request alone
 )
 
 // taught returns the most that the calls of other projects may teach of a call whose figures without

@@ -295,13 +295,13 @@ func (b *batch) result(i int, customID string, w *recorder) object {
 	}
 }
 
-// base returns the host of the server, and the path before those of the API.
+// base returns the host of the server, and the part of the path before that of the API.
 func (e *exchange) base() string {
 	before, _, _ := strings.Cut(e.r.URL.Path, "/v1/")
 	return e.r.Host + before
 }
 
-// object returns what the providers say of a batch. base is below what its results are.
+// object returns a batch as the providers describe it. base is the beginning of the address of its results.
 func (b *batch) object(base string) object {
 	done := len(b.calls)
 	if b.results == nil {

@@ -113,9 +113,9 @@ func (c *Config) readProjects(at yamlValue) {
 	}
 }
 
-// inherited returns what a project has that says nothing. A project that is inside of no other of
-// the file has the defaults. Others, and templates, have what the nearest one above them says on how
-// their calls are treated, but no limits: what is above them limits them as it is.
+// inherited returns the settings that a project has before its own are read. A project below no other
+// project of the file gets the defaults. Other projects, and templates, get from the nearest project above
+// them how their calls are treated, but no limits: the limits above hold for them anyway.
 func (t *Tree) inherited(path string) *Project {
 	var nearest *Project
 	for i := range len(path) {

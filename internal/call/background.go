@@ -6,10 +6,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// single is what settling a single call needs beside what a batch needs.
+// single has the facts by which a single call is settled, beside those of a batch.
 type single struct {
 	Kind  llm.Provider `json:"kind"`
-	Quota string       `json:"quota"` // that was charged
+	Quota string       `json:"quota"` // the name of the quota that was charged
 }
 
 // Background returns a call that the provider goes on with after its answer as a batch of one call, which its

@@ -8,7 +8,7 @@ type queue struct {
 	breaker *breaker
 	ops     []*op       // in the order in which they came; ops whose callers have left are finished
 	busy    [lanes]bool // whether each lane is sending
-	born    string      // the server's birth mark, as this link knows it; "" before the first answer: see forgotten
+	born    string      // the server's birth mark, as this link knows it; "" before the first answer: see learn
 }
 
 // takeLane takes a lane, if one is free.
