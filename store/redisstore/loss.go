@@ -269,6 +269,7 @@ func (l *fallback) Settle(ctx context.Context, r store.Receipt, actual []int64) 
 	if !ok {
 		err := l.below.Settle(ctx, r, actual)
 		if err == nil {
+			l.ledgers.recordDebts(r, actual)
 			l.wake(false)
 		}
 		return err

@@ -54,6 +54,21 @@ func (b *ledgers) endCall(charges []store.Charge, pending []pendingTake, decisio
 	}
 }
 
+// recordDebts records what takes from Redis have used beyond what was taken, after Redis was charged for it.
+func (b *ledgers) recordDebts(r store.Receipt, actual []int64) {
+	own, ok := r.(*receipt)
+	if !ok {
+		return
+	}
+	for i, t := range own.takes {
+		if actual[i] > t.N {
+			b.mu.Lock()
+			b.observed.recordDebt(&t.charge, actual[i]-t.N, b.clock())
+			b.mu.Unlock()
+		}
+	}
+}
+
 // ledger returns the ledger of a key, or a new one. A new one is not stored yet.
 func (b *ledgers) ledger(key string, p share, now int64) (g *ledger, isNew bool) {
 	if g = b.byKey[key]; g == nil {

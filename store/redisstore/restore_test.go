@@ -140,6 +140,33 @@ func TestRaise(t *testing.T) {
 	}
 }
 
+// What a call has used beyond its estimate is put back as well, although no call has asked for the key since.
+func TestDebtsArePutBack(t *testing.T) {
+	server := redistest.New(t)
+	for name, l := range everyKind(100) {
+		t.Run(name, func(t *testing.T) {
+			s, err := New(Config{URL: server.URL(), Namespace: "debts-" + name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if err := s.Settle(t.Context(), mustTake(t, s, one("key", l, 10)), []int64{90}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Settle(t.Context(), mustTake(t, s, one("more", l, 10)), []int64{1 << 40}); err != nil {
+				t.Fatal(err)
+			}
+			serverDo(t, server, "FLUSHALL")
+			if n := serveAll(t, s, "key", l); n != 10 {
+				t.Errorf("%d of 100 passed after 90 were used", n)
+			}
+			if n := serveAll(t, s, "more", l); n != 0 {
+				t.Errorf("%d of 100 passed after more than all were used", n)
+			}
+		})
+	}
+}
+
 // meddler is a client of a node. After each of its commands another node takes from a key.
 type meddler struct {
 	rueidis.Client

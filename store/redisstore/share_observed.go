@@ -118,6 +118,26 @@ func (k *observations) recordOne(c *store.Charge, began uint64, decisions []limi
 	}
 }
 
+// recordDebt adds an amount to what Redis has last said about the key of a charge, because Redis was charged for it
+// since. An answer to a call that began before may include the debt or not.
+func (k *observations) recordDebt(c *store.Charge, n, now int64) {
+	h := k.keys[c.Key]
+	if h == nil || !slices.Equal(h.limits, c.Limits) {
+		return
+	}
+	k.tick++
+	h.last = k.tick
+	for i, l := range h.limits {
+		u := &h.newer[i]
+		if !isBucket(l) {
+			u.used += min(n, max(l.Count()-u.used, 0))
+			continue
+		}
+		u.until = max(u.until, now)
+		u.until += min(scale(n, int64(l.Period()), l.Count(), 1), maxAmount-u.until)
+	}
+}
+
 // rotate prepares the observation for an answer with a tick, to a call that began at an earlier tick:
 // it drops usage that is certainly older.
 func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
