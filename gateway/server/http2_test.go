@@ -106,3 +106,35 @@ func TestStreamsThatAreNotRead(t *testing.T) {
 		return len(open) == 0
 	})
 }
+
+// Headers that are too long end a connection of HTTP/2, in one frame or in many that never end, and no provider gets
+// them.
+func TestHeaderFloodOfHTTP2(t *testing.T) {
+	got := make(chan struct{}, 1)
+	r := startTLS(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }), strings.Replace(basic, "drain: 20s", "drain: 20s, max_header: 8KiB", 1))
+	long := strings.Repeat("x", 20<<10)
+	for _, flood := range []func(*h2){
+		func(c *h2) {
+			c.open(t, true, ":method", "GET", ":scheme", "https", ":path", "/openai/v1/models", ":authority", r.Clients.String(), "x-more", long)
+		},
+		func(c *h2) {
+			const get, more = "\x82", "\x00\x01x\x7f\xe9\x06" // in HPACK: the method, and a field whose value has 1000 bytes
+			err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte(get)})
+			for range 100 {
+				if err == nil {
+					err = c.WriteContinuation(1, false, []byte(more+long[:1000]))
+				}
+			}
+		},
+	} {
+		c := r.dialHTTP2(t)
+		flood(c)
+		var err error
+		for err == nil { // until the server ends the connection
+			_, err = c.ReadFrame()
+		}
+	}
+	if len(got) > 0 {
+		t.Error("the provider got a request")
+	}
+}
