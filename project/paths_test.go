@@ -146,3 +146,11 @@ func TestUsersFollowTheirProject(t *testing.T) {
 		}
 	}
 }
+
+// A path of many names that a client invents is not compared with templates that have fewer names or more.
+func TestInventedPathsAreFoundSoon(t *testing.T) {
+	l := newLimiter(t, project.Config{Limits: map[string]project.Limit{"acme/*": {RequestsPerHour: 3}}})
+	if n := testing.AllocsPerRun(10, func() { l.Limit("p/b/c/d/e/f/g/h") }); n > 20 {
+		t.Errorf("%v allocations; want a few", n)
+	}
+}

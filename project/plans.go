@@ -3,6 +3,7 @@ package project
 import (
 	"hash/maphash"
 	"maps"
+	"strings"
 	"sync/atomic"
 )
 
@@ -12,7 +13,7 @@ import (
 type plans struct {
 	seed      maphash.Seed
 	count     atomic.Int64
-	templates atomic.Int64 // how many of the plans are of templates
+	templates [MaxNames + 1]atomic.Int64 // how many of the plans are of templates, by their number of names
 	shards    [256]atomic.Pointer[map[string]*plan]
 }
 
@@ -37,7 +38,8 @@ func (p *plans) of(id string) *plan {
 // time may.
 func (p *plans) set(some map[string]*plan) {
 	changed := map[*atomic.Pointer[map[string]*plan]]map[string]*plan{}
-	var more, moreTemplates int64
+	var more int64
+	var moreTemplates [MaxNames + 1]int64
 	for id, to := range some {
 		shard := p.shard(id)
 		next := changed[shard]
@@ -54,17 +56,24 @@ func (p *plans) set(some map[string]*plan) {
 		}
 		more += int64(len(next) - before)
 		if IsTemplate(id) {
-			moreTemplates += int64(len(next) - before)
+			moreTemplates[namesOf(id)] += int64(len(next) - before)
 		}
 	}
 	p.count.Add(max(more, 0)) // before there are more, so that none is missed
-	p.templates.Add(max(moreTemplates, 0))
+	for names, more := range moreTemplates {
+		p.templates[names].Add(max(more, 0))
+	}
 	for shard, next := range changed {
 		shard.Store(&next)
 	}
 	p.count.Add(min(more, 0))
-	p.templates.Add(min(moreTemplates, 0))
+	for names, more := range moreTemplates {
+		p.templates[names].Add(min(more, 0))
+	}
 }
+
+// namesOf returns how many names a path has, or MaxNames if it has more.
+func namesOf(path string) int { return min(strings.Count(path, "/")+1, MaxNames) }
 
 // ids yields the ids of all plans.
 func (p *plans) ids(yield func(string) bool) {

@@ -79,7 +79,7 @@ func (l *Limiter) setPlan(id string) *plan {
 	if p := l.plans.of(id); p != nil {
 		return p
 	}
-	if l.plans.templates.Load() == 0 || strings.IndexByte(id, '/') < 0 {
+	if strings.IndexByte(id, '/') < 0 || l.plans.templates[namesOf(id)].Load() == 0 {
 		return nil
 	}
 	return l.planOfTemplate(strings.Split(id, "/"))
