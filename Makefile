@@ -16,6 +16,8 @@ AT_ONCE := -p $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # -short runs fewer rounds of the tests at random, and of those with very many calls; `make lint` has vetted already.
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
+# Packages whose tests take longest. They come first, so that the others run beside them.
+LONG    := ./store/redisstore ./scripts/release ./gateway/scenarios ./cmd/ratelimit . ./gateway/admin ./internal/admission/fleettests
 # Packages whose tests take more than a few seconds, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/admission$$|/share$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
 
@@ -42,7 +44,7 @@ lint:
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@go run ./scripts/suite -modules '$(MODULES)' -- $(RACE) $(SHORT) -timeout 15m
+	@go run ./scripts/suite -modules '$(MODULES)' -first '$(LONG)' -- $(RACE) $(SHORT) -timeout 15m
 	@cd deploy && $(STATIC) go test $(SHORT) ./... # nothing runs at once there, and Helm is large
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal

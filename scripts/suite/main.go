@@ -27,14 +27,17 @@ func main() {
 func run(args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("suite", flag.ContinueOnError)
 	modules := fs.String("modules", ".", "the `folders` of the modules, with spaces between them")
+	first := fs.String("first", "", "`packages` of the first module that are tested before its others, because they take longest")
 	slowest := fs.Int("slowest", 10, "how many of the slowest tests to print")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	r := &report{out: out, printed: map[test][]string{}}
 	var failed error
+	packages := strings.Fields(*first)
 	for _, module := range strings.Fields(*modules) {
-		failed = errors.Join(failed, r.test(module, fs.Args()))
+		failed = errors.Join(failed, r.test(module, fs.Args(), append(packages, "./...")))
+		packages = nil
 	}
 	r.summarize(*slowest)
 	return failed
@@ -63,9 +66,9 @@ type report struct {
 	results []result
 }
 
-// test runs the tests of a module.
-func (r *report) test(module string, flags []string) error {
-	c := exec.Command("go", append(append([]string{"test", "-json"}, flags...), "./...")...)
+// test runs the tests of packages of a module.
+func (r *report) test(module string, flags, packages []string) error {
+	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
 	c.Dir, c.Stderr = module, os.Stderr
 	output, err := c.StdoutPipe()
 	if err != nil {
