@@ -361,3 +361,15 @@ func TestCalendar(t *testing.T) {
 		}
 	}
 }
+
+// On the last day of a leap year after 2037, package time says that the zone's clocks have changed at its beginning. An
+// hour of such a day has an end all the same. Once, it was looked for without end.
+func TestHoursOfTheLastDayOfALeapYear(t *testing.T) {
+	l := PerHour(1).ResetHourly(59, losAngeles)
+	for now := time.Date(2064, 12, 30, 22, 0, 0, 0, time.UTC); now.Year() < 2065; now = now.Add(17 * time.Minute) {
+		start, end := l.Window(now.UnixNano())
+		if start > now.UnixNano() || end <= now.UnixNano() || end-start != int64(time.Hour) || time.Unix(0, end).In(losAngeles).Minute() != 59 {
+			t.Errorf("%v: from %v to %v", now, time.Unix(0, start).UTC(), time.Unix(0, end).UTC())
+		}
+	}
+}

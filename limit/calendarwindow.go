@@ -70,10 +70,14 @@ func (l Limit) calendarHour(now int64) (start, end int64) {
 }
 
 // hours returns since when and until when clocks in the zone go on as they do at t, and
-// what they show at t if hours begin at minute 0 in place of the limit's.
+// what they show at t if hours begin at minute 0 in place of the limit's. ends is zero if no
+// change is known.
 func (l Limit) hours(t int64) (begins, ends time.Time, shown int64) {
 	at := time.Unix(0, t).In(l.zone)
 	begins, ends = at.ZoneBounds()
+	if !ends.After(at) { // so package time answers on the last day of a leap year after 2037
+		ends = time.Time{}
+	}
 	return begins, ends, t + int64(offset(at, l.zone)) - int64(l.minute)*int64(time.Minute)
 }
 
