@@ -97,6 +97,7 @@ func (b *tab) check(excused []string) {
 // visit shows a page of the dashboard, such as "/#/keys", from the beginning.
 func (b *tab) visit(page string) {
 	b.t.Helper()
+	b.until(`document.readyState === 'complete'`) // a form may still lead to this page, which would break off the next visit
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(b.url+page))
 	b.until(`document.querySelector('h1') !== null`)
 }
