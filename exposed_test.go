@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// OnError is told of a file that others may write to, and Persist and Close are not in error because of it.
+// A limiter reports a file that others may write to, to OnError. Persist and Close return no error because of it.
 func TestExposedFilesAreReported(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes here")

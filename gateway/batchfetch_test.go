@@ -30,7 +30,7 @@ func (r *rig) outputFile(t *testing.T) string {
 // However the results of a batch are fetched, they settle it, and they are complete.
 func TestResultsSettleHoweverTheyAreFetched(t *testing.T) {
 	for _, c := range []struct {
-		name, path string // ID is that of the file with the results
+		name, path string // in path, ID stands for the id of the file with the results
 		ask        bool   // the client asks how the batch stands, before
 		headers    []string
 	}{
@@ -99,7 +99,7 @@ func TestResultsOfAnEarlierBatch(t *testing.T) {
 	}
 }
 
-// What is reserved for a batch is what it can cost: as many tokens as its calls allow, or as its models can write.
+// A batch reserves the most that it can cost: as many tokens as its calls allow, or as its models can write.
 func TestBatchReservesItsMost(t *testing.T) {
 	const body = `{"custom_id":"c","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}}`
 	r := newRig(t, batchRig, mockprovider.Config{})

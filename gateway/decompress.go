@@ -57,7 +57,7 @@ func (x *exchange) findCoding() *refusal {
 	return nil
 }
 
-// decompress replaces a compressed body by what is in it, which may be so many bytes long. Both count
+// decompress replaces a compressed body by its content, which may have at most limit bytes. Both count
 // towards max_bodies meanwhile, and so does the memory of the codec. The provider gets the body as it is
 // read here.
 func (x *exchange) decompress(limit int64) *refusal {

@@ -64,8 +64,8 @@ func TestCompressedBodies(t *testing.T) {
 	testkit.Equal(t, "the bytes that are held by nobody", int64(0), r.bodyBytes.Load())
 }
 
-// A body that is small when it is compressed and large when it is not is refused when it passes max_body, as
-// one is that is no such thing. Nothing is sent, and no memory stays taken.
+// The gateway refuses a compressed body whose content is longer than max_body, and one that cannot be decompressed.
+// It sends nothing to the provider, and releases the memory of the body.
 func TestCompressedBodiesAreBounded(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach+"server: {max_body: 64KiB, max_bodies: 32MiB}\n", upstream)

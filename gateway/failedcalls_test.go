@@ -34,7 +34,7 @@ const (
 	fails = `{"model":"gpt-5.5","messages":[{"role":"user","content":"fail"}]}`
 )
 
-// failAtOnce sends so many calls at once that the provider answers with 500.
+// failAtOnce sends a number of calls at once, which the provider answers with 500.
 func (r *rig) failAtOnce(t *testing.T, calls int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -92,7 +92,7 @@ func TestFailedCallsCostWhatTheyReserved(t *testing.T) {
 	}
 }
 
-// What is used beyond a limit is shown as it is.
+// The page of a key holder shows usage beyond a limit as it is, and not only up to the limit.
 func TestMeShowsWhatIsUsedBeyondALimit(t *testing.T) {
 	r := newRig(t, outage, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply { return mockprovider.Reply{Reasoning: 9_999, Output: 1} }})
 	r.post(t, chat, short, fieldProject, "acme")

@@ -73,7 +73,8 @@ func (p pausing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, strings.TrimPrefix(stream[end:], "\n"))
 }
 
-// What is not known after that is charged as the most that it can have been.
+// A client leaves, and the usage does not come while the gateway reads on: the call is charged the most that it
+// can have used.
 func TestLeavingCostsWhatTheRequestAllows(t *testing.T) {
 	r := newRig(t, budgeted+"server: {read_on: 1ms}\n", mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
 		return mockprovider.Reply{Reasoning: 60_000, Output: 10, Fault: mockprovider.FaultStall, After: 6}

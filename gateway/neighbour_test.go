@@ -36,7 +36,7 @@ var reporting = mockprovider.Config{Script: func(c mockprovider.Call) (reply moc
 // responses is the path of OpenAI's responses.
 const responses = "/openai/v1/responses"
 
-// asks returns a call of responses with a prompt of about so many words.
+// asks returns a request of the Responses API. words is the approximate length of its prompt.
 func asks(words int) string {
 	return `{"model":"gpt-5.5","input":"` + strings.Repeat(" word", words) + `"}`
 }

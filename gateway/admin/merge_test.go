@@ -52,7 +52,7 @@ func TestRandomChanges(t *testing.T) {
 	r := newRig(t, usual)
 	for seed := range uint64(testkit.Rounds(8, 30)) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		path := fmt.Sprintf("/v1/projects/search/p%d", seed) // inside of a project of the file, so that no default holds for it
+		path := fmt.Sprintf("/v1/projects/search/p%d", seed) // below a project of the file, so that the default limit does not apply
 		model := naive{}
 		for range 30 {
 			patch := map[string]any{}

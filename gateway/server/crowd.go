@@ -31,7 +31,7 @@ type crowd struct {
 // the gateway may have more of them that are busy.
 const mostOfAddress = 4096
 
-// newCrowd returns a listener that holds at most so many connections open.
+// newCrowd returns a listener that bounds its open connections. most is the bound; 0 is none.
 func newCrowd(l net.Listener, most int) *crowd {
 	c := &crowd{Listener: l, most: most, mostOf: mostOfAddress, members: map[*member]struct{}{}, counts: map[string]int{}}
 	c.free.L = &c.mu

@@ -19,8 +19,8 @@ type endpoint struct {
 	server      httpServer   // nil before serve
 }
 
-// mostClients and mostAdmins return how many connections of clients, and of the admin API, may be open if the process
-// has so many descriptors. Half are for clients: the others are for as many connections to providers, the state and the
+// mostClients and mostAdmins return how many connections of clients, and of the admin API, may be open in a process with
+// a number of descriptors. Half are for clients: the others are for as many connections to providers, the state and the
 // admin API, which clients must not lock out. 0 is any number. The streams of a connection of HTTP/2 may be many, so as many
 // requests may be in progress as there may be connections of clients.
 func mostClients(descriptors int) int {
@@ -37,7 +37,8 @@ func mostAdmins(descriptors int) int {
 	return min(max(descriptors/16, 8), 2048)
 }
 
-// listen opens the endpoint at an address, for so many connections at a time. name is the option that sets the address.
+// listen opens the endpoint at an address. most is the bound on its open connections; name is the option that sets the
+// address.
 func listen(name, address string, files config.TLS, most int) (*endpoint, error) {
 	e := &endpoint{}
 	var err error
