@@ -112,6 +112,9 @@ func (t *Table) Find(provider, model string, at time.Time) (Entry, bool) {
 	return Entry{}, false
 }
 
+// Maxima returns how large the calls of a model can become. Names of providers and models are those of [Table.Of].
+func (t *Table) Maxima(provider, model string) llm.Maxima { return llm.Maxima{} }
+
 // All yields the overrides, and then the models of every provider.
 func (t *Table) All() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"math"
 	"strings"
 )
@@ -26,6 +27,42 @@ var publishedMaxOutput = []struct {
 	{"gemini-2.5", 65_536},
 	{"gemini-2.0", 8_192},
 	{"gemini-1.5", 8_192},
+}
+
+// Maxima is how large the calls of a model can become, as its provider publishes it. 0 is not known.
+type Maxima struct {
+	Context int // the context window: the most tokens of a prompt and one answer together
+	Output  int // the most tokens of one answer
+}
+
+// maxMost is the largest bound, so that the sum of a few of them does not overflow.
+const maxMost = math.MaxInt32 * math.MaxInt32
+
+// Most returns the most tokens that the prompt and all answers together can have, where m is what is published of the
+// model. ok is false if nobody knows. Unlike the figures of an [Estimator], a call never uses more.
+func (r *Request) Most(m Maxima) (input, output int, ok bool) {
+	if r.API == "" {
+		return 0, 0, false
+	}
+	input, ok = r.mostInput(m)
+	if !ok || !r.API.Generates() {
+		return input, 0, ok
+	}
+	output = cmp.Or(r.MaxOutput, m.Output, m.Context, modelMaxOutput(r.Model))
+	return input, min(output, math.MaxInt32) * min(max(r.Answers, 1), math.MaxInt32), true
+}
+
+// mostInput returns the most tokens that the prompt can have. What the provider has stored is bounded by the context
+// window alone.
+func (r *Request) mostInput(m Maxima) (tokens int, ok bool) {
+	if r.Context != "" {
+		return m.Context, m.Context > 0
+	}
+	tokens = min(max(r.size, r.Prompt), maxMost) // text has at most one token a byte
+	if m.Context > 0 {
+		tokens = min(tokens, m.Context)
+	}
+	return tokens, true
 }
 
 // MostOutput returns the most tokens that all answers to the request can have together: as many as the request
