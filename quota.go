@@ -5,6 +5,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // ModelQuota is what one model may use. Zero in any field is unlimited, and a
@@ -43,6 +44,10 @@ type ModelQuota struct {
 	// a day. Such a project has a share at once, and not only when others' usage comes back.
 	// Nobody else uses the reserve. It is below 100%; the default is 0, no reserve.
 	Reserve limit.Percent `yaml:"reserve,omitempty" json:"reserve,omitempty"`
+
+	// ReserveTokens says whether calls reserve the most tokens that they can use, or what is expected of
+	// them. By default, they reserve what the provider counts while a call is under way.
+	ReserveTokens project.Reserve `yaml:"reserve_tokens,omitempty" json:"reserve_tokens,omitempty"`
 
 	// Pace is [PaceEven] if the maxima by the minute are let out evenly over the minute, and
 	// empty, the default, if all of them may pass at once. Calls wait, or are denied, that

@@ -102,6 +102,7 @@ var badLimits = map[string]project.Limit{
 	"MaxShare is 101%: it must be from 0%, which is all, to 100%":                         {MaxShare: 101},
 	"MinShare is 30%: it must not be more than the MaxShare of 20%":                       {MinShare: 30, MaxShare: 20},
 	"Dedicated is set: it needs a MinShare":                                               {Dedicated: true},
+	`Reserve: "all": it must be most or expected, or empty for the default`:               {Reserve: "all"},
 	"Weight is 1048577":                                                                   {RequestsPerMinute: 1, Weight: 1<<20 + 1},
 }
 
@@ -147,6 +148,7 @@ func TestNewWithABadLimit(t *testing.T) {
 		{Weight: 1<<20 + 1}:                                  {Weight: 1 << 20},
 		{MinShare: 20, Dedicated: true}:                      {},
 		{MaxShare: -1}:                                       {MaxShare: 1},
+		{Dollars: 1, Reserve: "all"}:                         {Dollars: 1, Reserve: project.ReserveMost},
 		{MaxShare: 101}:                                      {MaxShare: 100},
 	} {
 		before := bad

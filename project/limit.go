@@ -36,6 +36,10 @@ type Limit struct {
 	// lets any hour, any 24 hours, any 7 days and any 30 days count.
 	Resets limit.Calendar `json:"resets,omitzero"`
 
+	// Reserve says whether calls reserve the most that they can use of the limits above, or what is
+	// expected of them. By default, dollars reserve the most, and tokens what is expected.
+	Reserve Reserve `json:"reserve,omitempty"`
+
 	// MaxConcurrent is how many calls of the project may be under way at a time:
 	// reserved by [Limiter.Take] or [Limiter.Acquire], and neither committed nor
 	// cancelled. [Limiter.Spend] reserves nothing, so its calls do not count. A call
@@ -87,6 +91,9 @@ func (l Limit) Validate() error {
 	}
 	if err := (&field{field: "MaxConcurrent", most: int64(l.MaxConcurrent)}).check(); err != nil {
 		return err
+	}
+	if err := l.Reserve.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: Reserve: %s", message.Plain(err))
 	}
 	if err := l.Resets.Validate(); err != nil {
 		return fmt.Errorf("ratelimit: Resets: %s", message.Plain(err))
@@ -285,6 +292,9 @@ func (l Limit) nearest() Limit {
 	}
 	if l.Resets.Validate() != nil {
 		l.Resets = limit.Calendar{}
+	}
+	if l.Reserve.Validate() != nil {
+		l.Reserve = ReserveMost
 	}
 	l.Priority = min(max(l.Priority, -maxPriority), maxPriority)
 	l.Weight = min(max(l.Weight, 0), maxWeight)

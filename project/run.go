@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -17,6 +18,10 @@ type RunLimit struct {
 	Dollars price.Amount `json:"dollars,omitempty"`
 	Tokens  int          `json:"tokens,omitempty"` // prompt and output together
 	Calls   int          `json:"calls,omitempty"`
+
+	// Reserve says whether calls reserve the most that they can use of the dollars and tokens, which is
+	// the default, or what is expected of them.
+	Reserve Reserve `json:"reserve,omitempty"`
 
 	// Expires is how long after its first call a run is forgotten. Zero is 24 hours.
 	Expires time.Duration `json:"expires,omitempty"`
@@ -44,6 +49,9 @@ func (r RunLimit) Validate() error {
 		if err := f.check(); err != nil {
 			return err
 		}
+	}
+	if err := r.Reserve.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: Reserve: %s", message.Plain(err))
 	}
 	return nil
 }

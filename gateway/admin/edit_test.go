@@ -131,6 +131,8 @@ func TestPatchesThatAreNotValid(t *testing.T) {
 		{"quotas/gpt-4o", `{"max_rpm": -5}`, 400, "max_rpm of -5"},
 		{"quotas/gpt-4o", `{"count": {"outputs": 5}}`, 400, "count.outputs"},
 		{"quotas/gpt-4o", `{"reserve": "100%"}`, 400, "reserve"},
+		{"quotas/gpt-4o", `{"reserve_tokens": "all"}`, 400, `reserve_tokens: \"all\": it must be most or expected`},
+		{"projects/search", `{"reserve": "10%"}`, 400, `reserve: \"10%\": it must be most or expected`},
 		{"quotas/gpt-4oo", `{"paused": true}`, 404, "no call is charged"},
 		{"quotas/gpt-4oo", `{}`, 404, ""},
 		{"keys/" + id, `{"limit": {"requests_per_minute": 0}}`, 400, "limit.requests_per_minute is 0: null removes a limit; paused: true stops the key"},

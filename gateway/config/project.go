@@ -18,6 +18,11 @@ func amount(to *int) func(yamlValue) { return strictyaml.Count(to, 0, maxAmount)
 // budget reads a limit in dollars; 0 is no limit.
 func budget(to *price.Amount) func(yamlValue) { return dollars(to, maxAmount) }
 
+// reserve reads what calls reserve of limits.
+func reserve(to *project.Reserve) func(yamlValue) {
+	return strictyaml.OneOf(to, project.ReserveMost, project.ReserveExpected)
+}
+
 const (
 	maxWeight   = 1 << 20
 	maxPriority = 1000
@@ -40,6 +45,7 @@ func (pr *Project) read(at yamlValue) {
 		field("dollars_per_month", budget(&l.DollarsPerMonth)),
 		field("dollars", budget(&l.Dollars)),
 		field("resets", resets(&l.Resets)),
+		field("reserve", reserve(&l.Reserve)),
 		field("max_concurrent", amount(&l.MaxConcurrent)),
 		field("weight", strictyaml.Count(&l.Weight, 1, maxWeight)),
 		field("priority", strictyaml.Count(&l.Priority, -maxPriority, maxPriority)),
@@ -130,7 +136,7 @@ func (t *Tree) inherited(path string) *Project {
 	}
 	nearest = cmp.Or(nearest, t.defaults)
 	return &Project{
-		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets},
+		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets, Reserve: nearest.Limit.Reserve},
 		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage, FailedCalls: nearest.FailedCalls,
 	}
 }

@@ -22,10 +22,13 @@ func (r *Runs) read(at yamlValue) {
 		field("dollars", budget(&r.Dollars)),
 		field("tokens", amount(&r.Tokens)),
 		field("calls", amount(&r.Calls)),
+		field("reserve", reserve(&r.Reserve)),
 		field("expires", strictyaml.Duration(&r.Expires, minExpires, maxExpires)),
 	)
-	if r.Expires > 0 && *r == (Runs{Expires: r.Expires}) && !at.Faulty() {
-		at.At("expires").Fault("runs have no limit: dollars, tokens or calls must be set")
+	for _, name := range []string{"expires", "reserve"} {
+		if at.Has(name) && *r == (Runs{Expires: r.Expires, Reserve: r.Reserve}) && !at.Faulty() {
+			at.At(name).Fault("runs have no limit: dollars, tokens or calls must be set")
+		}
 	}
 }
 
@@ -36,9 +39,10 @@ func (r Runs) MarshalJSON() ([]byte, error) {
 		expires = short(r.Expires)
 	}
 	return json.Marshal(struct {
-		Dollars price.Amount `json:"dollars,omitempty"`
-		Tokens  int          `json:"tokens,omitempty"`
-		Calls   int          `json:"calls,omitempty"`
-		Expires string       `json:"expires,omitempty"`
-	}{r.Dollars, r.Tokens, r.Calls, expires})
+		Dollars price.Amount    `json:"dollars,omitempty"`
+		Tokens  int             `json:"tokens,omitempty"`
+		Calls   int             `json:"calls,omitempty"`
+		Reserve project.Reserve `json:"reserve,omitempty"`
+		Expires string          `json:"expires,omitempty"`
+	}{r.Dollars, r.Tokens, r.Calls, r.Reserve, expires})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -30,9 +31,12 @@ type Quota struct {
 	Auto        bool
 	Margin      time.Duration
 	Reserve     limit.Percent
-	Pace        string
-	PaceBurst   limit.Percent
-	Count       llm.TokenWeights
+
+	ReserveTokens admission.Reserve
+
+	Pace      string
+	PaceBurst limit.Percent
+	Count     llm.TokenWeights
 }
 
 // Usage is what a model has used. It has the fields of ratelimit.UsageStats, which explains them.
@@ -123,6 +127,9 @@ func (q Quota) Validate() error {
 	}
 	if !(q.Reserve >= 0 && q.Reserve < 100) {
 		return fmt.Errorf("ratelimit: reserve of %v: it must be from 0%%, which is none, to less than 100%%", q.Reserve)
+	}
+	if err := q.ReserveTokens.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: reserve_tokens: %s", message.Plain(err))
 	}
 	if err := q.CheckPace(); err != nil {
 		return err

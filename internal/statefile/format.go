@@ -66,6 +66,9 @@ func (w *writer) quota(q state.Quota) {
 	if q.Reserve != 0 {
 		w.line("    reserve: ", q.Reserve.String())
 	}
+	if q.ReserveTokens != "" {
+		w.line("    reserve_tokens: ", string(q.ReserveTokens))
+	}
 	if q.Pace != "" {
 		w.line("    pace: ", q.Pace)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/state"
@@ -83,7 +84,8 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("day_resets_at", strictyaml.Any(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")),
 		field("auto", strictyaml.Flag(&q.Auto)),
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
-		field("reserve", Percent(&q.Reserve)),
+		field("reserve", percent(&q.Reserve, "; what calls reserve of its tokens is reserve_tokens")),
+		field("reserve_tokens", strictyaml.OneOf(&q.ReserveTokens, admission.ReserveMost, admission.ReserveExpected)),
 		field("pace", strictyaml.Parsed(&q.Pace, state.PaceEven, func(text string) (string, bool) { return text, text == state.PaceEven })),
 		field("burst", burst(&q.PaceBurst)),
 		field("count", weights(q)),
@@ -111,8 +113,11 @@ func burst(to *limit.Percent) func(yamlValue) {
 }
 
 // Percent returns the reader of a percentage.
-func Percent(to *limit.Percent) func(yamlValue) {
-	return strictyaml.Parsed(to, "a percentage from 0% to 100%, such as 20%", func(text string) (limit.Percent, bool) {
+func Percent(to *limit.Percent) func(yamlValue) { return percent(to, "") }
+
+// percent returns the reader of a percentage. hint ends what is said of a text that is none.
+func percent(to *limit.Percent, hint string) func(yamlValue) {
+	return strictyaml.Parsed(to, "a percentage from 0% to 100%, such as 20%"+hint, func(text string) (limit.Percent, bool) {
 		p, err := limit.ParsePercent(text)
 		return p, err == nil
 	})
