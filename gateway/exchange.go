@@ -11,6 +11,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -34,7 +35,7 @@ type exchange struct {
 	path       string            // the project and its user
 	rules      *config.Project   // of the path: the last of levels
 	keyModels  []string          // the models that the key may call; empty: all
-	virtualKey string            // as the client has sent it; empty where keys are off
+	virtualKey keys.Sent         // zero where keys are off
 	levels     []*config.Project // what the configuration says of the path and of all above it
 
 	models         []string // that the request calls

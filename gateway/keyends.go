@@ -3,6 +3,8 @@ package gateway
 import (
 	"net/http"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/gateway/keys"
 )
 
 // checkKey refuses a request whose virtual key was valid when the request came and is not any more: it was
@@ -16,16 +18,12 @@ func (x *exchange) checkKey() *refusal {
 
 // keyEnded reports whether the virtual key of the request is not valid any more.
 func (x *exchange) keyEnded() bool {
-	if x.virtualKey == "" {
-		return false
-	}
-	_, ok := x.g.keys.Find(x.virtualKey)
-	return !ok
+	return x.virtualKey != (keys.Sent{}) && x.g.keys.Ended(x.virtualKey)
 }
 
 // watchKey calls ended once the virtual key of the request is not valid any more, until stop is called.
 func (x *exchange) watchKey(ended func()) (stop func()) {
-	if x.virtualKey == "" {
+	if x.virtualKey == (keys.Sent{}) {
 		return func() {}
 	}
 	check := func() {
@@ -34,7 +32,7 @@ func (x *exchange) watchKey(ended func()) (stop func()) {
 		}
 	}
 	unwatch := x.g.keys.Watch(check)
-	until, _ := x.g.keys.ValidUntil(x.virtualKey)
+	until := x.g.keys.End(x.virtualKey)
 	if until.IsZero() {
 		return unwatch
 	}

@@ -35,12 +35,12 @@ func (x *exchange) identify() *refusal {
 // keys are off.
 func (x *exchange) identifyProject() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
-		key, secret, ok := x.findKey()
+		key, sent, ok := x.findKey()
 		if !ok {
 			return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
 		}
 		x.useKey(&key)
-		x.virtualKey = secret
+		x.virtualKey = sent
 		x.removeKeys()
 		return nil
 	}
@@ -78,15 +78,14 @@ func (x *exchange) headerOnce(name string) (string, *refusal) {
 	return "", refusalf(http.StatusBadRequest, "the request has the header %s more than once: it must have it once", name)
 }
 
-// findKey returns the valid virtual key of the request as the client has sent it, and its description, if the
-// request has one.
-func (x *exchange) findKey() (key keys.Key, secret string, ok bool) {
-	for _, secret := range x.sentKeys() {
-		if key, ok := x.g.keys.Find(secret); ok {
-			return key, secret, true
+// findKey returns the valid virtual key of the request, and its description, if the request has one.
+func (x *exchange) findKey() (key keys.Key, sent keys.Sent, ok bool) {
+	for _, text := range x.sentKeys() {
+		if key, sent, ok = x.g.keys.Use(text); ok {
+			break
 		}
 	}
-	return keys.Key{}, "", false
+	return key, sent, ok
 }
 
 // sentKeys returns the values in all headers and parameters that may have a key.

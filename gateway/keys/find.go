@@ -65,34 +65,61 @@ func (e *entry) previousUntil(now time.Time) time.Time {
 // Find returns the description of a key that a client has sent, if the key is valid. To refuse a
 // text in the form of a key takes as long as to accept it.
 func (r *Ring) Find(text string) (Key, bool) {
-	e, until := r.find(text)
-	if time.Now().Unix() >= until {
-		return Key{}, false
-	}
-	return e.key, true
+	key, _, ok := r.Use(text)
+	return key, ok
 }
 
-// ValidUntil returns when a key that a client has sent stops being valid, if nobody changes it before: because
-// it expires, or because its secret was replaced. The zero time is never. ok is false if the key is not valid.
-func (r *Ring) ValidUntil(text string) (until time.Time, ok bool) {
-	_, seconds := r.find(text)
-	if seconds == math.MaxInt64 {
-		return time.Time{}, true
-	}
-	return time.Unix(seconds, 0), time.Now().Unix() < seconds
+// Sent is a key that a client has sent, and that was valid then.
+type Sent struct {
+	text    string
+	entries *map[string]*entry // of the ring, when the key was found
+	until   int64              // when the key ends, if nobody changes it before, in Unix seconds
 }
 
-// find returns the entry of a key that a client has sent, and until when the key is valid in Unix seconds. A key
-// that was never valid has ended at 0.
-func (r *Ring) find(text string) (e *entry, until int64) {
+// Use is Find for a caller that asks later whether the key is still valid, or waits for its end.
+func (r *Ring) Use(text string) (Key, Sent, bool) {
+	e, sent := r.find(text)
+	if time.Now().Unix() >= sent.until {
+		return Key{}, Sent{}, false
+	}
+	return e.key, sent, true
+}
+
+// Ended reports whether a key is not valid any more: it was revoked, it has expired, or its secret was replaced.
+// It hashes the secret only if keys have changed since the key was found.
+func (r *Ring) Ended(s Sent) bool { return time.Now().Unix() >= r.end(s) }
+
+// End returns when a key ends, if nobody changes it before: because it expires, or because its secret was replaced.
+// The zero time is never.
+func (r *Ring) End(s Sent) time.Time {
+	until := r.end(s)
+	if until == math.MaxInt64 {
+		return time.Time{}
+	}
+	return time.Unix(until, 0)
+}
+
+func (r *Ring) end(s Sent) (until int64) {
+	if r.entries.Load() != s.entries {
+		_, s = r.find(s.text)
+	}
+	return s.until
+}
+
+// find returns the entry of a key that a client has sent, and until when the key is valid. A key that was never valid
+// has ended at 0.
+func (r *Ring) find(text string) (*entry, Sent) {
+	sent := Sent{text: text, entries: r.entries.Load()}
 	id, secret, ok := split(text)
 	if !ok {
-		return &noEntry, 0
+		return &noEntry, sent
 	}
-	if e = (*r.entries.Load())[id]; e == nil {
+	e := (*sent.entries)[id]
+	if e == nil {
 		e = &noEntry
 	}
-	return e, e.validUntil(sha256.Sum256([]byte(secret)))
+	sent.until = e.validUntil(sha256.Sum256([]byte(secret)))
+	return e, sent
 }
 
 // validUntil returns until when the key is valid with a secret of this digest, or 0 if it has no such secret.

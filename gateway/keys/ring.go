@@ -117,7 +117,7 @@ func (r *Ring) set(records map[string][]*record, loaded map[string]string) {
 }
 
 // Watch calls changed whenever keys have changed, and once now, until stop is called. A key that expires is no
-// change: see [Ring.ValidUntil]. changed must return soon.
+// change: see [Ring.End]. changed must return soon.
 func (r *Ring) Watch(changed func()) (stop func()) { return r.watchers.Add(changed) }
 
 // List returns all keys, in the order of their projects and their ids.

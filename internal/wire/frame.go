@@ -28,7 +28,9 @@ func frameOf(h http.Header, http10 bool) (f frame, err error) {
 	switch {
 	case len(codings) == 0 && len(lengths) > 0:
 		f.length, err = oneLength(lengths)
-		h["Content-Length"] = lengths[:1]
+		if len(lengths) > 1 { // to assign what is there already would make a full map larger
+			h["Content-Length"] = lengths[:1]
+		}
 	case len(codings) == 0:
 	case http10:
 		err = malformed("it has a Transfer-Encoding, which HTTP/1.0 does not know")
