@@ -40,6 +40,11 @@ type Call struct {
 	// for limits of projects, keys and runs.
 	Dollars price.Amount
 
+	// Most and MostDollars are the most tokens that the call can use and the most that it can cost, for
+	// limits that reserve these: see [project.Call].
+	Most        Tokens
+	MostDollars price.Amount
+
 	// Key is the id of the key with which the call was made, and Run that of the agent's run
 	// that it is a part of: see [project.Call]. Either may be empty. Before
 	// [RateLimiter.NewProjects], and without a Project, they have no effect.
@@ -92,7 +97,7 @@ func (c *Call) ask(a *admission.Ask) error {
 	if err := a.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
 		return err
 	}
-	if err := project.SetPrice(a, c.Dollars); err != nil {
+	if err := project.SetPrice(a, c.Dollars, c.Tokens, c.Most, c.MostDollars); err != nil {
 		return err
 	}
 	if c.MaxWait < 0 {

@@ -14,7 +14,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -211,7 +210,7 @@ func (rl *RateLimiter) record(name string, t Tokens) {
 	var used admission.Ask
 	used.Set(1, 0, t)
 	used.Split = true // even if both are zero
-	used.Weigh(m.scope.Rules().Count, t)
+	used.Weigh(m.scope.Rules().Count, t, Tokens{})
 	rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, &used))
 }
 
@@ -241,6 +240,9 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n 
 	if err == nil && c.Project != "" {
 		own, err = rl.appendProject(own, c)
 	}
+	if err == nil && p.hasQuota && !c.ShadowModel {
+		err = project.CheckBounded(p.model.scope, c.Most)
+	}
 	if err != nil {
 		p.Invalid = err
 		if checkProject(c.Project) != nil {
@@ -249,7 +251,7 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n 
 		return 0
 	}
 	if p.hasQuota {
-		p.Ask.Weigh(p.model.scope.Rules().Count, c.Tokens)
+		p.Ask.Weigh(p.model.scope.Rules().Count, c.Tokens, c.Most)
 	}
 	limited := p.hasQuota && p.model.scope.Limited()
 	projectLimited := len(own) > 0 && own[0].Rules() != nil
@@ -280,8 +282,8 @@ func (rl *RateLimiter) appendProject(list []*admission.Scope, c *Call) ([]*admis
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
 	list, err := projects.AppendScopes(list, project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf})
-	if err == nil && c.Dollars == price.Unknown {
-		err = project.CheckPriced(list)
+	if err == nil {
+		err = project.CheckKnown(list, c.Dollars, c.Most, c.MostDollars)
 	}
 	return list, err
 }

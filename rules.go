@@ -7,6 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Tokens is how many tokens a call is expected to use, or has used: those of the prompt
@@ -28,7 +29,10 @@ func setupOf(r *admission.Rules) *setup { return r.Setup.(*setup) }
 
 // newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
 func newRules(q state.Quota) *admission.Rules {
-	return &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
+	r := &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
+	most := q.ReserveTokens == project.ReserveMost
+	r.Most[admission.Tokens], r.Most[admission.Input], r.Most[admission.Output] = most, most, most
+	return r
 }
 
 // limitFacts are what a decision says about a limit that denies.

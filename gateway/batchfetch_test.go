@@ -117,7 +117,7 @@ func TestBatchReservesItsMost(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 		reserved := int(before - r.dollars(t, "acme"))
-		if most := c.most * 1000; a.status == 200 && (reserved < most || reserved > most+50*500) {
+		if most := c.most * 1000; a.status == 200 && (reserved < most || reserved > most+500*500) {
 			t.Errorf("%s: %d are reserved, want %d and its prompt", c.call, reserved, most)
 		}
 		if c.most > 10_000 && (a.status != 400 || !strings.Contains(a.body, "set max_tokens")) {

@@ -46,9 +46,11 @@ projects:
 		{"run", project.Call{Run: "r1"}, 402, "0 of its 1 requests in total left"},
 	} {
 		c.use.Project = c.name
-		if _, d, err := r.Projects().Take(t.Context(), c.use); err != nil || !d.Allowed {
+		res, d, err := r.Projects().Take(t.Context(), c.use)
+		if err != nil || !d.Allowed {
 			t.Fatalf("%s: %+v, %v", c.name, d, err)
 		}
+		res.Commit(-1, -1)
 		a := r.post(t, "/openai/v1/batches", submission("in"), "X-Project-ID", c.name, "X-Run-ID", "r1")
 		if a.status != c.status || !strings.Contains(a.body, c.want) {
 			t.Errorf("%s: %d %s", c.name, a.status, a.body)

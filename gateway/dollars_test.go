@@ -20,7 +20,7 @@ prices:
   gpt-4o: {input: 2, cached_input: 0.20, output: 10}
 defaults: {max_wait: 0s}
 projects:
-  acme: {dollars: 0.01}
+  acme: {dollars: 0.01, reserve: expected}
 `
 
 // hello38 is a call whose prompt has 38 tokens at the mock provider.
@@ -107,11 +107,11 @@ func TestUnpriced(t *testing.T) {
 // New prices hold for calls that come after a reload.
 func TestReloadOfPrices(t *testing.T) {
 	handler := newSeen()
-	r := newRigBefore(t, strings.Replace(priced, "{dollars: 0.01}", "{dollars: 10}", 1), handler)
+	r := newRigBefore(t, strings.Replace(priced, "{dollars: 0.01,", "{dollars: 10,", 1), handler)
 	call := `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`
 	r.post(t, chat, call, "X-Project-ID", "acme")
 	before := spentOf(t, r, "acme")
-	cfg := gatewaytest.Config(t, strings.Replace(strings.Replace(priced, "{dollars: 0.01}", "{dollars: 10}", 1), "output: 10}", "output: 1_000, request: 1}", 1), r.Config().Providers["openai"].Deployments[""].BaseURL)
+	cfg := gatewaytest.Config(t, strings.Replace(strings.Replace(priced, "{dollars: 0.01,", "{dollars: 10,", 1), "output: 10}", "output: 1_000, request: 1}", 1), r.Config().Providers["openai"].Deployments[""].BaseURL)
 	if err := r.Reload(cfg); err != nil {
 		t.Fatal(err)
 	}

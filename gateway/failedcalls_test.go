@@ -18,7 +18,7 @@ prices:
   gpt-5.5: {input: 5, cached_input: 0.50, output: 30}
 defaults: {max_wait: 0s}
 projects:
-  acme: {dollars: 0.17}
+  acme: {dollars: 0.17, reserve: expected}
 `
 
 // failsOnDemand is a provider that answers a prompt with "fail" with 500, and any other with one token.

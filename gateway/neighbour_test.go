@@ -18,10 +18,10 @@ prices:
 defaults: {max_wait: 0s}
 projects:
   neighbour: {}
-  day: {dollars_per_day: 20}
-  month: {dollars_per_month: 5_000}
+  day: {dollars_per_day: 20, reserve: expected}
+  month: {dollars_per_month: 5_000, reserve: expected}
   free: {}
-  small: {dollars_per_day: 1}
+  small: {dollars_per_day: 1, reserve: expected}
 `
 
 // reporting is a provider that reports the input that the prompt of a call asks for, such as the

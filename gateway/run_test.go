@@ -85,7 +85,7 @@ func TestEstimatesFitEveryLevel(t *testing.T) {
 	for name, yaml := range map[string]string{
 		"the project above": "projects: {acme: {tokens_per_day: 1000}}",
 		"a template":        `projects: {"acme/*": {tokens_per_day: 1000}}`,
-		"the run":           "runs: {tokens: 1000}",
+		"the run":           "runs: {tokens: 1000, reserve: expected}",
 	} {
 		r := newRig(t, "providers: {openai: {base_url: MOCK}}\nusers: {header: X-User-ID}\n"+yaml, mockprovider.Config{})
 		if a := r.post(t, chat, long, "X-Project-ID", "acme", "X-User-ID", "alice", "X-Run-ID", "r"); a.status != 200 {

@@ -57,13 +57,13 @@ func (f ollama) whole(a *answer) object {
 
 func (f ollama) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		for text, n := range a.pieces(a.thoughts) {
-			if !yield(event{data: f.piece(a, "", text, nil), output: n, reasoning: n}) {
+		for _, token := range a.thoughts {
+			if !yield(event{data: f.piece(a, "", token, nil), output: 1, reasoning: 1}) {
 				return
 			}
 		}
-		for text, n := range a.pieces(a.text) {
-			if !yield(event{data: f.piece(a, text, "", nil), output: n}) {
+		for _, token := range a.text {
+			if !yield(event{data: f.piece(a, token, "", nil), output: 1}) {
 				return
 			}
 		}

@@ -28,7 +28,7 @@ type Decision struct {
 	// RetryAfter is how long it takes until the same call passes, if nothing else passes
 	// before it: zero when it was allowed, [Never] when it cannot pass. While other calls
 	// wait, it is the time until the first of them passes. Nobody knows when a call under
-	// way ends, so for [Concurrent] it is a guess.
+	// way ends, so for [Concurrent], and for a window that is [Standing].Held, it is a guess.
 	RetryAfter time.Duration
 
 	// Concurrent is how many calls of the project are under way, including this one, up
@@ -94,7 +94,13 @@ type Standing struct {
 	Window     *Window       // the same one, as long as the limit stays: do not change it
 	Remaining  int64         // after the call
 	Used       int64         // after the call: more than the limit, if calls have used more than they had reserved
+	Reserved   int64         // the part of Used that calls under way in this process hold, if the window reserves the most of a call
 	RetryAfter time.Duration // until this window lets the call pass: zero if it does now
+
+	// Held says that the window denies the call only because of what calls under way have reserved, which
+	// comes back when they end. RetryAfter is a guess then.
+	Held bool
+
 	ResetAfter time.Duration // until nothing is used in the window, if nothing else passes
 }
 
@@ -141,7 +147,9 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 	var slots *limit.Verdict
 	for i := range s.Len() {
 		if place, said := o.Said(s, i); place < len(p.windows) {
-			d.enter(p, s.Scope.Name, place, said)
+			to := d.enter(p, s.Scope.Name, place, said, o.RetryAfter(s, i))
+			to.Held = s.IsHeld(i)
+			to.Reserved = min(s.Scope.Held(p.limits[place].Unit), to.Used)
 		} else {
 			slots = said
 		}
@@ -155,16 +163,17 @@ func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan)
 	}
 }
 
-// enter enters what the window at a place in a plan says.
-func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict) {
+// enter enters what the window at a place in a plan says, and when it lets the call pass.
+func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict, retry time.Duration) *Standing {
 	w, s := &p.windows[window], d.next()
-	s.Owner, s.Window, s.Remaining, s.Used, s.RetryAfter, s.ResetAfter = owner, w, said.Remaining, said.Used, said.RetryAfter, said.ResetAfter
+	s.Owner, s.Window, s.Remaining, s.Used, s.RetryAfter, s.ResetAfter = owner, w, said.Remaining, said.Used, retry, said.ResetAfter
 	if s.Remaining > w.Count { // the window only counts the call, which is a batch
 		s.Remaining = max(w.Count-said.Used, 0)
 	}
-	if said.RetryAfter > d.RetryAfter {
-		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, said.RetryAfter, w.Name, owner, p
+	if retry > d.RetryAfter {
+		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, retry, w.Name, owner, p
 	}
+	return s
 }
 
 // next returns the room for one more standing.

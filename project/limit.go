@@ -180,6 +180,8 @@ type plan struct {
 	waiting  int               // how many calls may wait for one model
 	caps     amounts           // the smallest of the limits
 	divided  amounts           // the smallest of those that projects inside share
+
+	mostTokens, mostDollars bool // whether the limits reserve the most of a call
 }
 
 // amounts are limits on tokens and on dollars; 0 is no limit.
@@ -206,7 +208,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	p := &plan{limit: l, waiting: maxWaiting}
+	p := &plan{limit: l, waiting: maxWaiting, mostTokens: l.Reserve == ReserveMost, mostDollars: l.Reserve != ReserveExpected}
 	for _, f := range l.fields() {
 		if f.most > 0 {
 			p.add(f.name, f.unit, f.limit(l.Resets, f.most), l.Resets != limit.Calendar{})
@@ -268,10 +270,12 @@ const Concurrent = "concurrent-project"
 
 // rules returns the plan as the rules of a scope.
 func (p *plan) rules() *admission.Rules {
-	return &admission.Rules{
+	r := &admission.Rules{
 		Limits: p.limits, Setup: p, LeastTokens: 1, Rank: p.limit.Priority, Weight: p.limit.Weight, MaxWaiting: p.waiting,
 		MinShare: p.limit.MinShare.Part(), MaxShare: p.limit.MaxShare.Part(),
 	}
+	r.Most[admission.AllTokens], r.Most[admission.Dollars] = p.mostTokens, p.mostDollars
+	return r
 }
 
 // nearest returns the limit as a default limit, with numbers that are out of range replaced by

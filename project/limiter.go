@@ -22,11 +22,12 @@ import (
 // Errors that callers may want to tell apart. Others are faults of the store, or
 // of a context that has ended.
 var (
-	ErrExceeded = errors.New("ratelimit: rate limit exceeded")  // Allow's: a limit denies the request
-	ErrInvalid  = errors.New("ratelimit: invalid call")         // the call, or the id of a project, is not valid
-	ErrNever    = limit.ErrNever                                // the call is larger than a limit, so it does not wait
-	ErrCrowded  = line.ErrCrowded                               // too many calls of the project wait already
-	ErrUnpriced = errors.New("ratelimit: the price is unknown") // a limit in dollars governs a call whose price is not known
+	ErrExceeded  = errors.New("ratelimit: rate limit exceeded")                       // Allow's: a limit denies the request
+	ErrInvalid   = errors.New("ratelimit: invalid call")                              // the call, or the id of a project, is not valid
+	ErrNever     = limit.ErrNever                                                     // the call is larger than a limit, so it does not wait
+	ErrCrowded   = line.ErrCrowded                                                    // too many calls of the project wait already
+	ErrUnbounded = errors.New("ratelimit: the most that the call can use is unknown") // a limit that reserves the most governs a call whose most is not known
+	ErrUnpriced  = errors.New("ratelimit: the price is unknown")                      // a limit in dollars governs a call whose price is not known
 )
 
 // Limiter limits what each project may use. Any number of goroutines may use it. Make
@@ -73,6 +74,13 @@ type Call struct {
 	// Dollars is the price that the call is expected to have. [price.Unknown] is one that is
 	// not known: the call fails with [ErrUnpriced] if a limit in dollars governs it.
 	Dollars price.Amount
+
+	// Most and MostDollars are the most tokens that the call can use and the most that it can cost, for limits that
+	// reserve these: see [Reserve]. What is less than Tokens and Dollars, such as 0, stands for those. A negative
+	// number of tokens and [price.Unknown] say that nobody knows: then the call fails with [ErrUnbounded] if a limit
+	// that reserves the most governs it.
+	Most        llm.Tokens
+	MostDollars price.Amount
 
 	// Key is the id of the key with which the call was made, and Run that of the agent's run
 	// that the call is a part of. Either may be empty. The call is charged to their limits as
@@ -193,7 +201,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 			return err
 		}
 		for i := range said {
-			d.enter(p, c.Project, i, &said[i])
+			d.enter(p, c.Project, i, &said[i], said[i].RetryAfter)
 		}
 		l.notice(c.Project, p, said, d.Exceeded == "")
 	}
@@ -287,8 +295,8 @@ func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call, scop
 		return nil
 	}
 	scopes, asks.Invalid = l.AppendScopes(scopes, Owners{c.Project, c.Key, c.Run, c.RunProject, c.ShadowOf})
-	if asks.Invalid == nil && c.Dollars == price.Unknown {
-		asks.Invalid = CheckPriced(scopes)
+	if asks.Invalid == nil {
+		asks.Invalid = CheckKnown(scopes, c.Dollars, c.Most, c.MostDollars)
 	}
 	return scopes
 }
@@ -341,7 +349,7 @@ func (l *Limiter) check(c *Call, ask *admission.Ask) error {
 	if err := ask.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
-	if err := SetPrice(ask, c.Dollars); err != nil {
+	if err := SetPrice(ask, c.Dollars, c.Tokens, c.Most, c.MostDollars); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
 	return nil

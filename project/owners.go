@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -119,21 +120,52 @@ func checkName(of, id string) error {
 
 const maxName = 128 // bytes
 
-// SetPrice lets a call ask for a price, which may be unknown. It is for package ratelimit alone.
-func SetPrice(ask *admission.Ask, dollars price.Amount) error {
-	if dollars == price.Unknown {
+// SetPrice lets a call whose expected tokens are set ask for a price, and for the most that it can use. Prices may be
+// unknown, and so may the most. It is for package ratelimit alone.
+func SetPrice(ask *admission.Ask, dollars price.Amount, expected, most llm.Tokens, mostDollars price.Amount) error {
+	if dollars != price.Unknown {
+		if err := ask.SetPrice(int64(dollars)); err != nil {
+			return err
+		}
+	}
+	if unbounded(most) {
+		most = llm.Tokens{}
+	}
+	if most == (llm.Tokens{}) && mostDollars <= 0 {
 		return nil
 	}
-	return ask.SetPrice(int64(dollars))
+	return ask.SetMost(expected, most, int64(mostDollars))
 }
 
-// CheckPriced returns [ErrUnpriced] if one of the scopes limits dollars. It is for package ratelimit
-// alone.
-func CheckPriced(scopes []*admission.Scope) error {
+// unbounded reports whether nobody knows the most tokens that a call can use.
+func unbounded(most llm.Tokens) bool { return most.Input < 0 || most.Output < 0 }
+
+// CheckKnown returns [ErrUnpriced] if the price of a call is not known and one of its scopes limits dollars, and
+// [ErrUnbounded] if the most that the call can use is not known and one of them reserves that. It is for package
+// ratelimit alone.
+func CheckKnown(scopes []*admission.Scope, dollars price.Amount, most llm.Tokens, mostDollars price.Amount) error {
+	if dollars != price.Unknown && mostDollars != price.Unknown && !unbounded(most) {
+		return nil
+	}
 	for _, s := range scopes {
-		if s.Limits(admission.Dollars) && !s.IsShadow() {
+		switch {
+		case s.IsShadow():
+		case dollars == price.Unknown && s.Limits(admission.Dollars):
 			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
+		case mostDollars == price.Unknown && s.Reserves(admission.Dollars):
+			return fmt.Errorf("%w, and the limits of %s in dollars reserve that", ErrUnbounded, OwnerText(s.Name))
+		case unbounded(most) && s.Reserves(admission.AllTokens):
+			return fmt.Errorf("%w, and the limits of %s in tokens reserve that", ErrUnbounded, OwnerText(s.Name))
 		}
+	}
+	return nil
+}
+
+// CheckBounded returns [ErrUnbounded] if the most tokens that a call can use are not known and the quota of its model
+// reserves them. It is for package ratelimit alone.
+func CheckBounded(model *admission.Scope, most llm.Tokens) error {
+	if unbounded(most) && (model.Reserves(admission.Tokens) || model.Reserves(admission.Input) || model.Reserves(admission.Output)) {
+		return fmt.Errorf("%w, and the quota of model %q reserves that", ErrUnbounded, model.Name)
 	}
 	return nil
 }
@@ -159,8 +191,11 @@ func (l *Limiter) TokensLimitedBy(of Owners) (owner string, err error) {
 	return "", err
 }
 
-// Caps is what a call may ask for at most by the limits of its owners. It is for package call alone.
+// Caps is what a call may be expected to use at most by the limits of its owners, and whether some of these reserve the
+// most that it can use. It is for package call alone.
 type Caps struct {
+	MostTokens, MostDollars bool // some limit reserves the most of a call
+
 	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none
 	Dollars  int64         // the same for dollars, in nanodollars
 	MaxShare limit.Percent // the smallest MaxShare of the project and of those above it; 0: there is none
@@ -176,8 +211,7 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 		p := scope.Rules().Setup.(*plan)
 		c.limit(p)
 		if c.MaxShare > 0 { // those inside may have a part of it
-			lower(&c.Tokens, int64(c.Of(int(p.divided.tokens))))
-			lower(&c.Dollars, int64(c.Of(int(p.divided.dollars))))
+			c.lower(p, amounts{int64(c.Of(int(p.divided.tokens))), int64(c.Of(int(p.divided.dollars)))})
 		}
 		if share := p.limit.MaxShare; share > 0 && (c.MaxShare == 0 || share < c.MaxShare) {
 			c.MaxShare = share
@@ -195,8 +229,21 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 // limit lowers the caps to those of a plan, which may be nil.
 func (c *Caps) limit(p *plan) {
 	if p != nil {
-		lower(&c.Tokens, p.caps.tokens)
-		lower(&c.Dollars, p.caps.dollars)
+		c.lower(p, p.caps)
+	}
+}
+
+// lower lowers the caps to limits of a plan. Those that reserve the most are none for what is expected.
+func (c *Caps) lower(p *plan, to amounts) {
+	if p.mostTokens {
+		c.MostTokens = c.MostTokens || to.tokens > 0
+	} else {
+		lower(&c.Tokens, to.tokens)
+	}
+	if p.mostDollars {
+		c.MostDollars = c.MostDollars || to.dollars > 0
+	} else {
+		lower(&c.Dollars, to.dollars)
 	}
 }
 

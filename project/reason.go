@@ -22,6 +22,8 @@ func (d *Decision) Reason() string {
 		return ""
 	case d.RetryAfter == Never:
 		return "more than " + s.May()
+	case s.Held:
+		return fmt.Sprintf("%s, and calls under way have reserved %s of what is used: try again in %v", s.Left(), s.Window.quantity(s.Reserved), message.Wait(d.RetryAfter))
 	case s.Window.Total():
 		return s.Left() + ", and it does not come back"
 	}

@@ -72,7 +72,8 @@ func newRunPlan(r RunLimit) (*plan, error) {
 	if r.Expires == 0 {
 		r.Expires = DefaultRunExpires
 	}
-	p := &plan{}
+	hard := r.Reserve != ReserveExpected
+	p := &plan{mostTokens: hard, mostDollars: hard}
 	for _, f := range r.fields() {
 		if f.most > 0 {
 			p.add(f.name, f.unit, limit.New(f.most, r.Expires).Anchored(), false)

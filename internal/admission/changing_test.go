@@ -37,7 +37,7 @@ func TestRulesChangeWhileACallBorrows(t *testing.T) {
 		s.meanwhile = func() { changed = true; b.must(b.SetRules(model, &admission.Rules{})) }
 		call := func(name string) {
 			var r admission.Result
-			c := &admission.Call{Ask: admission.Ask{Amounts: admission.Amounts{admission.Requests: 1}}}
+			c := &admission.Call{Ask: admission.Ask{Parts: admission.Parts{Amounts: admission.Amounts{admission.Requests: 1}}}}
 			p := b.NewOwn("p/"+name+"/", name)
 			b.must(b.SetRules(p, &admission.Rules{}))
 			b.must(b.Try(t.Context(), c, admission.Scopes{p, model}, &r))

@@ -21,6 +21,7 @@ type Deposit struct {
 	Note []byte // of the depositor
 
 	units       []Unit       // of each charge
+	hard        []bool       // which charges have reserved the most of the call
 	part        Part         // by which it was charged
 	reservation *Reservation // without its plans
 }
@@ -41,6 +42,8 @@ type deposited struct {
 	Units    []int            `json:"units"`
 	Call     bool             `json:"call,omitempty"` // it is that of a call, and not of a batch
 	Count    llm.TokenWeights `json:"count,omitzero"`
+	Most     *Parts           `json:"most,omitempty"` // the most that the call can use, if some scopes have reserved it
+	Hard     []bool           `json:"hard,omitempty"` // which charges have reserved it; none: no charge has
 	Note     []byte           `json:"note"`
 }
 
@@ -69,6 +72,11 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		return err
 	}
 	r.ended.Store(true)
+	var asked Ask
+	r.ask(&asked)
+	for _, p := range r.plans {
+		p.scope.Real().giveBack(p, &asked)
+	}
 	if r.renewal != nil { // the slots that were reserved stay until their lease ends, or the deposit is settled
 		r.renewal.end(r)
 	}
@@ -85,10 +93,15 @@ func (r *Reservation) written(note []byte) *deposited {
 		Project: n.project, Model: n.model, First: r.first, Other: r.other, Price: r.price, Requests: r.requests,
 		Free: r.free, Split: r.split, At: cmp.Or(r.at, r.of().clock()), Waited: r.waited, Note: note, Count: r.weights(),
 	}
+	if r.most != (Parts{}) {
+		d.Most = &r.most
+	}
 	for _, p := range r.plans {
 		d.Call = d.Call || p.rules != nil && p != &p.rules.plans[Batch]
 		for i := range p.charges {
-			d.Units = append(d.Units, int(p.charges[i].unit))
+			u := p.charges[i].unit
+			d.Units = append(d.Units, int(u))
+			d.Hard = append(d.Hard, p.rules.Most[u])
 		}
 	}
 	return d
@@ -103,7 +116,7 @@ func (r *Reservation) receiptOf() store.Receipt {
 	var asked Ask
 	var taken []store.Amount
 	r.ask(&asked)
-	for _, s := range r.settlements(nil, &asked, &Amounts{}) {
+	for _, s := range r.settlements(nil, &asked, &spent{}) {
 		taken = append(taken, store.Amount{Of: s.Of, N: s.Taken})
 	}
 	return m.ReceiptOf(&r.hold, taken)
@@ -137,6 +150,9 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 	if kept.Call {
 		d.part = Whole
 	}
+	if d.hard = kept.Hard; len(d.hard) != len(kept.Units) { // none, or it cannot be known
+		d.hard = make([]bool, len(kept.Units))
+	}
 	for _, u := range kept.Units {
 		if u < 0 || u >= int(units) {
 			return fmt.Errorf("%w: no unit has the number %d", store.ErrDeposit, u)
@@ -148,32 +164,37 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 
 // reservation returns the reservation that was deposited, without the plans of its scopes.
 func (d *deposited) reservation(e *Engine) *Reservation {
+	most := Parts{}
+	if d.Most != nil {
+		most = *d.Most
+	}
 	return &Reservation{first: d.First, other: d.Other, price: d.Price, at: d.At, split: d.Split, special: &special{
-		requests: max(d.Requests, 1), free: d.Free, waited: d.Waited, engine: e, names: &names{d.Project, d.Model}, count: d.Count,
+		requests: max(d.Requests, 1), free: d.Free, waited: d.Waited, engine: e, names: &names{d.Project, d.Model}, count: d.Count, most: most,
 	}}
 }
 
-// CommitPriced is [Reservation.CommitPriced] for a deposit, and books an entry unless it is nil. The
-// store sees to it that a deposit is committed once. scopes are those of the project, as far as they are
+// CommitPriced is [Reservation.CommitPriced] for a deposit, of which exact says whether it is known for certain what
+// was used, and books an entry unless it is nil. The store sees to it that a deposit is committed once. scopes are those of the project, as far as they are
 // known: their shares are corrected, and calls that wait for what is given back go on.
-func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, scopes Scopes) {
+func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *books.Entry, scopes Scopes) {
 	r := d.reservation
 	if !r.ended.CompareAndSwap(false, true) {
 		return
 	}
 	t.Input, t.Output = max(t.Input, -1), max(t.Output, -1)
 	var asked Ask
-	var used Amounts
+	var used spent
 	r.ask(&asked)
-	r.used(t, &asked, &used)
-	used[Dollars] = min(max(price, -1), MaxTokens)
-	r.special.entry = entry
+	r.special.entry, r.special.inexact = entry, !exact
+	r.spent(t, price, &asked, &used)
 	actual := make([]int64, len(d.units))
 	for i, u := range d.units {
-		actual[i] = used[u]
+		if actual[i] = used.Amounts[u]; d.hard[i] {
+			actual[i] = used.most[u]
+		}
 	}
 	e := r.of()
-	e.correct(correction{actual: actual, entry: r.booking(used[Dollars]), deposit: d.ID})
+	e.correct(correction{actual: actual, entry: r.booking(used.Amounts[Dollars]), deposit: d.ID})
 	r.correctSharesOf(scopes, d.part, &asked, &used)
 	for _, s := range scopes {
 		s = s.Real()
@@ -187,7 +208,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, entry *books.Entry, sc
 
 // correctSharesOf is correctShares for a reservation that was deposited, and has no plans. part is that by which it
 // was charged.
-func (r *Reservation) correctSharesOf(scopes Scopes, part Part, asked *Ask, used *Amounts) {
+func (r *Reservation) correctSharesOf(scopes Scopes, part Part, asked *Ask, used *spent) {
 	for _, s := range scopes {
 		rules := s.rules.Load()
 		if divided := rules.shared(); divided != nil {

@@ -65,7 +65,7 @@ func TestDepositIsCorrectedInShares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.CommitPriced(llm.Tokens{Input: 100}, -1, nil, search.Append(nil))
+		d.CommitPriced(llm.Tokens{Input: 100}, -1, true, nil, search.Append(nil))
 		b.wantUsed(acme, 110, 0)
 		b.wantShared("after the commit", acme)
 	})
@@ -91,7 +91,7 @@ func TestDepositOfACall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.CommitPriced(llm.Tokens{Input: 100, Output: 50}, -1, nil, acme.Append(nil))
+		d.CommitPriced(llm.Tokens{Input: 100, Output: 50}, -1, true, nil, acme.Append(nil))
 		b.wantUsed(acme, 0, 150)
 		b.wantUsed(model, 200)
 	})

@@ -34,6 +34,7 @@ type Standing struct {
 	plan  *plan
 	first int    // the index of its first decision in the outcome
 	share *Share // that denies; nil: none does
+	held  uint32 // the limits that deny the call only because of what is reserved, one bit for each
 }
 
 // all returns the standing of each scope.
@@ -100,7 +101,7 @@ func (o *Outcome) denies(s *Standing) bool {
 }
 
 // Wait returns when a scope lets the call pass, as far as is known. When a call that is
-// under way ends is not known, at the latest it is the end of its lease: guess is what to
+// under way ends, and gives back its slot and what it has reserved, is not known: guess is what to
 // take for it. What is known comes before a guess that is longer.
 func (o *Outcome) Wait(s *Standing, guess time.Duration) time.Duration {
 	return o.wait(s, guess, s.Closed.For)
@@ -115,8 +116,8 @@ func (o *Outcome) wait(s *Standing, guess, closed time.Duration) time.Duration {
 		l, d := o.At(s, i)
 		switch retry := d.RetryAfter; {
 		case retry == 0:
-		case retry != limit.Never && l.Unit == Slots:
-			slot = retry
+		case s.IsHeld(i), retry != limit.Never && l.Unit == Slots:
+			slot = max(slot, retry)
 		default:
 			known = max(known, retry)
 		}
@@ -135,16 +136,22 @@ const PausedName = "paused"
 // By returns the limit that decides where a scope denies, and what it said: nil and nil for
 // a closed gate.
 func (o *Outcome) By(s *Standing) (*Limit, *limit.Verdict) {
+	deciding := o.deciding(s)
+	if deciding < 0 {
+		return nil, nil
+	}
+	return o.At(s, deciding)
+}
+
+// deciding returns the place of the limit that decides where a scope denies, or -1.
+func (o *Outcome) deciding(s *Standing) int {
 	deciding := -1
 	for i := range s.Len() {
 		if !o.said()[s.first+i].Allowed && (deciding < 0 || o.precedes(s, i, deciding)) {
 			deciding = i
 		}
 	}
-	if deciding < 0 {
-		return nil, nil
-	}
-	return o.At(s, deciding)
+	return deciding
 }
 
 // NameOf returns the name of the limit that decides where a scope denies, or of the share.
@@ -163,17 +170,17 @@ func (o *Outcome) NameOf(s *Standing) string {
 
 // precedes reports whether of two limits that deny the first decides.
 func (o *Outcome) precedes(s *Standing, a, b int) bool {
-	x, y := o.retryAfter(s, a), o.retryAfter(s, b)
+	x, y := o.RetryAfter(s, a), o.RetryAfter(s, b)
 	if s.plan.rules.InOrder && (x == limit.Never) == (y == limit.Never) || x == y {
 		return s.plan.limits[a] < s.plan.limits[b]
 	}
 	return x > y
 }
 
-// retryAfter returns when callers are told to come back to a limit that denies.
-func (o *Outcome) retryAfter(s *Standing, i int) time.Duration {
+// RetryAfter returns when callers are told to come back to a limit that denies.
+func (o *Outcome) RetryAfter(s *Standing, i int) time.Duration {
 	l, d := o.At(s, i)
-	if d.RetryAfter != limit.Never && l.Unit == Slots {
+	if s.IsHeld(i) || d.RetryAfter != limit.Never && l.Unit == Slots {
 		return min(d.RetryAfter, SlotGuess)
 	}
 	return d.RetryAfter

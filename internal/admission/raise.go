@@ -17,14 +17,14 @@ const raiseDelay = time.Second
 
 // noticeRaise has the budgets looked at of which the call has used more than it had taken: no verdict
 // says so, unless another call takes of them.
-func (r *Reservation) noticeRaise(asked *Ask, used *Amounts) {
+func (r *Reservation) noticeRaise(asked *Ask, used *spent) {
 	for _, p := range r.plans {
 		if p.rules == nil || p.rules.budgets == nil || p.rules.budgets.raised.Load() {
 			continue
 		}
 		for i := range p.charges {
 			u := p.charges[i].unit
-			if used[u] > p.rules.Amount(u, asked) && p.rules.budgets.raised.CompareAndSwap(false, true) {
+			if used.of(p.rules, u) > p.rules.Amount(u, asked) && p.rules.budgets.raised.CompareAndSwap(false, true) {
 				n := r.ofScopes()
 				if r.names != nil {
 					n = *r.names

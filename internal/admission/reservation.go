@@ -49,6 +49,8 @@ type special struct {
 	entry    *books.Entry       // is booked when the call is committed; nil: the call is not booked
 	waited   time.Duration      // how long the call has waited in line
 	count    llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
+	most     Parts              // the most that the call can use; zero: what is expected
+	inexact  bool               // nobody knows for certain what the call has used
 }
 
 // names are those of the project and the model of a call.
@@ -126,6 +128,15 @@ func (r *Reservation) note(e *Engine, c *Call) {
 	if n := c.Ask.Amounts[Requests]; n != 1 {
 		r.set().requests = n
 	}
+	for _, p := range r.plans {
+		if p.rules == nil || !p.rules.hard {
+			continue
+		}
+		if c.Ask.Most != (Parts{}) {
+			r.set().most = c.Ask.Most
+		}
+		p.scope.Real().hold(p, &c.Ask)
+	}
 	if len(r.plans) == 0 {
 		r.set().engine = e
 	}
@@ -169,15 +180,24 @@ func (r *Reservation) ask(a *Ask) {
 	}
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
 	a.Amounts[Dollars] = r.price
+	a.Most = r.most
 }
 
 // inShared returns what the call asked for of the shared scope, where input and output are
 // each charged with all tokens if they are not known.
-func (r *Reservation) inShared() (a Ask) {
-	r.ask(&a)
+func (r *Reservation) inShared() (a Amounts) {
+	var asked Ask
+	r.ask(&asked)
+	a = asked.Amounts
 	for _, p := range r.plans {
-		if !r.split && p.rules != nil && p.scope.isShared() {
-			a.Amounts[Input], a.Amounts[Output] = p.rules.Amount(Input, &a), p.rules.Amount(Output, &a)
+		if p.rules == nil || !p.scope.isShared() {
+			continue
+		}
+		for u := range units {
+			if r.split && !p.rules.hard || u == Requests {
+				continue
+			}
+			a[u] = p.rules.Amount(u, &asked)
 		}
 	}
 	return a
@@ -203,18 +223,53 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 		r.gated.gate.Committed(r.of().clock(), r.probe, max(t.Input, t.Output))
 	}
 	var asked Ask
-	var used Amounts
+	var used spent
 	r.ask(&asked)
-	r.used(t, &asked, &used)
-	used[Dollars] = min(max(price, -1), MaxTokens)
-	r.settle(&asked, &used, r.booking(used[Dollars]))
+	r.spent(t, price, &asked, &used)
+	r.settle(&asked, &used, r.booking(used.Amounts[Dollars]))
 	r.observe(event.Settled, t)
 	return true
 }
 
-// used fills in how much of each unit a call has used, or -1 for a part that is not known. Every
-// scope keeps what was reserved for such a part.
-func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
+// Inexact tells that what the commit will say is only the least that the call may have used. Scopes that
+// reserve the most of a call keep that.
+func (r *Reservation) Inexact() { r.set().inexact = true }
+
+// spent is how much of each unit a call has used, or -1 for a part that is not known. Every scope keeps what was
+// reserved for such a part.
+type spent struct {
+	Amounts
+	most Amounts // in scopes that reserve the most of a call, if some do
+}
+
+// of returns how much of a unit a call has used in a scope.
+func (s *spent) of(r *Rules, u Unit) int64 {
+	if r.Most[u] {
+		return s.most[u]
+	}
+	return s.Amounts[u]
+}
+
+// spent fills in what a call has used: tokens, and a price in billionths of a dollar.
+func (r *Reservation) spent(t llm.Tokens, price int64, asked *Ask, used *spent) {
+	price = min(max(price, -1), MaxTokens)
+	r.used(t, &asked.Parts, &used.Amounts)
+	used.Amounts[Dollars] = price
+	if asked.Most == (Parts{}) {
+		used.most = used.Amounts
+	} else {
+		r.used(t, &asked.Most, &used.most)
+		used.most[Dollars] = price
+	}
+	if r.inexact {
+		for _, u := range [...]Unit{Tokens, Input, Output, AllTokens} {
+			used.most[u] = max(used.most[u], asked.Amounts[u], asked.Most.Amounts[u])
+		}
+	}
+}
+
+// used fills in how much of each unit a call has used that has asked for so much.
+func (r *Reservation) used(t llm.Tokens, asked *Parts, used *Amounts) {
 	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
 	used[Input], used[Output] = -1, -1
 	if r.split {
@@ -230,7 +285,7 @@ func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
 	switch {
 	case r.split || input >= 0 && output >= 0:
 		used[Tokens] = used[Input] + used[Output]
-		used[AllTokens] = orExpected(t.Input, asked.Amounts[Input]+r.free[0]) + orExpected(t.Output, asked.Amounts[Output]+r.free[1])
+		used[AllTokens] = orExpected(t.Input, asked.Amounts[Input]+asked.FreeInput) + orExpected(t.Output, asked.Amounts[Output]+asked.FreeOutput)
 	case input >= 0:
 		used[Tokens] = max(used[Tokens], used[Input])
 		used[AllTokens] = max(used[AllTokens], bounded(t.Input))
@@ -275,7 +330,7 @@ func (r *Reservation) Cancel() bool {
 func (r *Reservation) giveBack() {
 	var asked Ask
 	r.ask(&asked)
-	r.settle(&asked, &Amounts{}, nil)
+	r.settle(&asked, &spent{}, nil)
 }
 
 // AfterCommit lets fn be told what the call has used, before it is settled.
@@ -298,7 +353,7 @@ func (r *Reservation) Served() {
 
 // settle corrects what was taken, books an entry unless it is nil, and lets calls go on that wait for
 // what is given back.
-func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
+func (r *Reservation) settle(asked *Ask, used *spent, entry *books.Entry) {
 	e := r.of()
 	if r.renewal != nil {
 		r.renewal.end(r)
@@ -324,16 +379,22 @@ func (r *Reservation) settle(asked *Ask, used *Amounts, entry *books.Entry) {
 	for _, p := range r.plans {
 		scope := p.scope.Real()
 		if scope.gate != nil && e.memory == nil {
-			asked := r.inShared().Amounts
-			scope.gate.Settled(asked, known(used, &asked))
+			asked := r.inShared()
+			scope.gate.Settled(asked, used.known(p.rules, &asked))
 		}
+		scope.giveBack(p, asked)
 		e.Wake(scope)
 	}
 }
 
-// known returns what was used, and of a part that is not known what was asked for.
-func known(used, asked *Amounts) Amounts {
-	all := *used
+// known returns what was used in a scope, whose rules may be nil, and of a part that is not known what was asked for.
+func (s *spent) known(r *Rules, asked *Amounts) Amounts {
+	all := s.Amounts
+	if r != nil && r.hard {
+		for u := range units {
+			all[u] = s.of(r, u)
+		}
+	}
 	for _, u := range [...]Unit{Input, Output} {
 		if all[u] < 0 {
 			all[u] = asked[u]
@@ -343,21 +404,21 @@ func known(used, asked *Amounts) Amounts {
 }
 
 // settlements appends what was taken and what was used, for the store in memory.
-func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *Amounts) []store.Settlement {
+func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *spent) []store.Settlement {
 	for _, p := range r.plans {
 		for i := range p.charges {
 			c := &p.charges[i]
-			list = append(list, store.Settlement{Of: &c.Charge, Taken: p.rules.Amount(c.unit, asked), Actual: used[c.unit]})
+			list = append(list, store.Settlement{Of: &c.Charge, Taken: p.rules.Amount(c.unit, asked), Actual: used.of(p.rules, c.unit)})
 		}
 	}
 	return list
 }
 
 // actual appends amounts in the order of the charges.
-func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
+func (r *Reservation) actual(list []int64, used *spent) []int64 {
 	for _, p := range r.plans {
 		for i := range p.charges {
-			list = append(list, used[p.charges[i].unit])
+			list = append(list, used.of(p.rules, p.charges[i].unit))
 		}
 	}
 	return list
@@ -365,13 +426,12 @@ func (r *Reservation) actual(list []int64, used *Amounts) []int64 {
 
 // costMore returns how much more of the shared scope the call has used than its turn has
 // cost. A slot that it gives back it has had.
-func (r *Reservation) costMore(used *Amounts) (more int64) {
-	taken := r.inShared()
-	taken.Split = true
-	had := Ask{Amounts: known(used, &taken.Amounts), Split: true}
-	had.Amounts[Slots] = taken.Amounts[Slots]
+func (r *Reservation) costMore(used *spent) (more int64) {
+	taken := Ask{Parts: Parts{Amounts: r.inShared()}, Split: true}
 	for _, p := range r.plans {
 		if p.scope.line == r.line && p.rules != nil {
+			had := Ask{Parts: Parts{Amounts: used.known(p.rules, &taken.Amounts)}, Split: true}
+			had.Amounts[Slots] = taken.Amounts[Slots]
 			more = p.share(&had) - p.share(&taken)
 		}
 	}

@@ -67,6 +67,10 @@ type Rules struct {
 
 	Count llm.TokenWeights // of a shared scope, for Tokens, Input and Output
 
+	// Most says of which units the limits reserve the most that a call can use, in place of what it is expected
+	// to use.
+	Most [units]bool
+
 	Rank       int // of the scope's calls in the line of another scope: higher comes first
 	Weight     int // of the scope among those of its rank: 0 is 1
 	MaxWaiting int // how many of its calls may wait for one other scope: 0 is any number
@@ -81,7 +85,8 @@ type Rules struct {
 	scope    *Scope
 	shadowOf *Rules       // the rules whose limits these count by, and do not deny; nil: they deny
 	budgets  *budgets     // nil: none of the limits is a budget
-	most     [units]int64 // the least count of the unit's limits; 0: it has none
+	smallest [units]int64 // the least count of the unit's limits; 0: it has none
+	hard     bool         // some limit reserves the most of a call
 }
 
 // Part is the part of a scope's limits that a call is charged to.
@@ -154,9 +159,10 @@ func (r *Rules) ready(s *Scope) error {
 		}
 		r.limited = true
 		r.divisible = r.divisible || r.shadowOf == nil && r.divides(l)
-		if n := l.Limit.Count(); r.most[l.Unit] == 0 || n < r.most[l.Unit] {
-			r.most[l.Unit] = n
+		if n := l.Limit.Count(); r.smallest[l.Unit] == 0 || n < r.smallest[l.Unit] {
+			r.smallest[l.Unit] = n
 		}
+		r.hard = r.hard || r.Most[l.Unit]
 	}
 	for part := range parts {
 		if err := r.plan(part); err != nil {
@@ -199,9 +205,12 @@ func (r *Rules) Key(u Unit) string { return r.scope.Key + keyEnds[u] }
 // Amount returns how much of a unit a call is charged.
 func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 	n := ask.Amounts[u]
+	if r.Most[u] {
+		n = max(n, ask.Most.Amounts[u])
+	}
 	switch {
 	case !ask.Split && (u == Input || u == Output):
-		n = min(ask.Amounts[Tokens], r.most[u])
+		n = min(ask.Amounts[Tokens], r.smallest[u])
 	case u == AllTokens && ask.Amounts[Requests] > 0:
 		n = max(n, r.LeastTokens)
 	}
@@ -270,8 +279,8 @@ func (p *plan) has(name string) bool {
 // most: line.Whole is all.
 func (p *plan) share(ask *Ask) (most int64) {
 	for i := range p.charges {
-		if u := p.charges[i].unit; p.rules.most[u] > 0 {
-			most = max(most, shareOf(p.rules.Amount(u, ask), p.rules.most[u]))
+		if u := p.charges[i].unit; p.rules.smallest[u] > 0 {
+			most = max(most, shareOf(p.rules.Amount(u, ask), p.rules.smallest[u]))
 		}
 	}
 	return most

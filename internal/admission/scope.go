@@ -31,6 +31,7 @@ type Scope struct {
 	member  share.Who             // of the shares of its calls
 	group   share.Group           // of the shares of calls of the scopes below it
 	nothing plan                  // of calls while the scope limits nothing
+	held    atomic.Pointer[held]  // nil: nothing is
 }
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but
@@ -163,7 +164,7 @@ func (s *Scope) HasBelow() bool { return s.below.Load() }
 func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }
 
 // Limits reports whether a limit of the scope on a unit may deny a call.
-func (s *Scope) Limits(u Unit) bool { r := s.rules.Load(); return r != nil && r.most[u] > 0 }
+func (s *Scope) Limits(u Unit) bool { r := s.rules.Load(); return r != nil && r.smallest[u] > 0 }
 
 // Waiting returns how many calls wait for a shared scope.
 func (s *Scope) Waiting() int { return s.line.Waiting() }
@@ -183,7 +184,7 @@ func (s *Scope) planFor(e *Engine, part Part) *plan {
 
 // Lowered returns the rules with other counts. count returns that of a limit.
 func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
-	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
+	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
 	for i := range r.Limits {
 		l := r.Limits[i]
 		l.Limit = l.Limit.WithCount(count(&r.Limits[i]))

@@ -99,7 +99,7 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, now int64) 
 	}
 	list := o.charges(nil, &c.Ask)
 	if len(list) == 0 {
-		o.hear()
+		o.hear(&c.Ask)
 		return e.newReservation(c, o, &store.Hold{}), nil
 	}
 	receipt, said, err := e.store.Take(ctx, list)
@@ -107,7 +107,7 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, now int64) 
 		return nil, err
 	}
 	o.enter(said)
-	o.hear()
+	o.hear(&c.Ask)
 	if o.Denied {
 		return nil, e.reconsider(ctx, c, o)
 	}
@@ -125,7 +125,7 @@ func (e *Engine) takeInMemory(ctx context.Context, c *Call, o *Outcome, now int6
 		return nil, err
 	}
 	if !allowed {
-		o.hear()
+		o.hear(&c.Ask)
 		return nil, e.reconsider(ctx, c, o)
 	}
 	o.asked = true
@@ -167,7 +167,7 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 		o.enter(said)
 	}
 	if err == nil {
-		o.hear()
+		o.hear(ask)
 	}
 	return err
 }
@@ -183,6 +183,7 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	all := o.all()
 	for i, s := range scopes {
 		p, to := s.planFor(e, part), &all[i]
+		to.held = 0
 		if to.Scope, to.plan, to.Closed = s, p, (Closed{}); to.share != nil { // to write a pointer costs more than to compare it
 			to.share = nil
 		}
@@ -257,12 +258,15 @@ func (o *Outcome) enter(said []limit.Decision) {
 	}
 }
 
-// hear notes that the limits were asked, and whether one denies.
-func (o *Outcome) hear() {
+// hear notes that the limits were asked what a call asks for, and whether one denies.
+func (o *Outcome) hear(ask *Ask) {
 	o.asked = true
 	all := o.all()
 	for i := range all {
-		o.Denied = o.Denied || o.denies(&all[i])
+		if s := &all[i]; o.denies(s) {
+			o.Denied = true
+			o.noteHeld(s, ask)
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 		cl := &all[i]
 		var room [mostShared]int64
 		if d := cl.pool.Confirm(cl.member, now, cl.amounts(), cl.counted(o, counter, room[:0])); d.Denied {
-			res.settle(&c.Ask, &Amounts{}, nil)
+			res.settle(&c.Ask, &spent{}, nil)
 			cl.deny(o, d, now)
 			return nil, nil
 		}
@@ -157,7 +157,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 }
 
 // correctShares corrects what the call has taken of its flow's shares to what it has used.
-func (r *Reservation) correctShares(asked *Ask, used *Amounts) {
+func (r *Reservation) correctShares(asked *Ask, used *spent) {
 	var own *share.Who
 	for _, p := range r.plans {
 		if p.scope.line == nil {
@@ -183,12 +183,12 @@ func (r *Reservation) correctShares(asked *Ask, used *Amounts) {
 
 // correct corrects what a member has taken by a plan at a time to what it has used. extra is what was charged
 // beyond what was asked for; nil is nothing.
-func (s *sharing) correct(p *plan, member *share.Who, at int64, asked *Ask, used *Amounts, extra []int64) {
+func (s *sharing) correct(p *plan, member *share.Who, at int64, asked *Ask, used *spent, extra []int64) {
 	var more [mostShared]int64
 	for k, place := range s.limits {
 		l := &p.rules.Limits[place]
-		if used[l.Unit] >= 0 && !p.onlyCounts(l) {
-			more[k] = used[l.Unit] - p.rules.Amount(l.Unit, asked)
+		if n := used.of(p.rules, l.Unit); n >= 0 && !p.onlyCounts(l) {
+			more[k] = n - p.rules.Amount(l.Unit, asked)
 		}
 	}
 	s.pool.Correct(member, at, more[:len(s.limits)], extra)

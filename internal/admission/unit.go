@@ -34,13 +34,22 @@ type Amounts [units]int64
 // MaxTokens is the most that a call may ask for, of tokens and of requests.
 const MaxTokens = 1 << 53
 
-// Ask is what a call is expected to use.
+// Ask is what a call is expected to use, and the most that it can use.
 type Ask struct {
-	Amounts
+	Parts
 
 	// Split is set if input and output are known. Otherwise their sum is, in Tokens, and
 	// each of them may be all of it.
 	Split bool
+
+	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is zero if
+	// it is not known to be more than what is expected.
+	Most Parts
+}
+
+// Parts is an amount of each unit, and what is needed to tell AllTokens of a prompt from those of an output.
+type Parts struct {
+	Amounts
 
 	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count. They
 	// are negative where it counts more than all.
@@ -61,21 +70,46 @@ func (a *Ask) Set(requests, estimated int, tokens llm.Tokens) error {
 	case estimated != 0:
 		return errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
 	}
+	a.Split = true
 	return a.split(tokens)
+}
+
+// SetMost fills in the most that the call can use, after Set and SetPrice: tokens, and a price in billionths of a
+// dollar. What is less than is expected counts as that.
+func (a *Ask) SetMost(expected, most llm.Tokens, price int64) error {
+	if most != (llm.Tokens{}) && !a.Split {
+		return errors.New("ratelimit: Most is set, and Tokens is not: the most of a call needs its expected tokens by their parts")
+	}
+	a.Most.Amounts = a.Amounts
+	if a.Split {
+		most.Input, most.Output = max(most.Input, expected.Input), max(most.Output, expected.Output)
+		most.FreeInput, most.FreeOutput = min(most.FreeInput, expected.FreeInput), min(most.FreeOutput, expected.FreeOutput)
+		if err := a.Most.split(most); err != nil {
+			return err
+		}
+	}
+	if price > MaxTokens {
+		return errPrice(price)
+	}
+	a.Most.Amounts[Dollars] = max(price, a.Amounts[Dollars])
+	return nil
+}
+
+func errPrice(n int64) error {
+	return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
 }
 
 // SetPrice lets the call ask for a price, in billionths of a dollar.
 func (a *Ask) SetPrice(n int64) error {
 	if n < 0 || n > MaxTokens {
-		return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
+		return errPrice(n)
 	}
 	a.Amounts[Dollars] = n
 	return nil
 }
 
-// split makes the ask that of an estimate whose parts are known.
-func (a *Ask) split(t llm.Tokens) error {
-	a.Split = true
+// split fills in tokens whose parts are known.
+func (a *Parts) split(t llm.Tokens) error {
 	a.FreeInput, a.FreeOutput = int64(t.FreeInput), int64(t.FreeOutput)
 	a.Amounts[Input], a.Amounts[Output] = int64(t.Input)-a.FreeInput, int64(t.Output)-a.FreeOutput
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
@@ -87,17 +121,26 @@ func (a *Ask) split(t llm.Tokens) error {
 
 // Weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
 // as the kind of tokens that counts most.
-func (a *Ask) Weigh(w llm.TokenWeights, t llm.Tokens) {
+func (a *Ask) Weigh(w llm.TokenWeights, t, most llm.Tokens) {
 	switch {
 	case w.IsZero():
 	case a.Split:
-		a.Amounts[Input], a.Amounts[Output] = w.Count(t)
-		a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
-		a.FreeInput, a.FreeOutput = int64(t.Input)-a.Amounts[Input], int64(t.Output)-a.Amounts[Output]
+		a.weigh(w, t)
+		if a.Most != (Parts{}) {
+			most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
+			a.Most.weigh(w, most)
+		}
 	default:
 		a.Amounts[Tokens] = w.Most(int(a.Amounts[AllTokens]))
 		a.FreeInput = a.Amounts[AllTokens] - a.Amounts[Tokens]
 	}
+}
+
+// weigh lets tokens whose parts are known count by weights.
+func (a *Parts) weigh(w llm.TokenWeights, t llm.Tokens) {
+	a.Amounts[Input], a.Amounts[Output] = w.Count(t)
+	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
+	a.FreeInput, a.FreeOutput = int64(t.Input)-a.Amounts[Input], int64(t.Output)-a.Amounts[Output]
 }
 
 func checkCount(n int, of, least string) error {

@@ -270,8 +270,9 @@ func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 			continue
 		}
 		of, longest, name, guess = s.Scope, wait, o.NameOf(s), false
-		if l, _ := o.By(s); l != nil {
-			guess = l.Unit == Slots
+		if i := o.deciding(s); i >= 0 {
+			l, _ := o.At(s, i)
+			guess = l.Unit == Slots || s.IsHeld(i)
 		}
 	}
 	return of, name, guess
@@ -289,7 +290,7 @@ func (w *wait) never() *Outcome {
 			said = append(said, d.Verdict())
 		}
 	}
-	if o.hear(); o.longest(0) != limit.Never {
+	if o.hear(&w.call.Ask); o.longest(0) != limit.Never {
 		return nil
 	}
 	return o

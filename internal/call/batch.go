@@ -30,6 +30,8 @@ type Batch struct {
 	at          time.Time // by which everything is priced
 	prices      map[string]*price.Price
 	expected    Total
+	most        llm.Tokens           // that its calls can use
+	unknown     bool                 // nobody knows that of some call
 	unbounded   bool                 // a call of it does not say how long its answer may be
 	reservation *project.Reservation // nil if the batch was deposited by another process, or
 	deposit     *admission.Deposit
@@ -79,11 +81,18 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	} else {
 		t = b.Limits.Estimator.Estimate(projectID, r)
 	}
+	most := t
+	if input, output, ok := r.Most(b.Prices.maxima(b.Provider, r.Model)); ok {
+		most.Input, most.Output = max(t.Input, input), max(t.Output, output)
+	} else {
+		b.unknown = b.unknown || r.API != ""
+	}
 	dollars := price.Unknown
 	if p != nil {
-		dollars = p.Most(t.Input, max(t.Output, r.MostOutput()), batchTier, b.at)
+		dollars = p.Most(most.Input, most.Output, batchTier, b.at)
 	}
 	b.expected.add(llm.Usage{Input: t.Input, Output: t.Output}, dollars)
+	b.most.Input, b.most.Output = min(b.most.Input+most.Input, maxTotal), min(b.most.Output+most.Output, maxTotal)
 	b.unbounded = b.unbounded || r.API.Generates() && r.MaxOutput == 0
 	return nil
 }
@@ -118,7 +127,10 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
 	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
 	b.owners = project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf}
-	c.Tokens = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
+	c.Tokens, c.Most = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}, b.most
+	if b.unknown {
+		c.Most, c.MostDollars = llm.Tokens{Input: -1}, price.Unknown
+	}
 	var d project.Decision
 	var err error
 	if c.MaxWait > 0 {
@@ -144,7 +156,7 @@ func (b *Batch) Deny(c *Call) {
 // As with a single call, only an error that is the client's costs nothing.
 func (b *Batch) Failed(status int) {
 	if status >= 400 && status < 500 {
-		b.settle(&Total{Calls: 1})
+		b.settle(&Total{Calls: 1, Exact: true})
 		return
 	}
 	b.Unknown()
@@ -155,11 +167,7 @@ func (b *Batch) Cancel() { b.reservation.Cancel() }
 
 // Unknown leaves the batch charged what was reserved: nobody will tell what it has used.
 func (b *Batch) Unknown() {
-	if b.single != nil {
-		b.settled.Do(func() { b.commit(&b.expected, llm.Tokens{Input: -1, Output: -1}) })
-		return
-	}
-	b.settle(&b.expected)
+	b.settled.Do(func() { b.commit(&b.expected, llm.Tokens{Input: -1, Output: -1}) })
 }
 
 // Results is what the results of a batch say.
@@ -225,11 +233,17 @@ func (b *Batch) commit(t *Total, tokens llm.Tokens) {
 	entry := b.entry(t)
 	if b.deposit != nil {
 		scopes, _ := b.Limits.Projects.AppendScopes(nil, b.owners) // the limits themselves are corrected without them
-		b.deposit.CommitPriced(tokens, t.Dollars, entry, scopes)
+		b.deposit.CommitPriced(tokens, t.Dollars, t.Exact, entry, scopes)
 		return
 	}
-	if entry != nil && b.reservation != nil {
-		(*admission.Reservation)(b.reservation).Book(*entry)
+	if b.reservation != nil {
+		r := (*admission.Reservation)(b.reservation)
+		if entry != nil {
+			r.Book(*entry)
+		}
+		if !t.Exact {
+			r.Inexact()
+		}
 	}
 	b.reservation.CommitPriced(tokens, price.Amount(t.Dollars))
 }

@@ -71,15 +71,16 @@ type Call struct {
 	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
-	batch       bool         // the call stands for a batch that was denied
-	unbounded   bool         // what was reserved is the most that a model can write, because no bound was set
-	expected    llm.Tokens   // the estimator's answer; zero before the limits are first asked
-	estimated   llm.Tokens   // the tokens that the limits were last asked for
-	mostDollars price.Amount // the smallest limit in dollars; 0: there is none
-	ending      ending
-	quoted      quoted
-	reserved    price.Amount           // the price that the limits were last asked for
-	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
+	batch           bool       // the call stands for a batch that was denied
+	unbounded       bool       // what was reserved is the most that a model can write, because no bound was set
+	expected        llm.Tokens // the estimator's answer; zero before the limits are first asked
+	estimated       llm.Tokens // the tokens that the limits were last asked for, as they are expected
+	bound           llm.Tokens // the most tokens that the call can use, for limits that reserve them: zero if none does, negative if nobody knows
+	ending          ending
+	quoted          quoted
+	expectedDollars price.Amount           // the price that the call is expected to have
+	reserved        price.Amount           // the highest price that the limits were last asked for
+	reservation     *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
 
 // Charged is what calls were charged. A price that is not known counts as nothing.
@@ -116,9 +117,16 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 // limiterCall returns the call in the form that the limiter takes. The estimator is asked once, and
 // its answer is cut down to the limits of each quota.
 func (c *Call) limiterCall() ratelimit.Call {
-	c.estimated = c.estimate()
-	c.reserved = c.reservedPrice()
-	asked := ratelimit.Call{Model: c.Quota, Tokens: c.estimated, Dollars: c.reserved, MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel}
+	q, _ := c.Limits.Models.Quota(c.Quota)
+	caps := c.caps()
+	mostDollars := c.setBound(&q, &caps)
+	c.estimated = c.estimate(&q, &caps)
+	c.expectedDollars = c.expectedPrice(&caps)
+	c.reserved = max(c.expectedDollars, mostDollars)
+	asked := ratelimit.Call{
+		Model: c.Quota, Tokens: c.estimated, Dollars: c.expectedDollars, Most: q.Count.Dearest(c.bound), MostDollars: mostDollars,
+		MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel,
+	}
 	if c.Limits.Projects != nil {
 		asked.Project, asked.Key, asked.Run, asked.RunProject, asked.ShadowOf = c.Project, c.Key, c.Run, c.Base, c.ShadowOf
 	}
@@ -168,7 +176,7 @@ const bytesPerToken = 6
 
 // Failed settles a call that the provider has answered with an error. The call counts as a
 // request that used no tokens and costs nothing, with two exceptions. After an error inside the
-// provider, the call keeps the tokens that were reserved, because the provider may have counted them;
+// provider, the call keeps the tokens that it was expected to use, because the provider may have counted them;
 // whether it costs dollars depends on ChargeFailed. An error that quotes an answer costs at least the
 // tokens of the answer. Failed returns what the provider has said about its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
@@ -179,9 +187,12 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 		used = llm.Usage{Input: -1, Output: len(text) / bytesPerToken}
 		cost = c.usedPrice(used)
 	case status >= http.StatusInternalServerError && !llm.MayThrottle(status):
-		used, c.ending = unknownUsage, failed
-		if c.ChargeFailed || !c.Limits.failures.take(c.base(), time.Now()) {
+		used, c.ending = unknownUsage, erred
+		if c.ChargeFailed {
+			c.ending = failed
 			cost = c.usedPrice(used)
+		} else if !c.Limits.failures.take(c.base(), time.Now()) {
+			cost = c.expectedDollars
 		}
 	}
 	said := c.Hear(ctx, status, h, text)

@@ -13,7 +13,8 @@ import (
 // nothing. sum is how many tokens it uses in place of t, if its input and output are not known apart.
 func (c *Call) Decide(ctx context.Context, sum int, t llm.Tokens) (ratelimit.Decision, error) {
 	c.expected, c.estimated = t, t
-	c.reserved = c.reservedPrice()
+	caps := c.caps()
+	c.reserved = c.expectedPrice(&caps)
 	asked := ratelimit.Call{Model: c.Quota, Tokens: t, Dollars: c.reserved, Asked: c.Asked, ShadowModel: c.ShadowModel, ShadowOf: c.ShadowOf}
 	if sum > 0 {
 		c.estimated = llm.Tokens{Input: sum}

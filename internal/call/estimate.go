@@ -1,29 +1,24 @@
 package call
 
 import (
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // estimate returns how many tokens to reserve. An estimate must make no call impossible:
 // where a limit is smaller than the estimate, all of the limit is reserved. Only a prompt
 // that is certainly longer than the limit is left as it is, so that the limit denies it.
-// reservedPrice does the same with dollars.
-func (c *Call) estimate() llm.Tokens {
+// expectedPrice does the same with dollars. Limits that reserve the most of a call are left out of it.
+func (c *Call) estimate(q *ratelimit.ModelQuota, caps *project.Caps) llm.Tokens {
 	if c.expected == (llm.Tokens{}) {
 		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
 	}
+	c.expected = c.withinBound(c.expected)
 	t := c.expected
 	certain := c.certainPrompt()
 	all := amounts{t.Input, t.Output, certain}
-	var caps project.Caps
-	if c.Limits.Projects != nil {
-		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base})
-	}
-	c.mostDollars = price.Amount(caps.Dollars)
 	all.fit(int(caps.Tokens))
-	q, _ := c.Limits.Models.Quota(c.Quota)
 	certain = q.Count.LeastInput(c.Request.Provider, certain)
 	if c.QuotaGuessed {
 		certain = 0
@@ -41,6 +36,14 @@ func (c *Call) estimate() llm.Tokens {
 	counted.fit(caps.Of(q.MaxTPM))
 	counted.fit(caps.Of(q.MaxTPD))
 	return q.Count.AtMost(t, counted.input, counted.output)
+}
+
+// caps returns what the call may be expected to use at most by the limits of its owners.
+func (c *Call) caps() (caps project.Caps) {
+	if c.Limits.Projects != nil {
+		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base})
+	}
+	return caps
 }
 
 // certainPrompt returns how many tokens the prompt has for certain.

@@ -61,7 +61,7 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 			if test.change != nil {
 				test.change(c)
 			}
-			testkit.Equal(t, "the estimate", test.want, c.estimate())
+			testkit.Equal(t, "the estimate", test.want, estimateOf(c))
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestEstimateLeavesCachedInputFree(t *testing.T) {
 			for range 100 {
 				c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 1000, Cached: 900, Output: 10, Exact: true})
 			}
-			got := c.estimate()
+			got := estimateOf(c)
 			if free := got.FreeInput > 800; free != test.free || got.Input < 1000 || got.FreeOutput != 0 {
 				t.Errorf("%+v is reserved", got)
 			}
@@ -182,7 +182,9 @@ func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
 		"the key": func(l *project.Limiter) error {
 			return l.SetKeyLimits(map[string]*project.Limit{"k": {TokensPerHour: 2000}})
 		},
-		"the run": func(l *project.Limiter) error { return l.SetRuns(project.RunLimit{Tokens: 2000}) },
+		"the run": func(l *project.Limiter) error {
+			return l.SetRuns(project.RunLimit{Tokens: 2000, Reserve: project.ReserveExpected})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCall(newLimits(t, ratelimit.ModelQuota{MaxTPM: 10_000}, &project.Limit{}))
@@ -201,3 +203,6 @@ func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
 		})
 	}
 }
+
+// estimateOf returns how many tokens the limits are asked for, as they are expected.
+func estimateOf(c *Call) llm.Tokens { return c.limiterCall().Tokens }

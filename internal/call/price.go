@@ -64,11 +64,11 @@ func (c *Call) priceProvider() string { return cmp.Or(c.Provider, string(c.Reque
 // maxReserved is the highest price that a call may ask for. It is as high as the highest limit.
 const maxReserved price.Amount = 1 << 53
 
-// reservedPrice returns the most that the call costs if it uses the tokens that it is expected to
+// expectedPrice returns the most that the call costs if it uses the tokens that it is expected to
 // use, or [price.Unknown]. Where a limit is smaller than that, all of the limit is reserved, unless
 // what the request itself asks for is certain to cost more: its prompt, and the output that it allows
 // where the provider counts all of that.
-func (c *Call) reservedPrice() price.Amount {
+func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
 	c.quote()
 	if c.quoted.price == nil {
 		return price.Unknown
@@ -78,9 +78,9 @@ func (c *Call) reservedPrice() price.Amount {
 		return min(c.most(c.expected.Input, output, ""), maxReserved)
 	}
 	most := c.most(c.expected.Input, c.expected.Output, "")
-	if c.mostDollars > 0 && most > c.mostDollars {
+	if limit := price.Amount(caps.Dollars); limit > 0 && most > limit {
 		stated := c.most(c.certainPrompt(), min(c.Request.CountedBound(), c.expected.Output), "")
-		most = max(stated, c.mostDollars)
+		most = max(stated, limit)
 	}
 	return min(most, maxReserved)
 }
@@ -121,7 +121,7 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 		output := c.mostOutput(used.Output, c.Request.MostOutput())
 		return max(c.reserved, c.most(max(used.Input, c.expected.Input), output, used.Tier))
 	case used.Input < 0:
-		return c.most(c.expected.Input, used.Output, used.Tier)
+		return c.most(max(c.expected.Input, c.bound.Input), used.Output, used.Tier)
 	}
 	return c.inTier(used.Tier, func(tier string) price.Amount {
 		used.Tier = tier

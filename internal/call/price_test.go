@@ -33,7 +33,7 @@ func pricesOf(t *testing.T, terms ...price.Terms) *Prices {
 // newPricedCall returns a call of a project that may use $100 in total. It is estimated to use 1,141
 // tokens of input and 1,000 of output.
 func newPricedCall(t *testing.T) *Call {
-	c := newCall(newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar}))
+	c := newCall(newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar, Reserve: project.ReserveExpected}))
 	c.Prices = pricesOf(t, usual)
 	return c
 }
@@ -269,7 +269,7 @@ func TestPricesWithADate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		later := price.Terms{From: time.Now().Add(time.Hour), Rates: price.Rates{Request: 2 * price.Dollar}}
 		prices := pricesOf(t, price.Terms{Rates: price.Rates{Request: price.Dollar}}, later)
-		limits := newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar})
+		limits := newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar, Reserve: project.ReserveExpected})
 		begin := func() *Call {
 			c := newCall(limits)
 			c.Prices = prices
@@ -288,10 +288,10 @@ func TestPricesWithADate(t *testing.T) {
 // To look up a price allocates nothing.
 func TestPricesAllocateNothing(t *testing.T) {
 	c := newPricedCall(t)
-	c.estimate()
+	estimateOf(c)
 	if n := testing.AllocsPerRun(100, func() {
 		c.quoted = quoted{}
-		c.reservedPrice()
+		c.expectedPrice(&project.Caps{})
 		c.usedPrice(llm.Usage{Input: 1, Output: 1, Exact: true})
 	}); n > 0 {
 		t.Errorf("%v allocations", n)

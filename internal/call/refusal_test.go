@@ -304,7 +304,10 @@ func TestRefusalsNameTheOwner(t *testing.T) {
 					return c
 				}
 				if test.name != "never" {
-					admit(t, begin(4_999*price.Dollar+88*price.Dollar/100))
+					first := admit(t, begin(4_999*price.Dollar+88*price.Dollar/100))
+					if test.name != "calls at a time" {
+						first.Unanswered(true)
+					}
 				}
 				c := begin(price.Dollar * 3 / 10)
 				d, err := c.Try(t.Context())

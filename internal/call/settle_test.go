@@ -179,7 +179,7 @@ func TestSettle(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCall(newLimits(t, plenty, nil))
 			c.Request, c.ChargeSeen = request(test.provider, 1000), test.seen
-			before := c.estimate()
+			before := estimateOf(c)
 			admit(t, c)
 			meter := llm.NewMeter(c.Request.API, test.header)
 			meter.Write([]byte(test.body))
@@ -190,7 +190,7 @@ func TestSettle(t *testing.T) {
 			testkit.Equal(t, "charged", test.want, chargedTo(c.Limits))
 			next := newCall(c.Limits)
 			next.Request = c.Request
-			if learned := next.estimate() != before; learned != test.exact {
+			if learned := estimateOf(next) != before; learned != test.exact {
 				t.Errorf("the estimator has learned: %v", learned)
 			}
 			if d, _ := newCall(c.Limits).Try(t.Context()); d.Allowed == test.pauses {

@@ -15,7 +15,8 @@ type ending uint8
 const (
 	whole  ending = iota // its answer has come to its end
 	cut                  // its answer was cut off, or its caller has left before there was one
-	failed               // the provider has failed before there was any answer
+	failed               // there was no answer, and it may cost what was reserved
+	erred                // the provider has answered with an error of its own, and costs no more than was expected
 )
 
 // mostOutput returns the most output that a call can have had of which so much was seen, as far as that
@@ -27,7 +28,7 @@ const (
 // charge of all that a model can write would block a project for many windows.
 func (c *Call) mostOutput(seen, allowed int) int {
 	switch c.ending {
-	case failed:
+	case failed, erred:
 		return 0
 	case cut:
 		seen = max(seen, allowed)
@@ -44,6 +45,13 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
 		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output, q.Count)
 		tokens.Reasoning = q.Count.Dearest(llm.Tokens{Output: tokens.Output}).Reasoning
+	}
+	switch {
+	case used.Exact:
+	case c.ending == erred:
+		tokens = c.estimated
+	default:
+		(*admission.Reservation)(c.reservation).Inexact()
 	}
 	c.book(&used, tokens)
 	c.addCharge(tokens, cost)

@@ -114,7 +114,7 @@ func TestReportsOnManyProjects(t *testing.T) {
 			}
 			team := e.NewBelow(org, org.Key+"team/", org.Name+"/team")
 			var r admission.Result
-			if err := e.Try(t.Context(), &admission.Call{Ask: admission.Ask{Amounts: admission.Amounts{admission.Requests: 1}}}, team.Append(nil), &r); err != nil || !r.Allowed() {
+			if err := e.Try(t.Context(), &admission.Call{Ask: admission.Ask{Parts: admission.Parts{Amounts: admission.Amounts{admission.Requests: 1}}}}, team.Append(nil), &r); err != nil || !r.Allowed() {
 				t.Fatal(r, err)
 			}
 		}

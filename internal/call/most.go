@@ -1,0 +1,51 @@
+package call
+
+import (
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// setBound finds out the most that the call can use, if one of its limits reserves that, and returns the most that it
+// can cost: [price.Unknown] if nobody knows, 0 if no limit in dollars reserves it.
+func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amount {
+	c.quote()
+	c.bound = llm.Tokens{}
+	if !caps.MostTokens && !caps.MostDollars && q.ReserveTokens != project.ReserveMost {
+		return 0
+	}
+	input, output, known := c.Request.Most(c.Prices.maxima(c.priceProvider(), c.Request.Model))
+	if !known {
+		c.bound = llm.Tokens{Input: -1, Output: -1}
+	} else {
+		if c.ExactPrompt {
+			input = c.Request.Prompt
+		}
+		c.bound = llm.Tokens{Input: input, Output: output}
+	}
+	switch {
+	case !caps.MostDollars || c.quoted.price == nil:
+		return 0
+	case !known:
+		return price.Unknown
+	}
+	return min(c.most(c.bound.Input, c.bound.Output, ""), maxReserved)
+}
+
+// withinBound returns the tokens that the call is expected to use, and no more than it can use if that is known.
+func (c *Call) withinBound(t llm.Tokens) llm.Tokens {
+	if c.bound.Input > 0 || c.bound.Output > 0 {
+		t.Input, t.Output = min(t.Input, c.bound.Input), min(t.Output, c.bound.Output)
+		t.FreeInput, t.FreeOutput = min(t.FreeInput, t.Input), min(t.FreeOutput, t.Output)
+	}
+	return t
+}
+
+// maxima returns what is published of a model.
+func (p *Prices) maxima(provider, model string) llm.Maxima {
+	if p == nil {
+		return price.Known().Maxima(provider, model)
+	}
+	return p.Table.Maxima(provider, model)
+}
