@@ -38,6 +38,7 @@ const (
 	fieldObject  // an object with numbers, and with schemas, which count as text
 	fieldUser    // the name of a user, or an object with one
 	fieldContext // the id of a stored context, or an object with one
+	fieldHiding  // may make output that no text shows: see hidesOutput
 )
 
 // A setting is a number of tokens or of answers that a body may have.
@@ -137,6 +138,12 @@ var fieldTable = [...]field{
 	{name: "conversation", kind: fieldContext, apis: []API{Responses}},
 	{name: "cachedContent", kind: fieldContext, apis: []API{Generate}, also: "cached_content"},
 	{name: "conversation_id", kind: fieldContext, apis: []API{CohereChat}},
+	{name: "thinking", kind: fieldHiding},
+	{name: "reasoning", kind: fieldHiding},
+	{name: "reasoning_format", kind: fieldHiding},
+	{name: "include_reasoning", kind: fieldHiding},
+	{name: "modalities", kind: fieldHiding},
+	{name: "additionalModelRequestFields", kind: fieldHiding},
 	{name: "textGenerationConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Invoke}},
 }
 

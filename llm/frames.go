@@ -37,28 +37,39 @@ func newFrames(api API, json *values) *frames {
 
 // read reads a piece of the stream.
 func (f *frames) read(p []byte) {
-	for len(p) > 0 && !f.broken {
-		var n int
+	for len(p) > 0 {
+		n, _ := f.next(p)
+		p = p[n:]
+	}
+}
+
+// next reads up to the end of a message, or else all of p. It returns how many bytes it has read, and whether the
+// message has ended, or the stream has another format.
+func (f *frames) next(p []byte) (read int, ended bool) {
+	for read < len(p) && !f.broken {
+		rest, n := p[read:], 0
 		switch {
 		case f.at < prelude:
-			n = f.keep(p, prelude)
+			n = f.keep(rest, prelude)
 			if f.at+n == prelude {
 				f.begin()
 			}
 		case f.at < f.headers:
-			n = f.keep(p, f.headers)
+			n = f.keep(rest, f.headers)
 		case f.at < f.payload:
-			n = min(len(p), f.payload-f.at)
-			f.payloads.read(p[:n])
+			n = min(len(rest), f.payload-f.at)
+			f.payloads.read(rest[:n])
 		default:
-			n = min(len(p), f.payload+frameEnd-f.at)
+			n = min(len(rest), f.payload+frameEnd-f.at)
 		}
 		f.at += n
+		read += n
 		if f.at >= prelude && f.at == f.payload+frameEnd {
 			f.end()
+			return read, true
 		}
-		p = p[n:]
 	}
+	return len(p), f.broken
 }
 
 // keep stores the bytes of p that belong to the prelude or the headers, which end at end, and

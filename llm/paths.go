@@ -51,6 +51,7 @@ const (
 
 	// Text that the model has generated.
 	nodeText
+	nodeName             // of a tool that the model calls
 	nodeReasoning        // some servers send the same reasoning text under
 	nodeReasoningContent // both of these names
 	nodeArgs             // arguments of a tool: a string, or all strings inside any other value
@@ -161,11 +162,11 @@ var members = [nodes]map[string]node{
 	nodeContent:    contentMembers,
 	nodeThinking:   {"text": nodeText},
 	nodeItems: {
-		"content": nodeContent, "summary": nodeContent, "name": nodeText, "arguments": nodeArgs, "input": nodeArgs,
+		"content": nodeContent, "summary": nodeContent, "name": nodeName, "arguments": nodeArgs, "input": nodeArgs,
 	},
 	nodeCalls: {"function": nodeFunction, "custom": nodeFunction},
 	nodeFunction: {
-		"name": nodeText, "code": nodeText, "arguments": nodeArgs, "args": nodeArgs, "input": nodeArgs,
+		"name": nodeName, "code": nodeText, "arguments": nodeArgs, "args": nodeArgs, "input": nodeArgs,
 	},
 	nodeCandidates: {"content": nodeParts, "finishReason": nodeFinish},
 	nodeParts:      {"parts": nodePart},
@@ -222,7 +223,7 @@ var members = [nodes]map[string]node{
 		"usage": nodeInteractionUsage, "interaction": nodeInteractionDone, "outputs": nodeItems, "steps": nodeItems, "delta": nodeInteractionDelta,
 	}),
 	nodeInteractionDone:  {"usage": nodeInteractionUsage, "error": nodeFault, "service_tier": nodeTier},
-	nodeInteractionDelta: {"text": nodeText, "content": nodeContent, "partial_arguments": nodeText, "arguments": nodeArgs, "name": nodeText},
+	nodeInteractionDelta: {"text": nodeText, "content": nodeContent, "partial_arguments": nodeText, "arguments": nodeArgs, "name": nodeName},
 	nodeInteractionUsage: {
 		"total_input_tokens": geminiPrompt, "totalInputTokens": geminiPrompt,
 		"total_cached_tokens": geminiCached, "totalCachedTokens": geminiCached,
@@ -299,7 +300,7 @@ var (
 		"function_call":     nodeFunction,
 	}
 	contentMembers = map[string]node{
-		"text": nodeText, "refusal": nodeText, "name": nodeText, "thinking": nodeThinking, "input": nodeArgs,
+		"text": nodeText, "refusal": nodeText, "name": nodeName, "thinking": nodeThinking, "input": nodeArgs,
 	}
 	blockDeltaMembers = map[string]node{"text": nodeText, "partial_json": nodeText, "thinking": nodeText}
 	bedrockContent    = map[string]node{"reasoningContent": nodeBedrockThought, "toolUse": nodeFunction}

@@ -54,6 +54,7 @@ type Request struct {
 	modelSplice splice // where the body names the model
 	users       userPlaces
 	inPath      bool // the path names the model
+	hides       bool // a field of the body may make output that no text shows
 	size        int  // the length of the body
 }
 
@@ -121,6 +122,7 @@ type bodySettings struct {
 	context      string
 	stream       []byte
 	background   []byte
+	hides        bool // a field may make output that no text shows
 	tier, speed  tier
 	numbers      [settings]int
 	includeUsage []byte
@@ -194,6 +196,8 @@ func (r *requestReader) field(f *field) {
 		r.user(f)
 	case fieldContext:
 		r.storedContext(f)
+	case fieldHiding:
+		r.hides = r.hidesOutput(f) || r.hides
 	default:
 		r.prompt(f)
 	}
@@ -296,6 +300,7 @@ func (r *requestReader) request() Request {
 		Context:    r.context,
 		Wrong:      r.problem.String(),
 		users:      r.users,
+		hides:      r.hides,
 		size:       len(r.body),
 	}
 	switch q.inPath = q.Model != ""; {

@@ -6,6 +6,7 @@ import "math/bits"
 type tally struct {
 	reported     numbers
 	written      text
+	most         int  // the most tokens that the complete values show: see mostOutput
 	textSince    bool // text has come since the output was last reported
 	interim      bool // the output was last reported beside a piece of an answer, before all answers had ended
 	answersAsked int  // how many answers the request asks for; 0 means one
@@ -24,6 +25,7 @@ type tally struct {
 	failed     bool    // the value has an error
 	hasAnswer  bool    // the value has a piece of an answer, or a whole one
 	finished   int     // how many answers the value ends
+	blocks     int     // how many calls of tools the value begins
 	statusNow  word
 	kind, code word
 	faultKind  word
@@ -50,6 +52,7 @@ const outputNumbers uint64 = 1<<completionTokens | 1<<totalTokens | 1<<outputTok
 type text struct {
 	pieces int // how many non-empty pieces
 	chars  int
+	bytes  int // no fewer than the text has in UTF-8
 }
 
 // charsPerToken is more than nearly any text has, in any language.
@@ -58,7 +61,9 @@ const charsPerToken = 6
 // least returns the fewest tokens that the text can have: each piece has at least one.
 func (t text) least() int { return max(t.pieces, (t.chars+charsPerToken-1)/charsPerToken) }
 
-func (t text) plus(o text) text { return text{t.pieces + o.pieces, t.chars + o.chars} }
+func (t text) plus(o text) text {
+	return text{t.pieces + o.pieces, t.chars + o.chars, t.bytes + o.bytes}
+}
 
 // texts returns the text of the value that is being read.
 func (t *tally) texts() text {
@@ -66,7 +71,7 @@ func (t *tally) texts() text {
 		return text{}
 	}
 	a, b := t.reasonings[0], t.reasonings[1]
-	return t.plain.plus(text{max(a.pieces, b.pieces), max(a.chars, b.chars)})
+	return t.plain.plus(text{max(a.pieces, b.pieces), max(a.chars, b.chars), max(a.bytes, b.bytes)})
 }
 
 // commit adds the complete value to the tally, and begins another value.
@@ -90,6 +95,7 @@ func (t *tally) commit() {
 	case written.pieces > 0:
 		t.textSince = true
 	}
+	t.countMost(written)
 	if t.fault.n == 0 && (t.failed || t.kind.is("error")) {
 		t.fault = t.faultNow()
 	}
@@ -116,7 +122,7 @@ func (t *tally) endsNow() bool {
 func (t *tally) drop() {
 	t.current.present, t.tierNow = 0, tierUntold
 	t.plain, t.reasonings = text{}, [2]text{}
-	t.failed, t.hasAnswer, t.finished = false, false, 0
+	t.failed, t.hasAnswer, t.finished, t.blocks = false, false, 0, 0
 	t.statusNow.n, t.kind.n, t.code.n, t.faultKind.n, t.faultCode.n = 0, 0, 0, 0, 0
 }
 

@@ -31,7 +31,7 @@ func (e *events) matchTemplate(p []byte) int {
 		return 0
 	}
 	e.json.pieceCounted = false // there is no other text, whatever its node
-	e.json.write(chars(text))
+	e.json.write(chars(text), len(text))
 	e.json.tierNow = t.tier
 	e.json.commit()
 	t.skip, t.nextSkip = 1, 1
@@ -114,7 +114,7 @@ func (e *events) toText(event []byte) int {
 func (e *events) isTemplate(tail []byte) (tier, bool) {
 	none, one := *e, *e
 	one.parse([]byte("x"))
-	ok := none.readsOnly(tail, text{}) && one.readsOnly(tail, text{pieces: 1, chars: 1})
+	ok := none.readsOnly(tail, text{}) && one.readsOnly(tail, text{pieces: 1, chars: 1, bytes: 1})
 	return one.json.tier, ok
 }
 
@@ -123,5 +123,6 @@ func (e *events) isTemplate(tail []byte) (tier, bool) {
 func (e *events) readsOnly(tail []byte, want text) bool {
 	e.parse(tail)
 	v := &e.json
-	return !(v.hidesUsage && v.usageOnly()) && !e.cr && v.written == want && v.reported.present == 0 && v.fault.n == 0
+	return !(v.hidesUsage && v.usageOnly()) && !e.cr && v.written == want && v.most == max(want.bytes, 1) &&
+		v.reported.present == 0 && v.fault.n == 0
 }

@@ -330,8 +330,22 @@ func (v *values) keep(b []byte) {
 	w.add(b)
 }
 
-// readDeep reads on in a value that is ignored.
+// readDeep reads on in a value that is ignored. Of the arguments of a tool, it counts every byte: the model has
+// written their names, numbers and brackets, too.
 func (v *values) readDeep(p []byte, i int) int {
+	j := v.skipDeep(p, i)
+	if v.node == nodeArgs {
+		v.plain.bytes += j - i
+	}
+	if v.skipDepth == 0 {
+		v.proceed()
+	}
+	return j
+}
+
+// skipDeep returns the index behind the end of a value that is ignored, or behind the quote that begins a string in
+// it, or the length of p.
+func (v *values) skipDeep(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		switch p[i] {
 		case '"':
@@ -342,7 +356,6 @@ func (v *values) readDeep(p []byte, i int) int {
 		case '}', ']':
 			v.skipDepth--
 			if v.skipDepth == 0 {
-				v.proceed()
 				return i + 1
 			}
 		}

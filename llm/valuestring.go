@@ -1,5 +1,7 @@
 package llm
 
+import "unicode/utf8"
+
 // The strings of a value: names, words that are kept, text that is counted, and packed
 // values, with their escapes.
 
@@ -10,6 +12,9 @@ func (v *values) beginString(p []byte, i int) int {
 	case v.node.isText():
 		v.pieceCounted = false
 		v.state = inText
+		if v.node == nodeName {
+			v.blocks++
+		}
 	case v.node.isWord():
 		v.word.n = 0
 		v.state = inWord
@@ -48,10 +53,10 @@ func (v *values) readString(p []byte, i int) int {
 func (v *values) gather(b []byte) {
 	switch v.state {
 	case inText:
-		v.write(chars(b))
+		v.write(chars(b), len(b))
 	case inDeepString:
 		if v.node == nodeArgs {
-			v.write(chars(b))
+			v.write(chars(b), len(b))
 		}
 	case inName, inWord:
 		v.word.add(b)
@@ -61,16 +66,17 @@ func (v *values) gather(b []byte) {
 }
 
 // write counts text.
-func (v *values) write(chars int) {
-	if chars == 0 {
-		return
-	}
+func (v *values) write(chars, bytes int) {
 	t := &v.plain
 	switch v.node {
 	case nodeReasoning:
 		t = &v.reasonings[0]
 	case nodeReasoningContent:
 		t = &v.reasonings[1]
+	}
+	t.bytes += bytes
+	if chars == 0 {
+		return
 	}
 	t.chars += chars
 	if !v.pieceCounted {
@@ -103,7 +109,7 @@ func (v *values) gatherRune(r rune) {
 		if v.state == inDeepString && v.node != nodeArgs || r >= 0xDC00 && r <= 0xDFFF { // the second half of a surrogate pair
 			return
 		}
-		v.write(1)
+		v.write(1, utf8.UTFMax)
 	case inName, inWord:
 		v.word.addRune(r)
 	case inPacked: // only a slash is ever escaped

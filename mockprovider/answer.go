@@ -3,7 +3,9 @@ package mockprovider
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ type answer struct {
 
 	thoughts []string // the tokens of the reasoning
 	text     []string // the tokens of the text
+	hidden   int      // the number of tokens without a text
 	tool     *tool    // nil: the model calls no tool
 	cut      bool     // the answer reached the most tokens that the call allows
 
@@ -51,6 +54,7 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 		a.think()
 		a.speak()
 		a.callTool()
+		a.hide()
 	}
 	a.usage.input = cmp.Or(r.Input, c.Prompt)
 	a.usage.cached = min(max(r.Cached, 0), a.usage.input)
@@ -58,7 +62,7 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 		a.usage.cacheWrite = min(max(r.CacheWrite, 0), a.usage.input-a.usage.cached)
 	}
 	a.usage.reasoning = len(a.thoughts) * c.Answers
-	a.usage.output = a.usage.reasoning + len(a.text)*c.Answers
+	a.usage.output = a.usage.reasoning + (len(a.text)+a.hidden)*c.Answers
 	if a.tool != nil {
 		a.usage.output += a.tool.cost * c.Answers
 	}
@@ -88,7 +92,7 @@ func (a *answer) speak() {
 	case a.Text != "":
 		a.text = a.withinLimit(split(a.Text))
 	case a.Output > 0:
-		a.text = a.withinLimit(wordsOf(a.Output))
+		a.text = a.withinLimit(tokensOf(a.Token, a.Output))
 	case a.Tool == nil:
 		a.text = a.withinLimit(wordsOf(defaultOutput))
 	}
@@ -106,6 +110,27 @@ func (a *answer) callTool() {
 		return
 	}
 	a.tool = t
+}
+
+// hide adds the tokens without a text, as many as the answer still has room for.
+func (a *answer) hide() {
+	left := a.left()
+	if a.tool != nil {
+		left -= a.tool.cost
+	}
+	a.hidden = min(max(a.Hidden, 0), left)
+	a.cut = a.cut || a.hidden < a.Hidden
+}
+
+// pieces returns tokens in pieces of as many as an event carries, each with its number of tokens.
+func (a *answer) pieces(tokens []string) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for piece := range slices.Chunk(tokens, max(a.Chunk, 1)) {
+			if !yield(strings.Join(piece, ""), len(piece)) {
+				return
+			}
+		}
+	}
 }
 
 // fullText returns the text in one piece.

@@ -15,7 +15,7 @@ func TestUsageReportedIsUsageSent(t *testing.T) {
 	for _, a := range apis {
 		for _, stream := range []bool{false, true} {
 			for _, most := range []int{0, 1, 7, 30} {
-				for _, mock := range []string{"", "output=1", "output=40", "reasoning=9", "reasoning=5 output=5 cached=3 cache-write=2", "tool=get_weather", "tool=f output=3 reasoning=2", "cached=4"} {
+				for _, mock := range []string{"", "output=1", "output=40", "reasoning=9", "reasoning=5 output=5 cached=3 cache-write=2", "tool=get_weather", "tool=f output=3 reasoning=2", "cached=4", "hidden=25", "chunk=4 output=11 reasoning=6 hidden=3"} {
 					t.Run(fmt.Sprintf("%s/stream=%v/most=%d/%s", a.name, stream, most, mock), func(t *testing.T) {
 						c := start(t, Config{})
 						url, body := a.request(stream, most)
@@ -68,6 +68,31 @@ func TestEventsAddUp(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A script hears of every event of a stream, with its tokens, and can end the stream.
+func TestScriptsFollowStreams(t *testing.T) {
+	for _, a := range apis {
+		if a.name == "gemini-array" {
+			continue // what is left of it is no JSON
+		}
+		tokens := 0
+		c := start(t, Config{Script: func(Call) Reply {
+			return Reply{Output: 100, Token: "7", Chunk: 8, Event: func(n int) bool {
+				tokens += n
+				return tokens <= 50
+			}}
+		}})
+		url, body := a.request(true, 0)
+		response, raw := c.call(url, "", body)
+		var said strings.Builder
+		for _, e := range eventsOf(t, response, raw) {
+			said.WriteString(textOf(e))
+		}
+		if want := strings.Repeat("7", 48); said.String() != want || c.Totals()["m"].Output != 48 || tokens != 56 {
+			t.Errorf("%s: %q, %+v, %d tokens heard of", a.name, said.String(), c.Totals()["m"], tokens)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (f converse) whole(a *answer) object {
 
 func (f converse) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		s := &converseStream{sender: sender{yield: yield}}
+		s := &converseStream{answer: a, sender: sender{yield: yield}}
 		s.emit("messageStart", object{"role": "assistant"}, event{})
 		s.block(a.thoughts, func(token string) object { return object{"reasoningContent": object{"text": token}} }, event{output: 1, reasoning: 1})
 		s.block(a.text, func(token string) object { return object{"text": token} }, event{output: 1})
@@ -80,6 +80,7 @@ func (converse) broken(a *answer) event {
 
 // converseStream sends the events of one message.
 type converseStream struct {
+	*answer
 	sender
 	index int // the index of the block that is being sent
 }
@@ -91,13 +92,13 @@ func (s *converseStream) emit(kind string, data object, e event) {
 	s.send(e)
 }
 
-// block sends tokens of one type, each in an event that carries the tokens of e.
+// block sends tokens of one type. e has the tokens that an event carries for each of them.
 func (s *converseStream) block(tokens []string, delta func(string) object, e event) {
 	if len(tokens) == 0 {
 		return
 	}
-	for _, token := range tokens {
-		s.emit("contentBlockDelta", object{"contentBlockIndex": s.index, "delta": delta(token)}, e)
+	for text, n := range s.pieces(tokens) {
+		s.emit("contentBlockDelta", object{"contentBlockIndex": s.index, "delta": delta(text)}, e.times(n))
 	}
 	s.emit("contentBlockStop", object{"contentBlockIndex": s.index}, event{})
 	s.index++

@@ -91,15 +91,15 @@ func (f chat) deltas(a *answer) []delta {
 	var list []delta
 	if a.provider() == llm.OpenRouter {
 		list = append(list, first)
-		for _, token := range a.thoughts {
-			list = append(list, delta{delta: object{"reasoning": token}, output: 1, reasoning: 1})
+		for text, n := range a.pieces(a.thoughts) {
+			list = append(list, delta{delta: object{"reasoning": text}, output: n, reasoning: n})
 		}
 	} else {
 		first.output, first.reasoning = len(a.thoughts), len(a.thoughts)
 		list = append(list, first)
 	}
-	for _, token := range a.text {
-		list = append(list, delta{delta: object{"content": token}, output: 1})
+	for text, n := range a.pieces(a.text) {
+		list = append(list, delta{delta: object{"content": text}, output: n})
 	}
 	if t := a.tool; t != nil {
 		list = append(list, delta{output: Count(t.name), delta: object{"tool_calls": []object{{

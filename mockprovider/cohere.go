@@ -49,7 +49,7 @@ func (f cohereChat) whole(a *answer) object {
 
 func (f cohereChat) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		s := &cohereStream{sender: sender{yield: yield}}
+		s := &cohereStream{answer: a, sender: sender{yield: yield}}
 		s.emit("message-start", object{"id": a.id(""), "delta": object{"message": object{"role": "assistant", "content": []any{}}}}, event{})
 		s.content("thinking", a.thoughts, event{output: 1, reasoning: 1})
 		s.content("text", a.text, event{output: 1})
@@ -70,6 +70,7 @@ func (cohereChat) broken(a *answer) event {
 
 // cohereStream sends the events of one message.
 type cohereStream struct {
+	*answer
 	sender
 	index int // the index of the content that is being sent
 }
@@ -81,7 +82,7 @@ func (s *cohereStream) emit(kind string, data object, e event) {
 	s.send(e)
 }
 
-// content sends tokens of one type, each in an event that carries the tokens of e.
+// content sends tokens of one type. e has the tokens that an event carries for each of them.
 func (s *cohereStream) content(kind string, tokens []string, e event) {
 	if len(tokens) == 0 {
 		return
@@ -90,8 +91,8 @@ func (s *cohereStream) content(kind string, tokens []string, e event) {
 		return object{"index": s.index, "delta": object{"message": object{"content": value}}}
 	}
 	s.emit("content-start", block(object{"type": kind, kind: ""}), event{})
-	for _, token := range tokens {
-		s.emit("content-delta", block(object{kind: token}), e)
+	for text, n := range s.pieces(tokens) {
+		s.emit("content-delta", block(object{kind: text}), e.times(n))
 	}
 	s.emit("content-end", object{"index": s.index}, event{})
 	s.index++

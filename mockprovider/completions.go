@@ -45,14 +45,14 @@ func (f completions) whole(a *answer) object {
 func (f completions) events(a *answer) iter.Seq[event] {
 	c := &chunks{answer: a, frame: f.frame(a)}
 	return func(yield func(event) bool) {
-		for _, token := range a.text {
+		for text, n := range a.pieces(a.text) {
 			for i := range a.Answers {
-				if !yield(c.chunk([]object{f.choice(i, token, nil)}, 1, 0)) {
+				if !yield(c.chunk([]object{f.choice(i, text, nil)}, n, 0)) {
 					return
 				}
 			}
 		}
-		rest, thoughts := a.usage.output/a.Answers-len(a.text), len(a.thoughts)
+		rest, thoughts := a.usage.output/a.Answers-len(a.text)-a.hidden, len(a.thoughts)
 		for i := range a.Answers {
 			if !yield(c.chunk([]object{f.choice(i, "", f.end(a))}, rest, thoughts)) {
 				return

@@ -87,7 +87,7 @@ func (f gemini) whole(a *answer) object {
 // events returns the events of the answer. Each reports the usage so far.
 func (f gemini) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		var sent usage
+		sent := usage{output: a.hidden * a.Answers}
 		for _, p := range f.pieces(a) {
 			candidates := make([]object, a.Answers)
 			for i := range candidates {
@@ -113,11 +113,11 @@ type piece struct {
 
 func (f gemini) pieces(a *answer) []piece {
 	var list []piece
-	for _, token := range a.thoughts {
-		list = append(list, piece{parts: []object{{"text": token, "thought": true}}, output: 1, reasoning: 1})
+	for text, n := range a.pieces(a.thoughts) {
+		list = append(list, piece{parts: []object{{"text": text, "thought": true}}, output: n, reasoning: n})
 	}
-	for _, token := range a.text {
-		list = append(list, piece{parts: []object{{"text": token}}, output: 1})
+	for text, n := range a.pieces(a.text) {
+		list = append(list, piece{parts: []object{{"text": text}}, output: n})
 	}
 	if t := a.tool; t != nil {
 		list = append(list, piece{parts: []object{f.toolCall(t)}, output: t.cost})

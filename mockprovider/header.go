@@ -31,6 +31,10 @@ func (r *Reply) set(word string) (err error) {
 		r.Output, err = number(value)
 	case "reasoning":
 		r.Reasoning, err = number(value)
+	case "hidden":
+		r.Hidden, err = number(value)
+	case "chunk":
+		r.Chunk, err = number(value)
 	case "cached":
 		r.Cached, err = number(value)
 	case "cache-write":

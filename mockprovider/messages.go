@@ -123,8 +123,8 @@ func (s *messageStream) thoughts() {
 		return
 	}
 	s.start(object{"type": "thinking", "thinking": "", "signature": ""}, 0)
-	for _, token := range s.answer.thoughts {
-		s.delta("thinking_delta", "thinking", token, 1, 1)
+	for text, n := range s.pieces(s.answer.thoughts) {
+		s.delta("thinking_delta", "thinking", text, n, n)
 	}
 	s.delta("signature_delta", "signature", signature, 0, 0)
 	s.stop()
@@ -135,8 +135,8 @@ func (s *messageStream) text() {
 		return
 	}
 	s.start(object{"type": "text", "text": ""}, 0)
-	for _, token := range s.answer.text {
-		s.delta("text_delta", "text", token, 1, 0)
+	for text, n := range s.pieces(s.answer.text) {
+		s.delta("text_delta", "text", text, n, 0)
 	}
 	s.stop()
 }

@@ -57,13 +57,13 @@ func (f ollama) whole(a *answer) object {
 
 func (f ollama) events(a *answer) iter.Seq[event] {
 	return func(yield func(event) bool) {
-		for _, token := range a.thoughts {
-			if !yield(event{data: f.piece(a, "", token, nil), output: 1, reasoning: 1}) {
+		for text, n := range a.pieces(a.thoughts) {
+			if !yield(event{data: f.piece(a, "", text, nil), output: n, reasoning: n}) {
 				return
 			}
 		}
-		for _, token := range a.text {
-			if !yield(event{data: f.piece(a, token, "", nil), output: 1}) {
+		for text, n := range a.pieces(a.text) {
+			if !yield(event{data: f.piece(a, text, "", nil), output: n}) {
 				return
 			}
 		}

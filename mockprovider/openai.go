@@ -47,7 +47,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 	switch {
 	case c.provider() == llm.Gemini: // reports the usage so far in each chunk
 		so := c.usage
-		so.output, so.reasoning = c.sent.output, c.sent.reasoning
+		so.output, so.reasoning = c.sent.output+c.hidden*c.Answers, c.sent.reasoning
 		data["usage"] = completionUsage(so)
 	case c.UsageAsked:
 		data["usage"] = nil

@@ -145,8 +145,8 @@ func (s *responseStream) text() {
 	}
 	s.added(s.message(s.answer, "in_progress", []object{}), 0, 0)
 	s.emit("response.content_part.added", at(object{"part": s.part("")}), 0, 0)
-	for _, token := range s.answer.text {
-		s.emit("response.output_text.delta", at(object{"delta": token, "logprobs": []object{}}), 1, 0)
+	for text, n := range s.pieces(s.answer.text) {
+		s.emit("response.output_text.delta", at(object{"delta": text, "logprobs": []object{}}), n, 0)
 	}
 	s.emit("response.output_text.done", at(object{"text": s.fullText(), "logprobs": []object{}}), 0, 0)
 	s.emit("response.content_part.done", at(object{"part": s.part(s.fullText())}), 0, 0)

@@ -33,7 +33,10 @@ type Reply struct {
 	Input     int    // tokens of the prompt that the answer reports; 0: those that the body has
 	Text      string // the text of the answer; empty: Output words
 	Output    int    // tokens of the answer without a Text; 0: 16, or none with a Tool
+	Token     string // the text of each token of an answer without a Text; empty: words
+	Chunk     int    // tokens in an event of a stream; 0: one
 	Reasoning int    // tokens of thinking before the answer, of which most providers report only the number
+	Hidden    int    // tokens of the answer that only its usage has: no text shows them
 	Tool      *Tool  // the tool that the model calls, after its text
 
 	// Cached and CacheWrite are the tokens of the prompt that were read from a cache and written to
@@ -54,6 +57,10 @@ type Reply struct {
 	// Fault is what goes wrong once After events of a stream were sent.
 	Fault Fault
 	After int
+
+	// Event is called before each event of a stream, with the number of tokens that the event carries. It may wait, and
+	// it ends the stream without a word if it returns false. nil: the stream goes on.
+	Event func(tokens int) bool
 
 	As     llm.Provider  // the provider whose errors and headers the answer has; empty: the call's provider
 	Delay  time.Duration // how long the server waits before each event of a stream, and before a whole answer

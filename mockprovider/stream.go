@@ -17,6 +17,12 @@ type event struct {
 	exception bool // in AWS's event streams: the name is that of an error
 }
 
+// times returns the event with the tokens of n of its kind.
+func (e event) times(n int) event {
+	e.output, e.reasoning = n*e.output, n*e.reasoning
+	return e
+}
+
 // sender passes events on until the receiver stops.
 type sender struct {
 	yield func(event) bool
@@ -67,8 +73,9 @@ func (f framing) event(e event, first bool) []byte {
 // stream sends an answer in events, each after the delay of the reply.
 func (e *exchange) stream(a *answer) {
 	s := &streaming{exchange: e, framing: e.format.framing(a.Call), flusher: http.NewResponseController(e.w)}
+	e.server.ledger.add(a.Model, Totals{Output: a.hidden * a.Answers})
 	for event := range e.format.events(a) {
-		if !e.waitDelay() || e.applyFault(s, a) || !s.send(event) {
+		if !e.waitDelay() || e.reply.Event != nil && !e.reply.Event(event.output) || e.applyFault(s, a) || !s.send(event) {
 			return
 		}
 	}

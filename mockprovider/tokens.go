@@ -1,6 +1,7 @@
 package mockprovider
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,6 +44,14 @@ func tokenEnd(text string) int {
 }
 
 var words = strings.Fields("the sea was calm and the wind had gone so we lay on deck and saw the moon rise")
+
+// tokensOf returns n tokens with the same text, or words if it is empty.
+func tokensOf(text string, n int) []string {
+	if text == "" {
+		return wordsOf(n)
+	}
+	return slices.Repeat([]string{text}, n)
+}
 
 // wordsOf returns n tokens of text.
 func wordsOf(n int) []string {

@@ -1,0 +1,62 @@
+package llm
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Visible reports whether all output comes as text of a stream, so that [Meter.MostOutput] is a bound of it at any time.
+// Reasoning that the provider keeps to itself, or only sums up, sound and pictures are not visible. A model of a
+// provider that hides the reasoning of its models is visible only if it is known to have none.
+func (r *Request) Visible() bool {
+	if !r.Stream || r.Background || r.hides || !r.API.Generates() {
+		return false
+	}
+	model := strings.ToLower(r.Model)
+	names := func(parts []string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(model, part) })
+	}
+	switch {
+	case names(silent):
+		return false
+	case r.API == Messages:
+		return true // Anthropic's models think only if they are asked to
+	}
+	switch r.Provider {
+	case OpenAI, Azure, Gemini, Vertex, OpenRouter:
+		return names(unreasoning)
+	}
+	return !names(secretive)
+}
+
+var (
+	// silent are parts of the names of models whose answers are no text, or not all of them.
+	silent = []string{"audio", "image", "realtime", "tts", "-live", "lyria", "veo"}
+
+	// unreasoning are parts of the names of models that do not reason before they answer.
+	unreasoning = []string{"gpt-3", "gpt-4", "gpt-5-chat", "davinci", "babbage", "gemini-1", "gemini-2.0", "gemma", "llama", "mistral", "mixtral", "claude-3-haiku", "claude-3-opus", "claude-3.5"}
+
+	// secretive are parts of the names of models that hide their reasoning, whichever server passes their calls on.
+	secretive = []string{"gpt-5", "o1", "o3", "o4-mini", "codex", "gemini-2.5", "gemini-3", "grok-4", "nova-2"}
+)
+
+// hidesOutput reads a field that may make the answers have output which no text shows, and reports whether it does.
+func (r *requestReader) hidesOutput(f *field) bool {
+	from := r.at
+	r.skip()
+	value := string(bytes.Join(bytes.Fields(r.body[from:r.at]), nil))
+	if value == "null" || !f.isOf(r.endpoint.API) {
+		return false
+	}
+	return !slices.Contains(harmless[f.name], value)
+}
+
+// harmless has the values of fields that hide no output, without spaces.
+var harmless = map[string][]string{
+	"thinking":                     {`{"type":"disabled"}`}, // what Anthropic shows of its thoughts is a summary
+	"reasoning_format":             {`"parsed"`, `"raw"`},
+	"include_reasoning":            {`true`},
+	"modalities":                   {`["text"]`},
+	"additionalModelRequestFields": {`{}`},
+}
