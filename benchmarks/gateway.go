@@ -22,7 +22,7 @@ func proxying(name, about string, d dialogue, clients int, require func(where st
 			return result{}, err
 		}
 		defer u.Close()
-		all, err := contest(u, d, clients, b.before)
+		all, err := contest(u, d, clients, append([]proxy{{name: nameDirect, kind: floor}}, withBefore(proxies(), b.before)...))
 		if err != nil {
 			return result{}, err
 		}

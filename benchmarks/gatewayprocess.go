@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"time"
 )
 
@@ -66,7 +67,7 @@ func proxyChild(name string) error {
 }
 
 func proxyNamed(name string) (proxy, error) {
-	for _, p := range append(proxies(), watched()) {
+	for _, p := range slices.Concat(proxies(), reservers(), []proxy{watched()}) {
 		if p.name == name {
 			return p, nil
 		}

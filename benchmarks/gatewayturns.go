@@ -25,14 +25,14 @@ type round struct {
 
 type contenders []*contender
 
-// contest starts the proxies, and so many clients of each.
-func contest(u *upstream, d dialogue, clients int, before string) (all contenders, err error) {
+// contest starts proxies, and so many clients of each. A proxy that nothing starts is none: its clients ask the provider.
+func contest(u *upstream, d dialogue, clients int, proxies []proxy) (all contenders, err error) {
 	defer func() {
 		if err != nil {
 			all.stop()
 		}
 	}()
-	for _, p := range append([]proxy{{name: nameDirect, kind: floor}}, withBefore(proxies(), before)...) {
+	for _, p := range proxies {
 		c := &contender{name: p.name, kind: p.kind}
 		all = append(all, c)
 		to := direct(u.Addr().String())

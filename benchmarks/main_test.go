@@ -103,6 +103,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"gateway/json":           passing,
 		"gateway/sse":            passing,
 		"gateway/sse/alone":      passing,
+		"gateway/reserve":        {nameExpected, nameMost},
 		"gateway/streams":        passing[1:],
 		"gateway/viewers":        {"no viewer", "1 viewer", "100 viewers"},
 		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),
