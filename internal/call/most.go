@@ -27,10 +27,10 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 	switch {
 	case !caps.MostDollars || c.quoted.price == nil:
 		return 0
-	case !known:
+	case !known && c.most(maxTotal, maxTotal, "") > c.most(0, 0, ""):
 		return price.Unknown
 	}
-	return min(c.most(c.bound.Input, c.bound.Output, ""), maxReserved)
+	return min(c.most(max(c.bound.Input, 0), max(c.bound.Output, 0), ""), maxReserved)
 }
 
 // withinBound returns the tokens that the call is expected to use, and no more than it can use if that is known.
