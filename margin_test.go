@@ -343,7 +343,7 @@ func TestMarginIsNotUsedElsewhere(t *testing.T) {
 
 // A margin and a reserve are kept where quotas are kept.
 func TestMarginIsKept(t *testing.T) {
-	want := quotas{"m": {MaxRPM: 5, Margin: 1500 * time.Millisecond, Auto: true, Reserve: 33.3, ReserveTokens: "expected"}, "n": {MaxRPM: 5}, "o": {MaxTPD: 1, Margin: time.Nanosecond}}
+	want := quotas{"m": {MaxRPM: 5, Margin: 1500 * time.Millisecond, Auto: true, Reserve: 33.3, ReserveTokens: "expected", OnOverrun: "debt"}, "n": {MaxRPM: 5}, "o": {MaxTPD: 1, Margin: time.Nanosecond}}
 	yaml, file := filepath.Join(t.TempDir(), "limits.yaml"), filepath.Join(t.TempDir(), "limits.db")
 	mustPersist(t, newYAML(t, yaml, want))
 	again := newYAML(t, yaml, quotas{"m": {MaxRPM: 1}})

@@ -49,6 +49,10 @@ type ModelQuota struct {
 	// them. By default, they reserve what the provider counts while a call is under way.
 	ReserveTokens project.Reserve `yaml:"reserve_tokens,omitempty" json:"reserve_tokens,omitempty"`
 
+	// OnOverrun says what becomes of a stream that uses more tokens than it has reserved, unless ReserveTokens is
+	// the most. By default, it goes on, and what it uses is a debt.
+	OnOverrun project.OnOverrun `yaml:"on_overrun,omitempty" json:"on_overrun,omitempty"`
+
 	// Pace is [PaceEven] if the maxima by the minute are let out evenly over the minute, and
 	// empty, the default, if all of them may pass at once. Calls wait, or are denied, that
 	// would be more than PaceBurst of a maximum ahead of an even pace. A call that is

@@ -25,7 +25,7 @@ func TestYAMLFields(t *testing.T) {
 	want := statefile.File{
 		Quotas: map[string]state.Quota{"m": {
 			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7,
-			DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, ReserveTokens: "most", Pace: "even", PaceBurst: 5, Count: TokenWeights{Output: five},
+			DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, ReserveTokens: "most", OnOverrun: "cut", Pace: "even", PaceBurst: 5, Count: TokenWeights{Output: five},
 		}},
 		State: map[string]state.Usage{"m": {
 			Requests: []time.Time{at}, Tokens: []state.Entry{{Time: at, Count: 1}}, DayStart: at, DayCount: 2,

@@ -80,7 +80,7 @@ func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
 // them.
 func sameMaxima(one, other ratelimit.ModelQuota) bool {
 	other.Auto, other.Margin, other.MaxConcurrent, other.DayResetsAt, other.Reserve = one.Auto, one.Margin, one.MaxConcurrent, one.DayResetsAt, one.Reserve
-	other.ReserveTokens = one.ReserveTokens
+	other.ReserveTokens, other.OnOverrun = one.ReserveTokens, one.OnOverrun
 	other.Pace, other.PaceBurst, other.Count = one.Pace, one.PaceBurst, one.Count
 	return one == other
 }

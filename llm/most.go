@@ -31,8 +31,8 @@ var publishedMaxOutput = []struct {
 
 // Maxima is how large the calls of a model can become, as its provider publishes it. 0 is not known.
 type Maxima struct {
-	Context int // the context window: the most tokens of a prompt and one answer together
-	Output  int // the most tokens of one answer
+	Context int `json:"context,omitempty"`    // the context window: the most tokens of a prompt and one answer together
+	Output  int `json:"max_output,omitempty"` // the most tokens of one answer
 }
 
 // maxMost is the largest bound, so that the sum of a few of them does not overflow.
@@ -48,8 +48,8 @@ func (r *Request) Most(m Maxima) (input, output int, ok bool) {
 	if !ok || !r.API.Generates() {
 		return input, 0, ok
 	}
-	output = cmp.Or(r.MaxOutput, m.Output, m.Context, modelMaxOutput(r.Model))
-	return input, min(output, math.MaxInt32) * min(max(r.Answers, 1), math.MaxInt32), true
+	output = cmp.Or(r.MaxOutput, m.Output, m.Context)
+	return input, min(output, math.MaxInt32) * min(max(r.Answers, 1), math.MaxInt32), output > 0
 }
 
 // mostInput returns the most tokens that the prompt can have. What the provider has stored is bounded by the context

@@ -46,6 +46,7 @@ func TestMost(t *testing.T) {
 		{"the window", read(chat, `{"model":"mine","max_tokens":7,"n":3}`), Maxima{Context: 10}, 10, 21, true},
 		{"the model's maximum", read(chat, `{"model":"mine"}`), Maxima{Context: 10, Output: 4}, 10, 4, true},
 		{"no maximum", read(chat, `{"model":"mine"}`), Maxima{Context: 10}, 10, 10, true},
+		{"nothing is known", read(chat, `{"model":"mine"}`), Maxima{}, 16, 0, false},
 		{"no answer", read(Endpoint{API: Embeddings}, `{"input":"a"}`), Maxima{Context: 10, Output: 4}, 10, 0, true},
 		{"unknown", &Request{}, Maxima{Context: 10, Output: 4}, 0, 0, false},
 		{"stored", read(Endpoint{API: Responses}, `{"previous_response_id":"r"}`), Maxima{}, 0, 0, false},

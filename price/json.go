@@ -44,6 +44,12 @@ func (t *Terms) UnmarshalJSON(text []byte) error {
 	return err
 }
 
+// IsZero reports whether the terms have neither a price nor a date.
+func (t *Terms) IsZero() bool {
+	return t.From.IsZero() && t.Rates == (Rates{}) && len(t.Above) == 0 &&
+		t.Batch.IsZero() && t.Flex.IsZero() && t.Priority.IsZero() && t.Fast.IsZero()
+}
+
 // IsZero reports whether the tier has the usual prices.
 func (s Service) IsZero() bool { return s.Percent == 0 && s.Rates == (Rates{}) && len(s.Above) == 0 }
 

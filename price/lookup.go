@@ -72,7 +72,7 @@ func (t *Table) overriding(n modelNames) (found []Entry) {
 		if !sentQualified && !baseQualified {
 			rank++
 		}
-		byRank[rank] = append(byRank[rank], Entry{Model: o.Model, Price: o.Price})
+		byRank[rank] = append(byRank[rank], o.entry())
 	}
 	return slices.Concat(byRank[:]...)
 }
@@ -102,7 +102,7 @@ func (t *Table) known(n modelNames) (Entry, bool) {
 	for _, name := range slices.Concat(n.sent, n.base) {
 		for _, id := range searched {
 			if m := t.providers[id].find(name); m != nil {
-				return Entry{id, m.ID, m.Price}, true
+				return Entry{id, m.ID, m.Price, m.Maxima}, true
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package price
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -28,22 +29,27 @@ type About struct {
 	Version string `json:"version"`
 	Date    string `json:"date"` // of the version
 	Licence string `json:"licence"`
+	Maxima  string `json:"maxima,omitempty"` // where the maxima of models come from
 }
 
-// Override is a price that wins over those of a table.
+// Override is a price, or are the maxima of a model, that win over those of a table.
 type Override struct {
 	// Model is the name of a model or a pattern, in which * stands for any characters; the name of a
 	// provider and a slash may stand before it.
-	Model string
-	Price *Price
+	Model      string
+	Price      *Price // nil: the price stays as it is
+	llm.Maxima        // 0: the maximum stays as it is
 }
 
 // Entry is the price of one model of a provider.
 type Entry struct {
 	Provider string // empty: that of an [Override]
 	Model    string // the name in the table, or the Model of an Override
-	Price    *Price
+	Price    *Price // nil only for an Override without one
+	llm.Maxima
 }
+
+func (o *Override) entry() Entry { return Entry{Model: o.Model, Price: o.Price, Maxima: o.Maxima} }
 
 // provider has models, and may have those of others too.
 type provider struct {
@@ -60,7 +66,8 @@ type model struct {
 	ID    string   `json:"id"`
 	Match []string `json:"match,omitempty"` // other names and patterns, all in lower case
 	Not   []string `json:"not,omitempty"`   // patterns of names that have other prices
-	Price *Price   `json:"price"`
+	llm.Maxima
+	Price *Price `json:"price"`
 }
 
 // request is what was looked up.
@@ -105,7 +112,7 @@ func (t *Table) Of(provider, model string, at time.Time) (*Price, bool) {
 // Find returns the entry whose price [Table.Of] returns.
 func (t *Table) Find(provider, model string, at time.Time) (Entry, bool) {
 	for _, e := range t.candidates(request{provider, model}) {
-		if e.Price.Holds(at) {
+		if e.Price != nil && e.Price.Holds(at) {
 			return e, true
 		}
 	}
@@ -113,19 +120,26 @@ func (t *Table) Find(provider, model string, at time.Time) (Entry, bool) {
 }
 
 // Maxima returns how large the calls of a model can become. Names of providers and models are those of [Table.Of].
-func (t *Table) Maxima(provider, model string) llm.Maxima { return llm.Maxima{} }
+// Each maximum is that of the first entry that has one.
+func (t *Table) Maxima(provider, model string) (m llm.Maxima) {
+	for _, e := range t.candidates(request{provider, model}) {
+		m.Context = cmp.Or(m.Context, e.Context)
+		m.Output = cmp.Or(m.Output, e.Output)
+	}
+	return m
+}
 
-// All yields the overrides, and then the models of every provider.
+// All yields the prices of the overrides, and then the models of every provider.
 func (t *Table) All() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, o := range t.overrides {
-			if !yield(Entry{Model: o.Model, Price: o.Price}) {
+			if o.Price != nil && !yield(o.entry()) {
 				return
 			}
 		}
 		for _, id := range t.order {
 			for _, m := range t.providers[id].Models {
-				if !yield(Entry{id, m.ID, m.Price}) {
+				if !yield(Entry{id, m.ID, m.Price, m.Maxima}) {
 					return
 				}
 			}

@@ -103,6 +103,7 @@ var badLimits = map[string]project.Limit{
 	"MinShare is 30%: it must not be more than the MaxShare of 20%":                       {MinShare: 30, MaxShare: 20},
 	"Dedicated is set: it needs a MinShare":                                               {Dedicated: true},
 	`Reserve: "all": it must be most or expected, or empty for the default`:               {Reserve: "all"},
+	`OnOverrun: "end": it must be debt or cut, or empty for the default`:                  {OnOverrun: "end"},
 	"Weight is 1048577":                                                                   {RequestsPerMinute: 1, Weight: 1<<20 + 1},
 }
 
@@ -149,6 +150,7 @@ func TestNewWithABadLimit(t *testing.T) {
 		{MinShare: 20, Dedicated: true}:                      {},
 		{MaxShare: -1}:                                       {MaxShare: 1},
 		{Dollars: 1, Reserve: "all"}:                         {Dollars: 1, Reserve: project.ReserveMost},
+		{TokensPerDay: 1, OnOverrun: "end"}:                  {TokensPerDay: 1, OnOverrun: project.OverrunCut},
 		{MaxShare: 101}:                                      {MaxShare: 100},
 	} {
 		before := bad

@@ -40,6 +40,10 @@ type Limit struct {
 	// expected of them. By default, dollars reserve the most, and tokens what is expected.
 	Reserve Reserve `json:"reserve,omitempty"`
 
+	// OnOverrun says what becomes of a stream that uses more than it has reserved of those limits above that
+	// reserve what is expected. By default, it goes on, and what it uses is a debt.
+	OnOverrun OnOverrun `json:"on_overrun,omitempty"`
+
 	// MaxConcurrent is how many calls of the project may be under way at a time:
 	// reserved by [Limiter.Take] or [Limiter.Acquire], and neither committed nor
 	// cancelled. [Limiter.Spend] reserves nothing, so its calls do not count. A call
@@ -94,6 +98,9 @@ func (l Limit) Validate() error {
 	}
 	if err := l.Reserve.Validate(); err != nil {
 		return fmt.Errorf("ratelimit: Reserve: %s", message.Plain(err))
+	}
+	if err := l.OnOverrun.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: OnOverrun: %s", message.Plain(err))
 	}
 	if err := l.Resets.Validate(); err != nil {
 		return fmt.Errorf("ratelimit: Resets: %s", message.Plain(err))
@@ -299,6 +306,9 @@ func (l Limit) nearest() Limit {
 	}
 	if l.Reserve.Validate() != nil {
 		l.Reserve = ReserveMost
+	}
+	if l.OnOverrun.Validate() != nil {
+		l.OnOverrun = OverrunCut
 	}
 	l.Priority = min(max(l.Priority, -maxPriority), maxPriority)
 	l.Weight = min(max(l.Weight, 0), maxWeight)

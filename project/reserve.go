@@ -16,3 +16,17 @@ const (
 	// it delays the calls that come after it.
 	ReserveExpected = admission.ReserveExpected
 )
+
+// OnOverrun says what becomes of a stream that uses more of a limit than it has reserved: [OverrunDebt], which is the
+// default, or [OverrunCut]. It matters to limits that reserve what is expected: see [Reserve].
+type OnOverrun = admission.OnOverrun
+
+const (
+	// OverrunDebt lets the stream go on. What it uses beyond its reservation is a debt.
+	OverrunDebt = admission.OverrunDebt
+
+	// OverrunCut lets a stream reserve more as its answer comes, in slices, by [Reservation.Extend], and ends it where
+	// that is denied. Such a limit is hard, although calls reserve what is expected of their answers. Of the prompt, and
+	// of answers that do not come as a stream, the most is reserved.
+	OverrunCut = admission.OverrunCut
+)

@@ -23,6 +23,10 @@ type RunLimit struct {
 	// the default, or what is expected of them.
 	Reserve Reserve `json:"reserve,omitempty"`
 
+	// OnOverrun says what becomes of a stream that uses more than it has reserved, if Reserve is [ReserveExpected].
+	// By default, it goes on, and what it uses is a debt.
+	OnOverrun OnOverrun `json:"on_overrun,omitempty"`
+
 	// Expires is how long after its first call a run is forgotten. Zero is 24 hours.
 	Expires time.Duration `json:"expires,omitempty"`
 }
@@ -52,6 +56,9 @@ func (r RunLimit) Validate() error {
 	}
 	if err := r.Reserve.Validate(); err != nil {
 		return fmt.Errorf("ratelimit: Reserve: %s", message.Plain(err))
+	}
+	if err := r.OnOverrun.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: OnOverrun: %s", message.Plain(err))
 	}
 	return nil
 }

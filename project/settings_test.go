@@ -52,7 +52,7 @@ func TestSetLimitKeepsWhatWasUsed(t *testing.T) {
 func TestSetLimits(t *testing.T) {
 	first := map[string]project.Limit{"a": {RequestsPerMinute: 1}}
 	l := newLimiter(t, project.Config{Limits: first})
-	more := map[string]project.Limit{"a": {RequestsPerHour: 2}, "b": {TokensPerDay: 3, Weight: 4, Reserve: project.ReserveMost}}
+	more := map[string]project.Limit{"a": {RequestsPerHour: 2}, "b": {TokensPerDay: 3, Weight: 4, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut}}
 	if err := l.SetLimits(more); err != nil || !maps.Equal(l.Limits(), more) {
 		t.Errorf("%v, %v", l.Limits(), err)
 	}

@@ -57,4 +57,5 @@ func limitFlags(c *cobra.Command, l *project.Limit) {
 		c.Flags().Var((*money)(f.to), f.name, "how many dollars the key may use "+f.what+" (default: any)")
 	}
 	c.Flags().StringVar((*string)(&l.Reserve), "reserve", "", "what its calls reserve of tokens and dollars: most or expected (default: most of dollars, expected of tokens)")
+	c.Flags().StringVar((*string)(&l.OnOverrun), "on-overrun", "", "what becomes of a stream that uses more than it has reserved: debt or cut (default: debt)")
 }

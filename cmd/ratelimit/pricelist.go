@@ -7,6 +7,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -14,7 +15,8 @@ import (
 type listedPrice struct {
 	Provider string       `json:"provider,omitempty"` // missing: it is from the configuration
 	Model    string       `json:"model"`
-	Price    *price.Price `json:"price"`
+	Price    *price.Price `json:"price,omitempty"`
+	llm.Maxima
 }
 
 // list prints the prices of all models, or of those of a provider.

@@ -112,7 +112,7 @@ func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 		`{"max_rpm": 5, "margin": 31}`:    "margin of 31s: it must be from 0s to 30s",
 		`{"max_rpm": 5, "margin": -1}`:    "no duration",
 		`{"max_rpm": 5, "margin": "two"}`: "no duration",
-		`{"max_rpm": 5, "margins": 2}`:    "auto, reserve, reserve_tokens, pace, burst, count, margin",
+		`{"max_rpm": 5, "margins": 2}`:    "auto, reserve, reserve_tokens, on_overrun, pace, burst, count, margin",
 	} {
 		if p := as[Problem](t, r.want(t, 400, "PUT", "/v1/quotas/gpt-4o", body)); !strings.Contains(p.Detail, want) {
 			t.Errorf("%s: %s", body, p.Detail)

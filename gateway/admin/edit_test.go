@@ -132,6 +132,8 @@ func TestPatchesThatAreNotValid(t *testing.T) {
 		{"quotas/gpt-4o", `{"count": {"outputs": 5}}`, 400, "count.outputs"},
 		{"quotas/gpt-4o", `{"reserve": "100%"}`, 400, "reserve"},
 		{"quotas/gpt-4o", `{"reserve_tokens": "all"}`, 400, `reserve_tokens: \"all\": it must be most or expected`},
+		{"quotas/gpt-4o", `{"on_overrun": "end"}`, 400, `on_overrun: \"end\": it must be debt or cut`},
+		{"projects/search", `{"on_overrun": "end"}`, 400, `on_overrun: \"end\": it must be debt or cut`},
 		{"projects/search", `{"reserve": "10%"}`, 400, `reserve: \"10%\": it must be most or expected`},
 		{"quotas/gpt-4oo", `{"paused": true}`, 404, "no call is charged"},
 		{"quotas/gpt-4oo", `{}`, 404, ""},

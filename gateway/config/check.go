@@ -74,7 +74,7 @@ func (c *Config) checkQuotas(r *reader, provider string) {
 		at := models.At(m.Name)
 		rest := m.Quota
 		rest.MaxConcurrent, rest.DayResetsAt, rest.Margin, rest.Reserve, rest.Pace, rest.PaceBurst = 0, "", 0, 0, "", 0
-		rest.ReserveTokens = ""
+		rest.ReserveTokens, rest.OnOverrun = "", ""
 		rest.Count = ratelimit.TokenWeights{}
 		named := len(m.Aliases) > 0 || m.Quota != rest // {} says that the model is without limits
 		if named && !at.Has("max_rpm") && rest == (ratelimit.ModelQuota{}) && defaults[m.Name] != rest {

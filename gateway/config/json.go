@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -43,6 +44,13 @@ func (all priceFields) MarshalJSON() ([]byte, error) {
 	for i, o := range all {
 		name, _ := json.Marshal(o.Model) // texts and numbers can always be written
 		terms, _ := json.Marshal(o.Price)
+		maxima, _ := json.Marshal(o.Maxima)
+		switch {
+		case o.Price == nil:
+			terms = maxima
+		case o.Maxima != llm.Maxima{}: // the price is no list
+			terms = slices.Concat(terms[:len(terms)-1], []byte(","), maxima[1:])
+		}
 		entries[i] = string(name) + ":" + string(terms)
 	}
 	return []byte("{" + strings.Join(entries, ",") + "}"), nil

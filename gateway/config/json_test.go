@@ -53,7 +53,7 @@ providers:
     http2: true
     margin: 250ms
     models:
-      z: {max_rpm: 1, max_tpm: 2, max_rpd: 3, max_input_tpm: 4, max_output_tpm: 5, max_tpd: 6, max_concurrent: 7, day_resets_at: "00:00 UTC", auto: true, margin: 3s, reserve_tokens: expected, aliases: [y, "<&>"]}
+      z: {max_rpm: 1, max_tpm: 2, max_rpd: 3, max_input_tpm: 4, max_output_tpm: 5, max_tpd: 6, max_concurrent: 7, day_resets_at: "00:00 UTC", auto: true, margin: 3s, reserve_tokens: expected, on_overrun: cut, aliases: [y, "<&>"]}
       none: {max_rpm: 1, margin: 0s}
       its: {max_rpm: 1}
       "a*": {}
@@ -62,11 +62,11 @@ defaults: {max_wait: 0, models: [a]}
 projects:
   p: {requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, tokens_per_minute: 4, tokens_per_hour: 5, tokens_per_day: 6,
     tokens_per_month: 7, max_concurrent: 8, weight: 9, priority: 10, max_wait: 11ms, models: ["*"], dollars_per_hour: 0.000000001,
-    dollars_per_day: 1_234.5, dollars_per_week: 3, dollars_per_month: 4, dollars: 9_007_199, reserve: most, resets: {month: 31, week: sunday, at: "23:59", zone: Asia/Kolkata}}
+    dollars_per_day: 1_234.5, dollars_per_week: 3, dollars_per_month: 4, dollars: 9_007_199, reserve: most, on_overrun: cut, resets: {month: 31, week: sunday, at: "23:59", zone: Asia/Kolkata}}
   p/q: {dollars: 1, max_wait: 5s}
   p/*: {requests_per_day: 5}
 users: {header: x-who, field: user}
-runs: {dollars: 2.5, tokens: 3, calls: 4, reserve: expected, expires: 1h}
+runs: {dollars: 2.5, tokens: 3, calls: 4, reserve: expected, on_overrun: cut, expires: 1h}
 server: {max_body: 1025, max_bodies: 3MiB, max_header: 5KiB, header_timeout: 1ms, body_timeout: 1h, write_timeout: 90s, idle_timeout: 1m, drain: 0, while_waiting: early_hints}
 thresholds: {at: [1%, 99%]}
 log: {level: off, sample: 3}

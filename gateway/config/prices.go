@@ -44,13 +44,14 @@ func (c *Config) readPrices(at yamlValue) {
 			return
 		}
 		for _, earlier := range all {
-			if isPattern(name) && isPattern(earlier.Model) && match(earlier.Model, name) && earlier.Price.Holds(time.Time{}) {
+			if isPattern(name) && isPattern(earlier.Model) && match(earlier.Model, name) && earlier.Price != nil && earlier.Price.Holds(time.Time{}) {
 				key.Fault("%s is never reached: it must stand before %s", message.Quote(name), message.Quote(earlier.Model))
 				return
 			}
 		}
-		if p := readPrice(value); p != nil {
-			all = append(all, price.Override{Model: name, Price: p})
+		o := price.Override{Model: name}
+		if readOverride(value, &o); !value.Faulty() {
+			all = append(all, o)
 		}
 	})
 	c.Prices = c.Prices.With(all...)
@@ -78,8 +79,25 @@ var free = func() *price.Price {
 	return p
 }()
 
-// readPrice reads the price of a model, or a list of prices with dates, or records a fault and
-// returns nil.
+// readOverride reads the price of a model, or a list of prices with dates. A price that is no list may have the maxima
+// of the model beside it, or these may stand alone.
+func readOverride(at yamlValue, to *price.Override) {
+	var t price.Terms
+	if at.IsList() {
+		to.Price = readPrice(at)
+		return
+	}
+	at.Fields(append(termsFields(&t),
+		field("context", strictyaml.Count(&to.Context, 1, maxAmount)),
+		field("max_output", strictyaml.Count(&to.Output, 1, maxAmount)),
+	)...)
+	if isMaximaAlone := to.Maxima != (llm.Maxima{}) && t.IsZero(); !isMaximaAlone {
+		requirePrices(at, &t)
+		to.Price = newPrice(at, t)
+	}
+}
+
+// readPrice reads a price, or a list of prices with dates, or records a fault and returns nil.
 func readPrice(at yamlValue) *price.Price {
 	var terms []price.Terms
 	if !at.IsList() {
@@ -96,6 +114,11 @@ func readPrice(at yamlValue) *price.Price {
 	if len(terms) == 0 {
 		at.Fault("an empty list: it must have a price")
 	}
+	return newPrice(at, terms...)
+}
+
+// newPrice returns the price of terms that were read, or records a fault and returns nil.
+func newPrice(at yamlValue, terms ...price.Terms) *price.Price {
 	if at.Faulty() {
 		return nil
 	}
@@ -107,18 +130,27 @@ func readPrice(at yamlValue) *price.Price {
 }
 
 func readTerms(at yamlValue) (t price.Terms) {
-	at.Fields(append(rateFields(&t.Rates),
+	at.Fields(termsFields(&t)...)
+	requirePrices(at, &t)
+	return t
+}
+
+// requirePrices records a fault if terms have no prices: to forget a price must not make a model free.
+func requirePrices(at yamlValue, t *price.Terms) {
+	if t.Rates == (price.Rates{}) && !at.Faulty() {
+		at.Fault("it has no prices: it must have input, output or request; {input: 0} is free")
+	}
+}
+
+func termsFields(t *price.Terms) []strictyaml.Field {
+	return append(rateFields(&t.Rates),
 		field("above", readAbove(&t.Above)),
 		field("batch", readService(&t.Batch)),
 		field("flex", readService(&t.Flex)),
 		field("priority", readService(&t.Priority)),
 		field("fast", readService(&t.Fast)),
 		field("from", readDate(&t.From)),
-	)...)
-	if t.Rates == (price.Rates{}) && !at.Faulty() { // to forget a price must not make a model free
-		at.Fault("it has no prices: it must have input, output or request; {input: 0} is free")
-	}
-	return t
+	)
 }
 
 func rateFields(r *price.Rates) []strictyaml.Field {

@@ -1,11 +1,14 @@
 package config_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -77,5 +80,36 @@ func TestUnpriced(t *testing.T) {
 	}
 	if c := parsed(t, "unpriced: {input: 5_000, output: 0.5}"); c.Unpriced.Most(1_000_000, 1_000_000, "", now) != 5000*price.Dollar+price.Dollar/2 {
 		t.Errorf("a model without a price costs %v", c.Unpriced.Terms())
+	}
+}
+
+func TestMaxima(t *testing.T) {
+	c, err := config.Parse("c.yaml", []byte(`prices:
+  gpt-4o: {context: 64_000}
+  mine: {input: 1, output: 2, context: 32_768, max_output: 4096}
+  "*-mine": {max_output: 100}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]llm.Maxima{
+		"gpt-4o": {Context: 64_000, Output: 16_384}, "mine": {Context: 32_768, Output: 4096}, "x-mine": {Output: 100}, "other": {},
+	} {
+		if got := c.Prices.Maxima("openai", model); got != want {
+			t.Errorf("%s: %+v, want %+v", model, got, want)
+		}
+	}
+	usual, _ := price.Known().Of("openai", "gpt-4o", time.Now())
+	if got, ok := c.Prices.Of("openai", "gpt-4o", time.Now()); !ok || got != usual {
+		t.Errorf("gpt-4o has the price %v instead of the published one", got)
+	}
+	if _, ok := c.Prices.Of("openai", "x-mine", time.Now()); ok {
+		t.Error("maxima are a price")
+	}
+	text, err := json.Marshal(c)
+	for _, want := range []string{`"gpt-4o":{"context":64000}`, `"mine":{"input":1.00,"output":2.00,"context":32768,"max_output":4096}`} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s, %v lacks %s", text, err, want)
+		}
 	}
 }

@@ -23,6 +23,11 @@ func reserve(to *project.Reserve) func(yamlValue) {
 	return strictyaml.OneOf(to, project.ReserveMost, project.ReserveExpected)
 }
 
+// onOverrun reads what becomes of streams that use more than they have reserved.
+func onOverrun(to *project.OnOverrun) func(yamlValue) {
+	return strictyaml.OneOf(to, project.OverrunDebt, project.OverrunCut)
+}
+
 const (
 	maxWeight   = 1 << 20
 	maxPriority = 1000
@@ -46,6 +51,7 @@ func (pr *Project) read(at yamlValue) {
 		field("dollars", budget(&l.Dollars)),
 		field("resets", resets(&l.Resets)),
 		field("reserve", reserve(&l.Reserve)),
+		field("on_overrun", onOverrun(&l.OnOverrun)),
 		field("max_concurrent", amount(&l.MaxConcurrent)),
 		field("weight", strictyaml.Count(&l.Weight, 1, maxWeight)),
 		field("priority", strictyaml.Count(&l.Priority, -maxPriority, maxPriority)),
@@ -136,7 +142,7 @@ func (t *Tree) inherited(path string) *Project {
 	}
 	nearest = cmp.Or(nearest, t.defaults)
 	return &Project{
-		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets, Reserve: nearest.Limit.Reserve},
+		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets, Reserve: nearest.Limit.Reserve, OnOverrun: nearest.Limit.OnOverrun},
 		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage, FailedCalls: nearest.FailedCalls,
 	}
 }

@@ -23,10 +23,11 @@ func (r *Runs) read(at yamlValue) {
 		field("tokens", amount(&r.Tokens)),
 		field("calls", amount(&r.Calls)),
 		field("reserve", reserve(&r.Reserve)),
+		field("on_overrun", onOverrun(&r.OnOverrun)),
 		field("expires", strictyaml.Duration(&r.Expires, minExpires, maxExpires)),
 	)
-	for _, name := range []string{"expires", "reserve"} {
-		if at.Has(name) && *r == (Runs{Expires: r.Expires, Reserve: r.Reserve}) && !at.Faulty() {
+	for _, name := range []string{"expires", "reserve", "on_overrun"} {
+		if at.Has(name) && *r == (Runs{Expires: r.Expires, Reserve: r.Reserve, OnOverrun: r.OnOverrun}) && !at.Faulty() {
 			at.At(name).Fault("runs have no limit: dollars, tokens or calls must be set")
 		}
 	}
@@ -39,10 +40,11 @@ func (r Runs) MarshalJSON() ([]byte, error) {
 		expires = short(r.Expires)
 	}
 	return json.Marshal(struct {
-		Dollars price.Amount    `json:"dollars,omitempty"`
-		Tokens  int             `json:"tokens,omitempty"`
-		Calls   int             `json:"calls,omitempty"`
-		Reserve project.Reserve `json:"reserve,omitempty"`
-		Expires string          `json:"expires,omitempty"`
-	}{r.Dollars, r.Tokens, r.Calls, r.Reserve, expires})
+		Dollars   price.Amount      `json:"dollars,omitempty"`
+		Tokens    int               `json:"tokens,omitempty"`
+		Calls     int               `json:"calls,omitempty"`
+		Reserve   project.Reserve   `json:"reserve,omitempty"`
+		OnOverrun project.OnOverrun `json:"on_overrun,omitempty"`
+		Expires   string            `json:"expires,omitempty"`
+	}{r.Dollars, r.Tokens, r.Calls, r.Reserve, r.OnOverrun, expires})
 }

@@ -26,35 +26,35 @@ projects:
   acme/search: {dollars_per_month: 2_000, unknown_usage: seen, models: [a]}
   "*/*": {requests_per_day: 9}
   acme/*/x: {}
-  acme: {max_wait: 2s, tokens_per_minute: 5, reserve: most, resets: {month: 15, zone: Europe/Berlin}}
-  acme/own: {resets: off, reserve: expected, max_wait: 0s}
+  acme: {max_wait: 2s, tokens_per_minute: 5, reserve: most, on_overrun: cut, resets: {month: 15, zone: Europe/Berlin}}
+  acme/own: {resets: off, reserve: expected, on_overrun: debt, max_wait: 0s}
 `)
 	berlin := limit.Calendar{Month: 15, Zone: "Europe/Berlin"}
 	for path, want := range map[string]*config.Project{
 		"acme": {
-			Limit:   project.Limit{RequestsPerMinute: 60, TokensPerMinute: 5, Dollars: 7 * price.Dollar, Weight: 2, Resets: berlin, Reserve: project.ReserveMost},
+			Limit:   project.Limit{RequestsPerMinute: 60, TokensPerMinute: 5, Dollars: 7 * price.Dollar, Weight: 2, Resets: berlin, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut},
 			MaxWait: 2 * time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, Models: []string{"a", "b"},
 		},
 		"acme/search": {
-			Limit:   project.Limit{DollarsPerMonth: 2_000 * price.Dollar, Weight: 1, Resets: berlin, Reserve: project.ReserveMost},
+			Limit:   project.Limit{DollarsPerMonth: 2_000 * price.Dollar, Weight: 1, Resets: berlin, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut},
 			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree, Models: []string{"a"},
 		},
 		"acme/search/*": {
-			Limit:   project.Limit{DollarsPerDay: 20*price.Dollar + price.Dollar/2, Weight: 1, Resets: berlin, Reserve: project.ReserveMost},
+			Limit:   project.Limit{DollarsPerDay: 20*price.Dollar + price.Dollar/2, Weight: 1, Resets: berlin, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut},
 			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree,
 		},
 		"*/*":      {Limit: project.Limit{RequestsPerDay: 9, Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
 		"acme/*/x": {Limit: project.Limit{Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree}, // as */* has it
-		"acme/own": {Limit: project.Limit{Weight: 1, Reserve: project.ReserveExpected}, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
+		"acme/own": {Limit: project.Limit{Weight: 1, Reserve: project.ReserveExpected, OnOverrun: project.OverrunDebt}, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
 	} {
 		differ(t, path, want, c.Projects[path])
 	}
 }
 
 func TestUsersAndRuns(t *testing.T) {
-	c := parsed(t, "users: {header: x-user-id, field: user}\nruns: {dollars: 2, tokens: 1_000_000, calls: 500, reserve: expected, expires: 24h}")
+	c := parsed(t, "users: {header: x-user-id, field: user}\nruns: {dollars: 2, tokens: 1_000_000, calls: 500, reserve: expected, on_overrun: cut, expires: 24h}")
 	differ(t, "users", config.Users{Header: "X-User-Id", Fields: []llm.UserField{"user"}}, c.Users)
-	differ(t, "runs", config.Runs{Dollars: 2 * price.Dollar, Tokens: 1_000_000, Calls: 500, Reserve: project.ReserveExpected, Expires: 24 * time.Hour}, c.Runs)
+	differ(t, "runs", config.Runs{Dollars: 2 * price.Dollar, Tokens: 1_000_000, Calls: 500, Reserve: project.ReserveExpected, OnOverrun: project.OverrunCut, Expires: 24 * time.Hour}, c.Runs)
 	c = parsed(t, "users: {field: [safety_identifier, metadata.user_id]}")
 	differ(t, "users", config.Users{Fields: []llm.UserField{"safety_identifier", "metadata.user_id"}}, c.Users)
 }

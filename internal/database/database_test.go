@@ -67,7 +67,7 @@ func TestReplace(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"cached_input":0,"output":5.25}`), &weights); err != nil {
 		t.Fatal(err)
 	}
-	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, ReserveTokens: "most", Pace: state.PaceEven, PaceBurst: 2.5, Count: weights}}
+	want := quotas{"m": {MaxRPM: 10, MaxTPD: 5, MaxConcurrent: 2, DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, ReserveTokens: "most", OnOverrun: "cut", Pace: state.PaceEven, PaceBurst: 2.5, Count: weights}}
 	for _, n := range []int{9, 3} { // the second in place of the first
 		if err := Replace(path, want, map[string]state.Usage{"m": used(n), "other": used(2)}); err != nil {
 			t.Fatal(err)

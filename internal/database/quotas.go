@@ -53,6 +53,7 @@ ALTER TABLE quotas ADD COLUMN pace TEXT NOT NULL DEFAULT '';
 ALTER TABLE quotas ADD COLUMN burst REAL NOT NULL DEFAULT 0;`}, // percent
 	{"count", `ALTER TABLE quotas ADD COLUMN count TEXT NOT NULL DEFAULT ''`}, // weights, as JSON
 	{"reserve_tokens", `ALTER TABLE quotas ADD COLUMN reserve_tokens TEXT NOT NULL DEFAULT ''`},
+	{"on_overrun", `ALTER TABLE quotas ADD COLUMN on_overrun TEXT NOT NULL DEFAULT ''`},
 }
 
 // createTables creates the tables and columns that are missing. It reports whether the file's usage was
@@ -82,10 +83,10 @@ func createTables(tx transaction.Tx) (imported bool, err error) {
 
 func readQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
 	quotas := map[string]state.Quota{}
-	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count, reserve_tokens FROM quotas", func(scan func(...any) error) error {
+	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count, reserve_tokens, on_overrun FROM quotas", func(scan func(...any) error) error {
 		var model, count string
 		var q state.Quota
-		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst, &count, &q.ReserveTokens)
+		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst, &count, &q.ReserveTokens, &q.OnOverrun)
 		if err == nil && count != "" {
 			err = json.Unmarshal([]byte(count), &q.Count)
 		}
@@ -114,11 +115,11 @@ func check(quotas map[string]state.Quota) error {
 }
 
 const (
-	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count, reserve_tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count, reserve_tokens, on_overrun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
 		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
 		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin, reserve = excluded.reserve, pace = excluded.pace, burst = excluded.burst, count = excluded.count,
-		reserve_tokens = excluded.reserve_tokens`
+		reserve_tokens = excluded.reserve_tokens, on_overrun = excluded.on_overrun`
 	orKeep = "ON CONFLICT (model) DO NOTHING"
 )
 
@@ -130,7 +131,7 @@ func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict stri
 		if err != nil {
 			return err
 		}
-		result, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count, string(q.ReserveTokens))
+		result, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count, string(q.ReserveTokens), string(q.OnOverrun))
 		if err != nil {
 			return err
 		}

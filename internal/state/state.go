@@ -33,6 +33,7 @@ type Quota struct {
 	Reserve     limit.Percent
 
 	ReserveTokens admission.Reserve
+	OnOverrun     admission.OnOverrun
 
 	Pace      string
 	PaceBurst limit.Percent
@@ -130,6 +131,9 @@ func (q Quota) Validate() error {
 	}
 	if err := q.ReserveTokens.Validate(); err != nil {
 		return fmt.Errorf("ratelimit: reserve_tokens: %s", message.Plain(err))
+	}
+	if err := q.OnOverrun.Validate(); err != nil {
+		return fmt.Errorf("ratelimit: on_overrun: %s", message.Plain(err))
 	}
 	if err := q.CheckPace(); err != nil {
 		return err

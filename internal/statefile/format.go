@@ -69,6 +69,9 @@ func (w *writer) quota(q state.Quota) {
 	if q.ReserveTokens != "" {
 		w.line("    reserve_tokens: ", string(q.ReserveTokens))
 	}
+	if q.OnOverrun != "" {
+		w.line("    on_overrun: ", string(q.OnOverrun))
+	}
 	if q.Pace != "" {
 		w.line("    pace: ", q.Pace)
 	}

@@ -86,6 +86,7 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
 		field("reserve", percent(&q.Reserve, "; what calls reserve of its tokens is reserve_tokens")),
 		field("reserve_tokens", strictyaml.OneOf(&q.ReserveTokens, admission.ReserveMost, admission.ReserveExpected)),
+		field("on_overrun", strictyaml.OneOf(&q.OnOverrun, admission.OverrunDebt, admission.OverrunCut)),
 		field("pace", strictyaml.Parsed(&q.Pace, state.PaceEven, func(text string) (string, bool) { return text, text == state.PaceEven })),
 		field("burst", burst(&q.PaceBurst)),
 		field("count", weights(q)),

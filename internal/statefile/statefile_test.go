@@ -34,7 +34,7 @@ func everyField() File {
 		Quotas: map[string]state.Quota{
 			"gpt-4o": {
 				MaxRPM: 500, MaxTPM: 30_000, MaxRPD: 10_000, MaxInputTPM: 20_000, MaxOutputTPM: 10_000,
-				MaxTPD: state.MaxQuota, MaxConcurrent: 8, DayResetsAt: "00:00 America/Los_Angeles", Reserve: 12.5, ReserveTokens: "most", Pace: state.PaceEven, PaceBurst: 5,
+				MaxTPD: state.MaxQuota, MaxConcurrent: 8, DayResetsAt: "00:00 America/Los_Angeles", Reserve: 12.5, ReserveTokens: "most", OnOverrun: "cut", Pace: state.PaceEven, PaceBurst: 5,
 				Count: everyWeight(),
 			},
 			" spaces: and # signs ": {},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -19,9 +20,10 @@ type provider struct {
 }
 
 type model struct {
-	ID    string       `json:"id"`
-	Match []string     `json:"match,omitempty"`
-	Not   []string     `json:"not,omitempty"`
+	ID    string   `json:"id"`
+	Match []string `json:"match,omitempty"`
+	Not   []string `json:"not,omitempty"`
+	llm.Maxima
 	Price *price.Price `json:"price"`
 }
 
@@ -39,6 +41,7 @@ type source struct {
 	Also   []string `json:"fallback_model_providers"`
 	Models []struct {
 		ID     string          `json:"id"`
+		Window json.Number     `json:"context_window"` // may be written 2e5
 		Match  match           `json:"match"`
 		Prices json.RawMessage `json:"prices"` // one, or a list of dated ones
 	} `json:"models"`
@@ -76,6 +79,11 @@ func (s *source) convert() (provider, error) {
 			continue // it is not priced by tokens
 		}
 		made := model{ID: strings.ToLower(m.ID)}
+		if m.Window != "" && err == nil {
+			var window price.Amount
+			window, err = dollars(m.Window)
+			made.Context = int(window / price.Dollar)
+		}
 		if err == nil {
 			complete(s.ID, made.ID, terms)
 			made.Price, err = price.New(terms...)

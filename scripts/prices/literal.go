@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// parseFirstList reads the first list of a JavaScript file, and nothing but literals: lists,
-// objects with or without quotes around their keys, texts, numbers, and !0 and !1,
-// which are true and false. Nothing is run.
-func parseFirstList(text string) (any, error) {
-	start := strings.Index(text, "[")
+// parseFirst reads the first list or object of a JavaScript file, which begins with a sign, and nothing but literals:
+// lists, objects with or without quotes around their keys, texts, numbers, and true and false, which may be written !0
+// and !1. Nothing is run.
+func parseFirst(text, sign string) (any, error) {
+	start := strings.Index(text, sign)
 	if start < 0 {
-		return nil, fmt.Errorf("there is no list in the file")
+		return nil, fmt.Errorf("there is no %s in the file", sign)
 	}
 	l := &literal{text: text, at: start}
 	v := l.value()
@@ -62,7 +62,7 @@ func (l *literal) value() any {
 		return l.object()
 	case c == '"' || c == '\'' || c == '`':
 		return l.quoted()
-	case c == '!':
+	case c == '!' || c == 't' || c == 'f':
 		return l.flag()
 	case strings.IndexByte("-.0123456789", c) >= 0 && c != 0:
 		number := l.word("+-.eE0123456789")
@@ -108,13 +108,13 @@ func (l *literal) object() any {
 }
 
 func (l *literal) flag() any {
-	switch l.word("!01") {
-	case "!0":
+	switch l.word("!01truefals") {
+	case "!0", "true":
 		return true
-	case "!1":
+	case "!1", "false":
 		return false
 	}
-	return l.fail("!0 or !1")
+	return l.fail("true or false")
 }
 
 // quoted reads a text. In double quotes, its escapes are those of JSON; in other quotes, which only

@@ -1,6 +1,7 @@
 // Command prices writes the table of prices that package price embeds. The facts come from the npm
 // package @pydantic/genai-prices, which has the MIT licence; what service tiers cost comes from the
-// providers' own pages (services.go). Run it by make prices.
+// providers' own pages (services.go), and how long prompts and answers can be from two more packages (maxima.go).
+// Run it by make prices.
 package main
 
 import (
@@ -35,11 +36,15 @@ func run(folder string) error {
 	if err != nil {
 		return err
 	}
-	data, err := parseFirstList(p.files["package/dist/index.js"])
+	data, err := parseFirst(p.files["package/dist/index.js"], "[")
 	if err != nil {
 		return err
 	}
 	providers, err := convert(data)
+	if err != nil {
+		return err
+	}
+	licences, sources, err := downloadMaxima(providers)
 	if err != nil {
 		return err
 	}
@@ -48,12 +53,13 @@ func run(folder string) error {
 		Version: p.version,
 		Date:    p.date,
 		Licence: "MIT, Copyright (c) Pydantic Services Inc. 2025 to present: see table.LICENSE",
+		Maxima:  sources,
 	}, providers})
 	if err != nil {
 		return err
 	}
 	text = bytes.ReplaceAll(text, []byte(`{"id"`), []byte("\n"+`{"id"`)) // a line for each model
-	if err := os.WriteFile(filepath.Join(folder, "table.LICENSE"), []byte(p.files["package/LICENSE"]), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "table.LICENSE"), []byte(p.files["package/LICENSE"]+licences), 0o644); err != nil {
 		return err
 	}
 	models := 0

@@ -13,7 +13,7 @@ const script = "const E = [\n {id: \"p\", \"description\": `it's \"quoted\"`, on
 
 // Literals are read, and nothing is run.
 func TestConvert(t *testing.T) {
-	data, err := parseFirstList(script)
+	data, err := parseFirst(script, "[")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestConvert(t *testing.T) {
 
 func TestLiteralsThatAreNone(t *testing.T) {
 	for _, text := range []string{"", "[", "[run()]", "[{a: b}]", "[{a 1}]", "[1 2]", "[!2]", `["x]`, "[{: 1}]", `["\q"]`} {
-		if v, err := parseFirstList(text); err == nil {
+		if v, err := parseFirst(text, "["); err == nil {
 			t.Errorf("%s is %v", text, v)
 		}
 	}
@@ -42,7 +42,7 @@ func TestUnknownRules(t *testing.T) {
 	for _, change := range [][2]string{
 		{"input_mtok", "input_dreams_mtok"}, {"^m-", "^(m|n)-"}, {"base: .5", "base: -1"}, {"base: .5", "base: 1e9"},
 	} {
-		data, err := parseFirstList(strings.Replace(script, change[0], change[1], 1))
+		data, err := parseFirst(strings.Replace(script, change[0], change[1], 1), "[")
 		if err != nil {
 			t.Fatal(err)
 		}
