@@ -78,7 +78,6 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"redis/1k":               {nameEvalsha, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
 		"redis/levels":           {nameLevel1, nameLevel3, nameLevel5},
 		"redis/limits":           {nameOne, nameSix, nameAlgorithms, nameSettle},
-		"redis/lease":            {nameLease, nameNoLease},
 		"redis/lost":             {nameMemory, nameLost},
 		"project/windows":        {nameSince, nameOneWindow, nameThreeWindows},
 		"project/memory":         {"requests each: 1", "requests each: 2"},

@@ -66,19 +66,6 @@ func redisLimits(b *bench, server *redistest.Server) (result, error) {
 	}, nil
 }
 
-// redisLease measures a key of which this node has leased a slice.
-func redisLease(b *bench, server *redistest.Server) (result, error) {
-	rows, err := redisTurns(b, server, redisLeased(), newKeys(1))
-	if err != nil {
-		return result{}, err
-	}
-	const name = "redis/lease"
-	return result{
-		reports: []report{newRedisReport(b, name, "one GCRA limit in Redis, one key, 64 goroutines", rows)},
-		checks:  []check{faster(name, named(rows, nameLease), named(rows, nameNoLease), 20)},
-	}, nil
-}
-
 // redisSlice is a contestant's turn: the way to a server and back needs longer ones than memory does.
 func (b *bench) redisSlice() time.Duration { return 4 * b.slice }
 

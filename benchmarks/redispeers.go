@@ -25,8 +25,6 @@ const (
 	nameSix        = "six limits"
 	nameAlgorithms = "six limits of six algorithms"
 	nameSettle     = "one limit, taken and settled"
-	nameLease      = "with leases of 100ms"
-	nameNoLease    = "without"
 )
 
 // vast admits all that is asked here, and regains one a second: what was used stays in Redis while
@@ -56,7 +54,7 @@ type redisContestant struct {
 func redisContestants() []redisContestant {
 	return []redisContestant{
 		{nameEvalsha, floor, evalsha},
-		{nameRedisStore, ours, redisStore(0, vast.limit())},
+		{nameRedisStore, ours, redisStore(vast.limit())},
 		{"redis_rate", peer, redisRate},
 		{"throttled", peer, throttledRedis},
 		{"ulule/limiter", peer, ululeRedis},
@@ -71,18 +69,10 @@ func redisDecisions() []redisContestant {
 		algorithms = append(algorithms, vast.limit().Using(limit.Algorithm(i)))
 	}
 	return []redisContestant{
-		{nameOne, ours, redisStore(0, vast.limit())},
-		{nameSix, ours, redisStore(0, six...)},
-		{nameAlgorithms, ours, redisStore(0, algorithms...)},
+		{nameOne, ours, redisStore(vast.limit())},
+		{nameSix, ours, redisStore(six...)},
+		{nameAlgorithms, ours, redisStore(algorithms...)},
 		{nameSettle, ours, redisSettled},
-	}
-}
-
-// redisLeased are ours with leases and without.
-func redisLeased() []redisContestant {
-	return []redisContestant{
-		{nameLease, ours, redisStore(100*time.Millisecond, vast.limit())},
-		{nameNoLease, ours, redisStore(0, vast.limit())},
 	}
 }
 
@@ -93,9 +83,9 @@ func openRedis(addr string, cfg redisstore.Config) (*redisstore.Store, error) {
 	return redisstore.New(cfg)
 }
 
-func redisStore(lease time.Duration, limits ...limit.Limit) func(addr string) (asker, error) {
+func redisStore(limits ...limit.Limit) func(addr string) (asker, error) {
 	return func(addr string) (asker, error) {
-		s, err := openRedis(addr, redisstore.Config{Timeout: patience, Lease: lease})
+		s, err := openRedis(addr, redisstore.Config{Timeout: patience})
 		if err != nil {
 			return asker{}, err
 		}

@@ -81,7 +81,6 @@ func scenarios() []scenario {
 		redisKeys("redis/1k", 1_000),
 		withRedis("redis/levels", "a call at 1, 3 and 5 levels of a tree and of a model, with a price, reserved and settled in Redis, 64 goroutines", redisLevels),
 		withRedis("redis/limits", "one limit in Redis, six, six algorithms, and a take that is settled, 64 goroutines", redisLimits),
-		withRedis("redis/lease", "a hot key in Redis with leases and without, 64 goroutines", redisLease),
 		withRedis("redis/lost", "the 99th percentile of a decision while Redis is lost, against the store in memory", redisLost),
 		{"project/windows", "Spend of a project with three windows against one, one goroutine", windows},
 		{"project/memory", "heap a project with 1M projects, three windows each", projectMemory},

@@ -17,7 +17,7 @@ type Depository interface {
 	// Deposit keeps a take under an id, until it is settled by that id. note is for whoever settles
 	// it. A nil receipt is a deposit without charges. The receipt must not be settled any more. The
 	// error is [ErrDeposited] if the id is in use, and [ErrReceipt] if the take is of a kind that only
-	// this process can settle: one that was decided without the server, or from a lease.
+	// this process can settle: one that was decided without the server.
 	Deposit(ctx context.Context, id string, r Receipt, note []byte) error
 
 	// NameDeposit lets a deposit be found by another name as well. A later name replaces an earlier

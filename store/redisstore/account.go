@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // stored is an account with what the script stores beside it.
@@ -14,7 +13,6 @@ type stored struct {
 	bytes    []byte // the stored form, as it was read; empty if nothing is in use
 	account  *limit.Account
 	revision int64
-	leases   []storedLease
 }
 
 const (
@@ -36,15 +34,13 @@ func readAccount(bytes, ring []byte) (stored, error) {
 	}
 	shot := snapshot{fullAt: r.number(), seen: r.number(), epoch: r.epoch()}
 	s.revision = r.float()
-	counters, logged, leases := r.byte(), r.byte(), r.byte()
+	counters, logged := r.byte(), r.byte()
+	r.byte() // is 0
 	for range counters {
 		shot.counters = append(shot.counters, r.counter())
 	}
 	if logged == 1 {
 		r.log(&shot, ring)
-	}
-	for range leases {
-		s.leases = append(s.leases, r.leased())
 	}
 	if r.err != nil {
 		return s, r.err
@@ -116,15 +112,12 @@ func (s *stored) write() (account, ring []byte, err error) {
 	w.float(s.revision)
 	w.byte(byte(len(shot.counters)))
 	w.bool(len(shot.windows) > 0)
-	w.byte(byte(len(s.leases)))
+	w.byte(0)
 	for _, c := range shot.counters {
 		w.counter(c)
 	}
 	if len(shot.windows) > 0 {
 		ring = w.log(&shot)
-	}
-	for _, l := range s.leases {
-		w.leased(l)
 	}
 	return w, ring, nil
 }
@@ -164,46 +157,3 @@ func (w *writer) log(shot *snapshot) []byte {
 	}
 	return append(ring, make([]byte, size*entryBytes-len(ring))...)
 }
-
-// storedLease is a lease as the script stores it.
-type storedLease struct {
-	name    string
-	ends    int64  // when the lease ends
-	request []byte // the request that takes the leased charge
-}
-
-func (r *reader) leased() storedLease {
-	l := storedLease{name: string(r.take(leaseName)), ends: r.number()}
-	l.request = r.take(int(r.byte()) | int(r.byte())<<8)
-	return l
-}
-
-func (w *writer) leased(l storedLease) {
-	*w = append(*w, l.name...)
-	w.number(l.ends)
-	w.byte(byte(len(l.request)))
-	w.byte(byte(len(l.request) >> 8))
-	*w = append(*w, l.request...)
-}
-
-// charge returns the leased charge, without its key.
-func (l storedLease) charge() (c store.Charge, err error) {
-	r := reader{rest: l.request}
-	r.take(4) // the step, the number of charges, and two indexes of keys
-	c.N = r.number()
-	for range r.byte() {
-		kind := r.byte()
-		var of limit.Limit
-		if err := of.UnmarshalBinary(r.name()); err != nil || int(kind) >= len(limitBytes) {
-			return c, errCorrupt
-		}
-		c.Limits = append(c.Limits, of)
-		r.name()
-		r.take(1 + 12 + limitBytes[kind])
-	}
-	return c, r.err
-}
-
-// limitBytes says how many bytes a limit of each kind has in a request after the part that all kinds
-// have.
-var limitBytes = [...]int{kindBucket: 48, kindAligned: 24, kindAnchored: 12, kindCalendar: 48, kindCounter: 24, kindLog: 12}

@@ -44,8 +44,7 @@ type accountState struct {
 // limitState is what was used of a limit.
 type limitState struct {
 	counterState
-	log    logState // of a sliding log, in place of the counterState
-	leased int64    // the amount that is leased
+	log logState // of a sliding log, in place of the counterState
 }
 
 // parseTake decodes the answer to a take of charges, or to a peek.
@@ -80,7 +79,7 @@ func parseTake(answer result, charges []store.Charge) (takeAnswer, error) {
 }
 
 func (r *reader) limitState(l limit.Limit) limitState {
-	s := limitState{counterState: counterState{limit: l}, leased: r.number()}
+	s := limitState{counterState: counterState{limit: l}}
 	switch kindOf(l) {
 	case kindBucket:
 		s.at, s.a, s.b, s.refunded, s.changes = r.number(), r.number(), r.number(), r.backlog(), r.float()
@@ -115,43 +114,18 @@ func (t *takeAnswer) takes() []*chargeReceipt {
 	return takes
 }
 
-// decide appends the decision of each limit. Leased amounts count as used.
+// decide appends the decision of each limit.
 func (f *accountState) decide(decisions []limit.Decision, at int64, take bool) []limit.Decision {
 	n := f.charge.N
 	for i := range f.limits {
 		d := f.check(i, at, n)
-		leased := f.limits[i].leased
-		if d.Allowed && leased > 0 {
-			d = f.besideLeases(i, d, at, n)
-		}
 		if d.Allowed && !take {
 			d = f.check(i, at, 0)
 		}
-		d.Used += min(leased, maxAmount-d.Used)
-		d.Remaining = max(d.Remaining-leased, 0)
 		decisions = append(decisions, d)
 	}
 	return decisions
 }
-
-// besideLeases returns the decision of a limit that would allow n if nothing were leased: leased
-// amounts count as used.
-func (f *accountState) besideLeases(i int, d limit.Decision, at, n int64) limit.Decision {
-	retry, leased := leaseRetry, f.limits[i].leased
-	if n <= d.Limit.Burst()-leased {
-		both := f.check(i, at, n+leased)
-		if both.Allowed {
-			return d
-		}
-		retry = max(retry, both.RetryAfter)
-	}
-	d = f.check(i, at, 0)
-	d.Allowed, d.RetryAfter = false, retry
-	return d
-}
-
-// leaseRetry is when to ask again for what is leased to other nodes.
-const leaseRetry = 10 * time.Millisecond
 
 // chargeReceipt is what a settlement needs to know about one charge of a take.
 type chargeReceipt struct {

@@ -22,38 +22,12 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 		return err
 	}
 	for i, c := range charges {
-		if err := r.makeReady(&accounts[i], c.Limits, at); err != nil {
+		if err := accounts[i].fit(c.Limits, at); err != nil {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
 	_, err = r.replace(ctx, charges, accounts, nil) // if another call has changed an account meanwhile, the take is tried again anyway
 	return err
-}
-
-// makeReady makes an account ready for a take under limits. It charges leases whose term is over. If
-// new limits have replaced those of a lease, it moves the lease to the new ones.
-func (r *remote) makeReady(s *stored, limits []limit.Limit, at int64) error {
-	s.rewind(at)
-	if err := s.fit(limits, at); err != nil {
-		return err
-	}
-	kept := s.leases[:0]
-	for _, l := range s.leases {
-		c, err := l.charge()
-		if err != nil {
-			return err
-		}
-		if l.ends <= at {
-			s.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
-			continue
-		}
-		if c.Limits = mapLimits(c.Limits, limits); len(c.Limits) > 0 {
-			l.request = r.take(stepTake, []store.Charge{c}, at).body
-		}
-		kept = append(kept, l)
-	}
-	s.leases = kept
-	return nil
 }
 
 // fit adapts an account to limits: it adds missing windows to the log, and removes counters that are
@@ -74,55 +48,11 @@ func (s *stored) fit(limits []limit.Limit, at int64) error {
 	return shot.restore(s.account)
 }
 
-// rewind moves the ends of leases back by as much as the clock went back since the account was written.
-func (s *stored) rewind(at int64) {
-	if len(s.leases) == 0 {
-		return
-	}
-	back := max(snapshotOf(s.account).seen-at, 0)
-	for i := range s.leases {
-		s.leases[i].ends -= back
-	}
-}
-
-// mapLimits replaces each limit that is not among asked by a limit of asked that has the same shape.
-func mapLimits(limits, asked []limit.Limit) []limit.Limit {
-	now := slices.Clone(limits)
-	for i, l := range now {
-		if slices.Contains(asked, l) {
-			continue
-		}
-		for _, a := range asked {
-			if shapeOf(a) == shapeOf(l) && !slices.Contains(now, a) {
-				now[i] = a
-				break
-			}
-		}
-	}
-	return now
-}
-
 // peekLocally answers a peek that the script could not answer.
 func (r *remote) peekLocally(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
 	all, at, err := r.read(ctx, charges)
 	if err != nil {
 		return nil, err
-	}
-	for i := range all {
-		a := &all[i]
-		if len(a.leases) == 0 {
-			continue
-		}
-		if err := r.makeReady(a, charges[i].Limits, at); err != nil {
-			return nil, err
-		}
-		for _, l := range a.leases { // leased amounts count as taken just now
-			c, err := l.charge()
-			if err != nil {
-				return nil, err
-			}
-			a.account.Settle(c.Limits, limit.Receipt{At: at}, at, c.N)
-		}
 	}
 	peeked := make([]accounts.Charge, len(charges))
 	for i, c := range charges {
@@ -142,7 +72,6 @@ func (r *remote) settleLocally(ctx context.Context, s settlement) (status, error
 		return 0, err
 	}
 	for i, t := range s.takes {
-		accounts[i].rewind(at)
 		accounts[i].account.Settle(t.charge.Limits, t.Receipt, at, s.actual[i])
 	}
 	return r.replace(ctx, charges, accounts, s.change)

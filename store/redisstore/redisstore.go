@@ -61,23 +61,12 @@ type Config struct {
 	Namespace string
 
 	// Timeout is the longest time that a call waits for Redis. A call that must charge something
-	// else first (what was admitted while Redis was lost, the end of a lease) waits up to this time
+	// else first (what was admitted while Redis was lost) waits up to this time
 	// for each charge, and Reset and Keys do for each thousand keys. The default is 250ms.
 	Timeout time.Duration
 
 	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
 	OnStoreLoss StoreLoss
-
-	// Lease is for how long a node may lease a slice of the limits of a key that it takes from
-	// often, and take from the slice without asking Redis. A slice is at most a sixteenth of the
-	// smallest limit of its key. Limits whose period is less than twice this time are not leased.
-	// Limits are not exceeded: a slice counts as used from the time at which it is leased, and what
-	// the node has not taken from it is given back when the lease ends, at the latest after this
-	// time. Until then the other nodes have that much less, and Remaining in decisions is what this
-	// node knows. If the end of a lease arrives at the server too late, by more than an eighth of
-	// this time, the whole slice is charged. The default is 0: no leases. 100ms is a good choice;
-	// it must be from 50ms to a minute.
-	Lease time.Duration
 
 	// OnEvent is called with events about Redis: it keeps nothing when it is restarted, it is lost, the
 	// node has decided without it, it is back, it was charged for what was admitted without it. The calls come in order, one at a
@@ -102,7 +91,7 @@ type Store struct {
 	channel   channel // for messages between nodes
 	books     *bookkeeper
 
-	top   layer // the layer that gets the calls of the store first
+	top   layer // gets the calls of the store first
 	close func() error
 }
 
@@ -200,8 +189,6 @@ func (cfg Config) validate() error {
 		return fmt.Errorf("ratelimit: the namespace %.40q: it may have %d bytes, and no braces", cfg.Namespace, maxNamespace)
 	case cfg.Timeout != 0 && cfg.Timeout < time.Millisecond:
 		return fmt.Errorf("ratelimit: a timeout of %v: it must be a millisecond or more", cfg.Timeout)
-	case cfg.Lease != 0 && cfg.Lease < 50*time.Millisecond || cfg.Lease > time.Minute:
-		return fmt.Errorf("ratelimit: leases of %v: they must be from 50ms to 1m, or 0 for none", cfg.Lease)
 	}
 	return nil
 }
@@ -237,9 +224,6 @@ func (s *Store) build(cfg Config) {
 			fall.emit(Event{Kind: Unsaved, Err: err})
 		}
 	}
-	if cfg.Lease > 0 {
-		s.top = newLeases(fall, remote, cfg.Lease)
-	}
 }
 
 // Take implements [store.Store].
@@ -271,7 +255,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
 // Reset implements [store.Store]. It scans every key of the database.
 func (s *Store) Reset(ctx context.Context, prefix string) error { return s.top.Reset(ctx, prefix) }
 
-// Close ends subscriptions, sends what is not in the books yet, gives leases back, charges Redis for what was admitted without it, and
+// Close ends subscriptions, sends what is not in the books yet, charges Redis for what was admitted without it, and
 // ends all calls.
 // Later calls get [store.ErrClosed].
 func (s *Store) Close() error { return s.close() }

@@ -15,8 +15,6 @@ import (
 const (
 	stepTake = 1 + iota
 	stepPeek
-	stepLease
-	stepEnd
 	stepSettle
 	stepRead
 	stepReplace

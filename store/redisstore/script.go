@@ -14,7 +14,7 @@ var lua embed.FS
 // need are defined within one function, which is only called when they are needed.
 var arithmetic = constants(
 	text("account", "take") +
-		"function rest()\n" + text("numbers", "windows", "log", "ask", "settle", "lease", "whole", "books", "once") + "end\n" +
+		"function rest()\n" + text("numbers", "windows", "log", "ask", "settle", "whole", "books", "once") + "end\n" +
 		text("run"))
 
 // text returns the text of Lua files.

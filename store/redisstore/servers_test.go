@@ -178,7 +178,7 @@ func TestNewFromClient(t *testing.T) {
 	}
 	defer client.Close()
 	for n := range int64(3) {
-		s, err := NewFromClient(client, Config{OnStoreLoss: Share, Lease: time.Second, Timeout: 10 * time.Second})
+		s, err := NewFromClient(client, Config{OnStoreLoss: Share, Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -156,16 +156,13 @@ func (h *observation) rotate(limits []limit.Limit, began, tick uint64) {
 // zeroUsages returns n zero usages, and reuses the memory of was.
 func zeroUsages(was []usage, n int) []usage { return append(was[:0], make([]usage, n)...) }
 
-// usageOf returns the usage in a decision on a limit. Leased amounts count as used.
+// usageOf returns the usage in a decision on a limit.
 func usageOf(l limit.Limit, d *limit.Decision, now int64) usage {
-	reset := int64(d.ResetAfter)
-	if !isBucket(l) {
-		return usage{l.Count() - d.Remaining, now + reset}
+	reset := now + int64(d.ResetAfter)
+	if isBucket(l) {
+		return usage{until: reset}
 	}
-	if used := l.Burst() - d.Remaining; used > drainedIn(l, reset) { // some of it is leased
-		reset = scale(used, int64(l.Period()), l.Count(), 1)
-	}
-	return usage{until: now + reset}
+	return usage{l.Count() - d.Remaining, reset}
 }
 
 // larger returns the larger of two usages whose order is unknown. If they are of two different fixed

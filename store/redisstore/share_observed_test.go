@@ -58,23 +58,6 @@ func TestObservationSeedsLedger(t *testing.T) {
 	}
 }
 
-// Leased amounts of a bucket, which are not in its backlog yet, count as used.
-func TestObservationOfLeases(t *testing.T) {
-	l := limit.PerMinute(10)
-	k := newObservations()
-	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}}}
-	now := newFakeRedis().now()
-	for _, c := range []struct {
-		left, want int64
-		reset      time.Duration
-	}{{8, 2, 12 * time.Second}, {8, 2, 7 * time.Second}, {5, 5, 12 * time.Second}, {0, 20, 2 * time.Minute}} {
-		k.record(charges, k.beginTake(charges, false), []limit.Decision{{Limit: l, Remaining: c.left, ResetAfter: c.reset}}, now)
-		if got := k.at("key", now).used(0); got != c.want {
-			t.Errorf("%d are used if %d are left, and all in %v; want %d", got, c.left, c.reset, c.want)
-		}
-	}
-}
-
 // The number of observations is bounded, and keys that are in use for longer are kept.
 func TestObservationsAreBounded(t *testing.T) {
 	k := newObservations()

@@ -27,10 +27,8 @@ const EPOCH 12
 const REVISION 13
 const HOW_MANY 14 -- the number of counters when the account was read
 const LOGGED 15   -- 1 if the account had a log then
-const LEASED 16   -- the number of leases then
-const HEAD_END 17
-const LEASES 18   -- or nil: see lease.lua
-const HEAD '<dI4dI4c8dBBB'      -- the format of the account's bytes from FULL to LEASED
+const HEAD_END 17 -- after a byte that is 0
+const HEAD '<dI4dI4c8dBBB'      -- the format of the account's bytes from FULL on
 const WRITTEN '<BdI4dI4c8dBBB'  -- the same after VERSION
 const HEAD_BYTES 44
 const VERSION 1
@@ -71,7 +69,6 @@ local function read_account(raw, key)
 		counters[i], at = c, c[COUNTER_END]
 	end
 	if a[LOGGED] == 1 then at = F.read_log(a, raw, at) end
-	if a[LEASED] > 0 then F.read_leases(a, raw, at) end
 	if a[LOG] then a[RING] = key .. ':log' end -- even if this call does not use the log
 	return a
 end
@@ -88,8 +85,7 @@ local function find(key, ring)
 		local raw = redis.pcall('GET', key)
 		if raw then
 			if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
-			local logged, leased = byte(raw, 43, 44)
-			if logged + leased > 0 and not F.read_log then rest() end
+			if byte(raw, 43) > 0 and not F.read_log then rest() end
 			local whole
 			whole, a = pcall(read_account, raw, key)
 			if not whole then foreign(key, raw) end
@@ -117,17 +113,16 @@ end
 -- bytes_of encodes an account.
 local function bytes_of(a)
 	local counters, log = a[COUNTERS], a[LOG]
-	if #counters == 1 and not log and not a[LEASES] then
+	if #counters == 1 and not log then
 		local c = counters[1]
 		return pack(WRITTEN .. COUNTER, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0, 0,
 			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
-	local out = {pack(WRITTEN, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, a[LEASES] and #a[LEASES] or 0)}
+	local out = {pack(WRITTEN, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, 0)}
 	for i = 1, #counters do
 		local c = counters[i]
 		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
 	if log then out[#out + 1] = F.log_bytes(log) end
-	if a[LEASES] then out[#out + 1] = F.lease_bytes(a[LEASES]) end
 	return table.concat(out)
 end

@@ -30,7 +30,7 @@ function F.fixed(c, l, charge, starth, startl, endh, endl)
 		starth, startl, endh, endl = c[AT], c[AT + 1], c[A], c[A + 1]
 		usedh, usedl = F.plus(c[B], c[B + 1], usedh, usedl)
 	end
-	local allows = not F.less(l[5], l[6], F.plus(usedh, usedl, F.leasedh, F.leasedl))
+	local allows = not F.less(l[5], l[6], usedh, usedl)
 	return allows, starth, startl, endh, endl, usedh, usedl, endh, endl
 end
 
@@ -63,7 +63,7 @@ F.ask[SLIDING] = function(a, c, l, charge, answer, filled)
 	local oldh, oldl, usedh, usedl = 0, 0, 0, 0
 	if c then oldh, oldl, usedh, usedl = F.slid(c, sh, sl, ph, pl) end
 	usedh, usedl = F.plus(usedh, usedl, charge[3], charge[4])
-	local roomh, rooml = F.minus(l[5], l[6], F.plus(usedh, usedl, F.leasedh, F.leasedl))
+	local roomh, rooml = F.minus(l[5], l[6], usedh, usedl)
 	local allows = roomh >= 0
 	if allows and (oldh > 0 or oldl > 0) then
 		local lefth, leftl = F.minus(eh, el, F.h, F.l)
@@ -81,15 +81,12 @@ F.ask[LOGGING] = function(a, c, l, charge, answer, filled)
 	local log = a[LOG]
 	local w = log and F.window(log, l[7], l[8])
 	if F.trouble then return end
-	if not w then
-		local usedh, usedl = F.plus(charge[3], charge[4], F.leasedh, F.leasedl)
-		return not F.less(l[5], l[6], usedh, usedl)
-	end
+	if not w then return not F.less(l[5], l[6], charge[3], charge[4]) end
 	F.slide(a, w)
 	answer[filled + 1], answer[filled + 2], answer[filled + 3], answer[filled + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
 	if l[4] == 1 then return false end
 	local usedh, usedl = F.plus(w[SUM], w[SUM + 1], charge[3], charge[4])
-	local overh, overl = F.minus(usedh, usedl, F.minus(l[5], l[6], F.leasedh, F.leasedl))
+	local overh, overl = F.minus(usedh, usedl, l[5], l[6])
 	if overh < 0 or overh == 0 and overl == 0 then return true end
 	local i = w[FIRST]
 	while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do

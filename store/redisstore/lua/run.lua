@@ -2,7 +2,7 @@
 local function run(sec, ns, base, body)
 	nowh, nowl = sec, ns
 	local step = byte(body)
-	if step <= END then return take(body, base - 1) end
+	if step <= PEEK then return take(body, base - 1) end
 	if not F.steps then rest() end
 	F.h, F.l, F.trouble = sec, ns, nil
 	return F.steps[step](body, base - 1)
@@ -12,7 +12,6 @@ end
 local function flush()
 	for i = 1, #order do
 		local a = order[i]
-		if a[DIRTY] and a[LEASES] then F.outlast(a) end
 		local full = a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl
 		if a[DIRTY] and (full or not a[LIVE]) then
 			call('DEL', a[KEY], a[RING] or a[KEY])

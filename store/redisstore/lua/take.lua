@@ -1,17 +1,15 @@
--- Takes, peeks and leases.
+-- Takes and peeks.
 
 -- Steps and kinds of limits, as Go writes them. A limit begins with its kind, name and shape.
 const TAKE 1
 const PEEK 2
-const LEASE 3
-const END 4
-const SETTLE 5
-const READ 6
-const REPLACE 7
-const BOOK 8
-const MOVE 9
-const ONCE 10
-const BOOKED 11
+const SETTLE 3
+const READ 4
+const REPLACE 5
+const BOOK 6
+const MOVE 7
+const ONCE 8
+const BOOKED 9
 const BUCKET 1
 const ALIGNED 2
 const ANCHORED 3
@@ -48,24 +46,20 @@ local function parse(body)
 		for k = 7, 6 + limits do
 			local kind = byte(body, at)
 			local l = {unpack_from(TAKES[kind], body, at)}
-			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4dI4dI4d' or 'dI4dI4dI4dI4')
+			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4dI4d' or 'dI4dI4dI4')
 			c[k], at, c[6] = l, l[#l], c[6] or kind == LOGGING
 		end
 		op[i + 2] = c
 	end
 	op[2] = format
 	op.one = step == TAKE and count == 1 and #op[3] == 7 and op[3][7][1] == BUCKET and op[3][5]
-	if step >= LEASE then -- there is one charge, whose request the lease stores; the lease's name and term follow
-		op.request = string.char(TAKE) .. string.sub(body, 2, at - 1)
-		op.lease, op.termh, op.terml = unpack_from('<c16dI4', body, at)
-	end
 	return op
 end
 
 -- The states that counters get if all limits allow: ten values for each.
 local planned = {}
--- The answer: its status; for each charge an epoch and a revision; for each limit the leased
--- amount and the limit's counter: six values, or eleven for a bucket, with its refunds.
+-- The answer: its status; for each charge an epoch and a revision; for each limit its counter: six
+-- values, or eleven for a bucket, with its refunds.
 local answer = {}
 local parsed = {} -- requests by their bytes
 
@@ -110,7 +104,7 @@ local function take_one(op, base)
 	local charge = op[3]
 	local l, a = charge[7], find(KEYS[base + charge[1]])
 	local c, other = a[COUNTERS][1], a[COUNTERS][2]
-	if other or a[LEASES] or c and c[LIMIT] ~= l[2] or nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return nil end
+	if other or c and c[LIMIT] ~= l[2] or nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return nil end
 	local allows, ah, al, bh, bl, untilh, untill = pour(c, l)
 	if allows == nil then return UNREADY end
 	local ath, atl, a0h, a0l, b0h, b0l = 0, 0, 0, 0, 0, 0 -- the state before
@@ -125,16 +119,16 @@ local function take_one(op, base)
 		a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 		if a[FULL] < untilh or a[FULL] == untilh and a[FULL + 1] < untill then a[FULL], a[FULL + 1] = untilh, untill end
 	elseif not c then
-		return pack(op[2], DENIED, a[EPOCH], a[REVISION], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		return pack(op[2], DENIED, a[EPOCH], a[REVISION], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	end
-	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], 0, 0, ath, atl, a0h, a0l, b0h, b0l, c[9], c[10], c[11], c[12], c[CHANGES])
+	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], ath, atl, a0h, a0l, b0h, b0l, c[9], c[10], c[11], c[12], c[CHANGES])
 end
 
 -- weigh returns whether all limits of a charge let it pass, or trouble if that cannot be
 -- decided here. It plans the new states, and adds the counters to the answer, so that package
 -- limit can make the same decisions.
 local function weigh(a, charge)
-	local allowed, counters, leases = true, a[COUNTERS], a[LEASES]
+	local allowed, counters = true, a[COUNTERS]
 	answer[filled + 1], answer[filled + 2] = a[EPOCH], a[REVISION]
 	filled = filled + 2
 	for k = 7, #charge do
@@ -150,21 +144,16 @@ local function weigh(a, charge)
 			if not F.inherits then rest() end
 			if F.inherits(counters, charge, 7, l[3]) then return false, UNREADY end
 		end
-		local leasedh, leasedl = 0, 0
-		if leases then leasedh, leasedl = F.leased(leases, name, kind) end
-		answer[filled + 1], answer[filled + 2] = leasedh, leasedl
-		filled = filled + 2
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
 		if kind == BUCKET then
 			ath, atl = nowh, nowl
 			allows, ah, al, bh, bl, untilh, untill = pour(c, l)
 			if allows == nil then return false, UNREADY end
-			if allows and leases then allows = F.fits(leases, l, ah, al, bh, bl) end
 			for j = 1, 11 do answer[filled + j] = c and c[AT - 1 + j] or 0 end -- to CHANGES
 			filled = filled + 11
 		else
 			if not F.ask then rest() end
-			F.trouble, F.leasedh, F.leasedl = nil, leasedh, leasedl
+			F.trouble = nil
 			allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, filled)
 			if F.trouble then return false, F.trouble end
 			filled = filled + 6
@@ -201,9 +190,7 @@ local function carry_out()
 	end
 end
 
--- take is the step that takes all charges, or none if a limit denies one. PEEK takes none. LEASE
--- leases its one charge. END ends a lease, and takes its one charge, which is what was used of the
--- lease, whatever the limits say.
+-- take is the step that takes all charges, or none if a limit denies one. PEEK takes none.
 local function take(body, base)
 	local op = parsed[body]
 	if not op then
@@ -214,14 +201,12 @@ local function take(body, base)
 		local reply = take_one(op, base)
 		if reply then return reply end
 	end
-	local step, allowed = op[1], true
-	if step >= LEASE and not F.lease then rest() end
+	local allowed = true
 	F.h, F.l = nowh, nowl
 	for i = 3, #op do
 		local charge = op[i]
 		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
 		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
-		if a[LEASES] and F.stale(a[LEASES], charge) then return UNREADY end
 	end
 	plans, filled = 0, 1
 	for i = 3, #op do
@@ -231,13 +216,8 @@ local function take(body, base)
 		if trouble then return trouble end
 		allowed = allowed and allows
 	end
-	if step == END and not F.end_lease(touched[KEYS[base + 1]], op.lease) then return DENIED end
-	answer[1] = (allowed or step == END) and ALLOWED or DENIED
-	if step == PEEK or not allowed and step ~= END then return pack(op[2], unpack(answer, 1, filled)) end
-	if step == LEASE then
-		if not F.lease(touched[KEYS[base + 1]], op) then answer[1] = DENIED end
-		return pack(op[2], unpack(answer, 1, filled))
-	end
+	answer[1] = allowed and ALLOWED or DENIED
+	if op[1] == PEEK or not allowed then return pack(op[2], unpack(answer, 1, filled)) end
 
 	local slot = 2
 	for i = 3, #op do
@@ -246,7 +226,7 @@ local function take(body, base)
 		if charge[5] then enter(a, charge) end
 		answer[slot], answer[slot + 1] = a[EPOCH], a[REVISION]
 		slot = slot + 2
-		for k = 7, #charge do slot = slot + (charge[k][1] == BUCKET and 13 or 8) end
+		for k = 7, #charge do slot = slot + (charge[k][1] == BUCKET and 11 or 6) end
 	end
 	carry_out()
 	return pack(op[2], unpack(answer, 1, filled))
