@@ -85,7 +85,7 @@ var dialects = []dialect{
 		body: func(p *plan) object {
 			return object{"anthropic_version": "bedrock-2023-05-31", "messages": []object{{"role": "user", "content": p.text}}}
 		}},
-	{name: "ollama", settings: "kind: ollama", path: "/ollama/api/chat", as: llm.Ollama, model: "own-llama", published: 128_000, bound: "options.num_predict", body: func(p *plan) object {
+	{name: "ollama", settings: "kind: ollama", path: "/ollama/api/chat", as: llm.Ollama, model: "own-llama", published: 200_000, bound: "options.num_predict", body: func(p *plan) object {
 		body := chatBody(p)
 		body["options"] = object{}
 		return body
@@ -118,6 +118,9 @@ func (p *plan) raw() string {
 	}
 	if p.most > 0 {
 		set(body, d.bound, p.most)
+	}
+	if p.priority {
+		set(body, "service_tier", "priority")
 	}
 	if p.answers > 1 {
 		set(body, d.answers, p.answers)

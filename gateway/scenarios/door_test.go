@@ -31,8 +31,8 @@ const (
 
 const doorPrices = `
 prices:
-  own-model: {input: 3, cached_input: 0.30, cache_write: 3.75, cache_write_hour: 6, output: 15}
-  "*": {input: 3, cached_input: 0.30, cache_write: 3.75, cache_write_hour: 6, output: 15}
+  own-model: {input: 3, cached_input: 0.30, cache_write: 3.75, cache_write_hour: 6, output: 15, priority: 200%, max_output: 50_000}
+  "*": {input: 3, cached_input: 0.30, cache_write: 3.75, cache_write_hour: 6, output: 15, priority: 200%}
 `
 
 // A door is the provider's side of the tests of hard limits. It adds up what the mock has really used for each
@@ -184,6 +184,9 @@ func (d *door) answer(c mockprovider.Call) mockprovider.Reply {
 	}
 	input := int64(r.Input-r.Cached-r.CacheWrite)*nanosInput + int64(r.Cached)*nanosCached +
 		int64(r.CacheWrite-r.Parts.CacheWriteHour)*nanosWrite + int64(r.Parts.CacheWriteHour)*nanosWriteHour
+	if p.priority {
+		r.Parts.Tier = "priority"
+	}
 	if c.Stream && p.shown {
 		d.count(p, 1, r.Input, input)
 		r.Output = length
@@ -222,8 +225,11 @@ func (d *door) follow(p *plan, tokens int) bool {
 	return true
 }
 
-// count adds what a call has used to its budget.
+// count adds what a call has used to its budget. The priority tier costs twice as much.
 func (d *door) count(p *plan, calls, tokens int, nanos int64) {
+	if p.priority {
+		nanos *= 2
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	b := &p.budget.tab
@@ -248,6 +254,8 @@ type plan struct {
 	most    int // max_tokens, by the name that the dialect has for it; 0: the call has none
 	answers int
 	stream  bool
+
+	priority bool // the call asks for the priority tier
 
 	tokens          func(text string) int // the provider's tokenizer
 	permille        int                   // the length of each answer, in thousandths of the most that the call allows

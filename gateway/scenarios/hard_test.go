@@ -17,6 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -186,6 +187,7 @@ func randomPlan(b *budget, dice *rand.Rand) *plan {
 			p.most = min(p.most, d.published)
 		}
 	}
+	p.priority = d.as == llm.OpenAI && dice.IntN(5) == 0
 	if dice.IntN(2) == 0 {
 		p.permille = dice.IntN(1001)
 	}
