@@ -29,6 +29,34 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 }
 
+// TestReliabilityNamesTests checks that every test which docs/reliability.md names exists, and that no promise is
+// without one.
+func TestReliabilityNamesTests(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reliability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := declared(t)
+	promises := promise.Split(string(text), -1)[1:]
+	if len(promises) != 13 {
+		t.Errorf("there are %d promises, want 13", len(promises))
+	}
+	for _, each := range promises {
+		named := testName.FindAllString(each, -1)
+		if len(named) < 3 {
+			t.Errorf("only %d tests hold this promise: %.80s…", len(named), each)
+		}
+		for _, name := range named {
+			if !tests[name] {
+				t.Errorf("there is no test %s, which holds: %.80s…", name, each)
+			}
+		}
+	}
+}
+
+// promise begins a promise of docs/reliability.md.
+var promise = regexp.MustCompile(`(?m)^\d+\. \*\*`)
+
 // threats returns the threats of the document: the list items that begin with bold text, but for
 // those that say who may do what.
 func threats(text string) (items []string) {
