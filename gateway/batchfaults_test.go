@@ -50,7 +50,7 @@ const (
 // Only results that were all read lower what a batch is charged. An answer that does not say whether
 // there is a batch leaves it charged.
 func TestFaultsOfBatches(t *testing.T) {
-	const most = 2 * 150 * 1000 // more than two short calls may cost
+	const most = 2 * 200 * 1000 // more than two short calls may cost
 	for _, c := range []struct {
 		name     string
 		provider batchProvider

@@ -12,6 +12,7 @@ func (r *requestReader) storedContext(f *field) {
 		r.skip()
 		return
 	}
+	r.fixedContext = r.context == "" && (f.name == "previous_response_id" || f.name == "previous_interaction_id" || f.name == "cachedContent")
 	if r.next() != '{' {
 		r.context = cmp.Or(r.name(), r.context)
 		return

@@ -83,7 +83,11 @@ func (e *Estimator) expect(project string, r *Request, c call) figures {
 	shared := e.histories.revise(owner{r.Provider, r.Model, "", true}, c, first)
 	f := e.histories.revise(owner{r.Provider, r.Model, project, false}, c, shared.atMost(first.taught()))
 	if r.Context != "" {
-		stored := float64(e.contexts.tokens(contextKeyOf(r.Provider, project, r.Context)))
+		tokens := e.contexts.tokens(contextKeyOf(r.Provider, project, r.Context))
+		if r.bound.fixed {
+			r.bound.stored = tokens
+		}
+		stored := float64(tokens)
 		f.input, f.counted = f.input+stored, f.counted+stored
 	}
 	return f

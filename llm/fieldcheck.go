@@ -69,7 +69,7 @@ func (r *requestReader) checkSpelling(key []byte, f *field) {
 		}
 		return
 	}
-	if r.seen&(1<<f.index) != 0 && f.kind != fieldModel && f.kind != fieldFallbacks && f.kind != fieldUser && r.problem.field == "" {
+	if r.seen&(1<<f.index) != 0 && f.kind != fieldModel && f.kind != fieldFallbacks && f.kind != fieldUser && f.kind != fieldStored && r.problem.field == "" {
 		r.problem = problem{string(key), "must stand in the body once"}
 	}
 	r.seen |= 1 << f.index

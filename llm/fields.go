@@ -11,7 +11,8 @@ type field struct {
 	setting setting // of a fieldNumber
 	parts   []part  // of a fieldObject
 	also    string  // another name of the field
-	index   int     // in fieldTable
+	others  []string
+	index   int // in fieldTable
 }
 
 // A fieldKind is how the value of a field is read.
@@ -38,6 +39,8 @@ const (
 	fieldObject  // an object with numbers, and with schemas, which count as text
 	fieldUser    // the name of a user, or an object with one
 	fieldContext // the id of a stored context, or an object with one
+	fieldStored  // what the provider has stored, fetches or runs
+	fieldPredict // OpenAI's prediction of the answer
 	fieldHiding  // may make output that no text shows: see hidesOutput
 )
 
@@ -58,6 +61,8 @@ const (
 	inferenceTokenCount
 	maxGenLen
 	argsMaxTokens // of Mistral's conversations
+	nPredict      // of llama.cpp
+	generations   // of some models of Bedrock
 	settings      // the number of settings
 	schema        // no setting, but a part of an object that counts as text
 )
@@ -75,6 +80,13 @@ var (
 
 	// inferenceParts are the names of one bound in the formats of Bedrock's models.
 	inferenceParts = []part{{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount}}
+
+	// storedNames are fields that make a provider add to the prompt what the body does not have: searches, documents,
+	// agents, tools of other servers, variables of stored prompts.
+	storedNames = []string{
+		"web_search_options", "search_parameters", "search_settings", "enable_search", "data_sources", "dataSources", "connectors",
+		"agent", "agent_id", "mcp_servers", "container", "context_management", "promptVariables", "extra_body",
+	}
 
 	generationParts = []part{
 		{"maxOutputTokens", configMaxTokens}, {"max_output_tokens", configMaxTokens},
@@ -144,8 +156,14 @@ var fieldTable = [...]field{
 	{name: "include_reasoning", kind: fieldHiding},
 	{name: "modalities", kind: fieldHiding},
 	{name: "additionalModelRequestFields", kind: fieldHiding},
+	{name: "plugins", kind: fieldStored, others: storedNames},
+	{name: "prediction", kind: fieldPredict, apis: []API{Chat}},
+	{name: "n_predict", kind: fieldNumber, setting: nPredict, apis: []API{Chat, Completions}},
+	{name: "num_generations", kind: fieldNumber, setting: generations, apis: []API{Invoke}, also: "numResults"},
 	{name: "textGenerationConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Invoke}},
 }
+
+var _ [64 - len(fieldTable)]struct{} // requestReader.seen has a bit for each
 
 // fields maps names to fields.
 var fields = func() map[string]*field {
@@ -156,6 +174,9 @@ var fields = func() map[string]*field {
 		byName[f.name] = f
 		if f.also != "" {
 			byName[f.also] = f
+		}
+		for _, name := range f.others {
+			byName[name] = f
 		}
 	}
 	return byName

@@ -171,7 +171,7 @@ func checkRead(t tester, e Endpoint, body []byte) {
 	}
 	want := naiveRequest(e, object)
 	got := r
-	got.Prompt, got.usageSplice, got.modelSplice, got.size, got.Ambiguous, got.Wrong, got.inPath = 0, splice{}, splice{}, 0, false, "", false
+	got.Prompt, got.usageSplice, got.modelSplice, got.size, got.bound, got.Ambiguous, got.Wrong, got.inPath = 0, splice{}, splice{}, 0, requestBound{}, false, "", false
 	if isWrong := naiveProblem(e, object); (r.Wrong != "") != isWrong {
 		t.Fatalf("what is wrong with it is %q: want something: %v", r.Wrong, isWrong)
 	}
@@ -359,7 +359,11 @@ func naiveTexts(object []pair) (texts []string) {
 			}
 			texts = append(texts, promptTexts(p.value, keyText, 0)...)
 		case fieldTexts, fieldMessage:
-			texts = append(texts, promptTexts(p.value, keyText, 0)...)
+			in := keyText
+			if f.name == "images" {
+				in = keyImage
+			}
+			texts = append(texts, promptTexts(p.value, in, 0)...)
 		}
 	}
 	return texts
@@ -392,7 +396,7 @@ func allTexts(value any) (texts []string) {
 func promptTexts(value any, in keyKind, depth int) (texts []string) {
 	switch v := value.(type) {
 	case string:
-		if in != keyReference {
+		if in != keyReference && in != keyImage {
 			texts = []string{v}
 		}
 	case []any:
@@ -407,19 +411,17 @@ func promptTexts(value any, in keyKind, depth int) (texts []string) {
 			return allTexts(v)
 		}
 		for _, p := range v {
-			at := keyKindOf([]byte(p.key))
+			at := keyKindOf([]byte(p.key)).inside(in)
 			_, isText := p.value.(string)
 			scalar := isText || p.value == nil || p.value == true || p.value == false || reflect.TypeOf(p.value) == reflect.TypeFor[json.Number]()
 			switch {
-			case at == keyLabel || at == keyDetail:
+			case at == keyLabel || at == keyDetail || at == keyType || at == keyMime:
 				continue
-			case at == keyFree && !scalar:
+			case at == keyFree && (isText || !scalar):
 				texts = append(texts, allTexts(p.value)...)
 				continue
-			case at == keyFree, at == keyAddress && in != keySource && in != keyReference:
+			case at == keyFree, at == keyStored, at == keyEncrypted:
 				at = keyText
-			case at == keyAddress:
-				at = keyReference
 			}
 			texts = append(texts, promptTexts(p.value, at, depth+1)...)
 		}

@@ -3,31 +3,7 @@ package llm
 import (
 	"cmp"
 	"math"
-	"strings"
 )
-
-// unknownMaxOutput is the most tokens of one answer of a model whose maximum is not in publishedMaxOutput. Few
-// models are able to write more.
-const unknownMaxOutput = 128_000
-
-// publishedMaxOutput has the most tokens of one answer, as providers publish them, of models for which it is not
-// unknownMaxOutput. A model is found by a part of its name: of two that fit, the one that comes first.
-var publishedMaxOutput = []struct {
-	name   string
-	tokens int
-}{
-	{"gpt-5-pro", 272_000},
-	{"gpt-5-chat", 16_384},
-	{"gpt-4.1", 32_768},
-	{"gpt-4.5", 16_384},
-	{"gpt-4o", 16_384},
-	{"gpt-4-turbo", 4_096},
-	{"gpt-4-32k", 32_768},
-	{"gpt-3.5-turbo", 4_096},
-	{"gemini-2.5", 65_536},
-	{"gemini-2.0", 8_192},
-	{"gemini-1.5", 8_192},
-}
 
 // Maxima is how large the calls of a model can become, as its provider publishes it. 0 is not known.
 type Maxima struct {
@@ -38,55 +14,67 @@ type Maxima struct {
 // maxMost is the largest bound, so that the sum of a few of them does not overflow.
 const maxMost = math.MaxInt32 * math.MaxInt32
 
+// A requestBound is what bounds a request beside its settings.
+type requestBound struct {
+	prompt    int  // the most tokens of the prompt in the body, but for its images
+	images    int  // how many images it has
+	elsewhere bool // a part of the prompt is not in the body, so that the context window alone bounds it
+	predicted int  // the most tokens of OpenAI's prediction: those that are rejected count as output
+	fixed     bool // what the provider has stored as Context does not change
+	stored    int  // how many tokens the Context has at most, as far as an Estimator knows; 0: not known
+}
+
 // Most returns the most tokens that the prompt and all answers together can have, where m is what is published of the
-// model. ok is false if nobody knows. Unlike the figures of an [Estimator], a call never uses more.
+// model. ok is false if nobody knows one of them, which is then 0. Unlike the figures of an [Estimator], a call never
+// uses more, unless the provider itself runs tools for it and samples several times.
+//
+// An answer has as many tokens as the request allows, or else as many as the model can write, or else as many as the
+// context window has. A prompt has no more tokens than its body has bytes, with a margin for what providers add, and no
+// more than the context window. What is not in the body, such as files and stored conversations, is bounded by the
+// window alone, and by what an Estimator knows of a stored context: see [Estimator.Estimate].
 func (r *Request) Most(m Maxima) (input, output int, ok bool) {
 	if r.API == "" {
 		return 0, 0, false
 	}
 	input, ok = r.mostInput(m)
-	if !ok || !r.API.Generates() {
+	if !r.API.Generates() {
 		return input, 0, ok
 	}
-	output = cmp.Or(r.MaxOutput, m.Output, m.Context)
-	return input, min(output, math.MaxInt32) * min(max(r.Answers, 1), math.MaxInt32), output > 0
+	each := cmp.Or(r.MaxOutput, m.Output, m.Context)
+	if each <= 0 {
+		return input, 0, false
+	}
+	output = min(each, math.MaxInt32) * min(max(r.Answers, 1), math.MaxInt32)
+	return input, min(output+r.bound.predicted, maxMost), ok
 }
 
-// mostInput returns the most tokens that the prompt can have. What the provider has stored is bounded by the context
-// window alone.
+// mostInput returns the most tokens that the prompt can have. OpenAI bills more tokens for an image than the window
+// counts, so that images come on top there.
 func (r *Request) mostInput(m Maxima) (tokens int, ok bool) {
-	if r.Context != "" {
-		return m.Context, m.Context > 0
+	b, window := &r.bound, min(max(m.Context, 0), maxMost)
+	tokens = b.prompt
+	if r.size == 0 { // it was not read from a body
+		tokens = max(r.Prompt, 0)
 	}
-	tokens = min(max(r.size, r.Prompt), maxMost) // text has at most one token a byte
-	if m.Context > 0 {
-		tokens = min(tokens, m.Context)
+	images, beyond := 0, 0
+	if b.images > 0 {
+		images = b.images * r.mostImage(r.Model)
 	}
-	return tokens, true
+	if r.imageRules() == OpenAI {
+		beyond, images = images, 0
+	}
+	tokens = min(tokens+images+b.stored, maxMost)
+	switch {
+	case b.elsewhere || r.Context != "" && b.stored == 0:
+		tokens, ok = window, window > 0
+	case window > 0 && r.isOnePrompt():
+		tokens, ok = min(tokens, window), true
+	default:
+		ok = true
+	}
+	return min(tokens+beyond, maxMost), ok
 }
 
-// MostOutput returns the most tokens that all answers to the request can have together: as many as the request
-// allows, or else as many as its model is able to write. It is for what may cost money that nobody sees in time,
-// such as calls in the background, batches and answers that were cut off: where dollars are limited, no less may be
-// reserved or charged for these.
-func (r *Request) MostOutput() int {
-	if !r.API.Generates() {
-		return 0
-	}
-	most := r.MaxOutput
-	if most == 0 {
-		most = modelMaxOutput(r.Model)
-	}
-	return min(most, math.MaxInt32) * min(max(r.Answers, 1), math.MaxInt32)
-}
-
-// modelMaxOutput returns the most tokens of one answer of a model.
-func modelMaxOutput(model string) int {
-	model = strings.ToLower(model)
-	for _, known := range publishedMaxOutput {
-		if strings.Contains(model, known.name) {
-			return known.tokens
-		}
-	}
-	return unknownMaxOutput
-}
+// isOnePrompt reports whether the body has one prompt alone, so that the context window bounds it. The bodies of
+// embeddings and rankings have many texts.
+func (r *Request) isOnePrompt() bool { return r.API.Generates() && r.API != Completions }

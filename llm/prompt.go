@@ -1,5 +1,7 @@
 package llm
 
+import "bytes"
+
 // What a prompt costs beside its texts, in tokens.
 const (
 	tokensPerMessage = 4   // the role, and the marks around the message
@@ -31,21 +33,27 @@ func (t promptCost) structure() int {
 // A promptReader reads the prompt in a body.
 type promptReader struct {
 	cursor
-	endpoint   Endpoint
-	promptCost                   // the cost of the field that is being read
-	each       func(text string) // receives the texts; may be nil
+	endpoint    Endpoint
+	promptCost                    // the cost of the field that is being read
+	promptBound                   // of all fields that were read
+	each        func(text string) // receives the texts; may be nil
 }
 
 // prompt reads a field of the prompt.
 func (p *promptReader) prompt(f *field) {
-	first := p.next()
+	first, from := p.next(), p.at
+	p.elsewhere = p.elsewhere || f.name == "prompt" && p.endpoint.API == Responses // a template that is stored
 	switch {
 	case f.kind == fieldTools:
 		p.tools()
 	case f.kind == fieldAll:
+		p.more += boundForSchema
 		p.all()
+		p.elsewhere = p.elsewhere || f.name == "toolConfig" && bytes.Contains(p.body[from:p.at], []byte("systemTool"))
 	case first == '[' && (f.kind == fieldMessages || f.kind == fieldPrompts):
 		p.list()
+	case f.name == "images":
+		p.value(keyImage, 0)
 	default:
 		if p.isMessage(f) && (first == '"' || first == '{' || first == '[') {
 			p.messages++
@@ -90,16 +98,45 @@ func (p *promptReader) tools() {
 		if first && p.endpoint.API == Messages {
 			p.other += tokensForToolUse
 		}
+		if first {
+			p.more += boundForTools
+		}
 		p.other += tokensPerTool
+		p.tool()
+	}
+}
+
+// tool reads the definition of a tool.
+func (p *promptReader) tool() {
+	if p.next() != '{' {
 		p.all()
+		return
+	}
+	p.at++
+	for first := true; p.item(first, '}'); first = false {
+		key := p.key()
+		p.leaf(quoted{raw: key})
+		p.next()
+		from := p.at
+		p.all()
+		switch {
+		case string(key) == "type":
+			p.boundToolType(string(bytes.Trim(p.body[from:p.at], `"`)))
+		case p.endpoint.API == Generate && string(key) != "functionDeclarations" && string(key) != "function_declarations":
+			p.elsewhere = true
+		}
 	}
 }
 
 // all reads a value in which every key, string and number counts as text.
 func (p *promptReader) all() {
-	p.walk(func(t quoted) {
-		p.countText(t, keyText)
-	})
+	p.walk(p.leaf)
+}
+
+// leaf counts a key, string or scalar as text.
+func (p *promptReader) leaf(t quoted) {
+	p.boundLeaf(t)
+	p.countText(t, keyText)
 }
 
 // A keyKind says how the value under a key counts in a prompt.
@@ -112,23 +149,41 @@ const (
 	keyFree                     // arguments and results of tools: everything in them is text
 	keySource                   // the source of an image or a file
 	keyReference                // a link to an image or a file
+	keyImage                    // an image, or a link to one
+	keyPayload                  // the data of an image or a file, if the objects around say that it is one
+	keyType                     // what an object is
+	keyMime                     // what a file is
+	keyEncrypted                // what the provider itself has written, for nobody else to read
+	keyStored                   // what the provider has stored
 	keyAddress                  // a reference if it is inside a source or a reference, or else text
 )
 
 func keyKindOf(key []byte) keyKind {
 	switch string(key) {
-	case "role", "type", "id", "status", "index", "object",
+	case "role", "id", "status", "index", "object",
 		"tool_call_id", "tool_use_id", "call_id", "toolUseId",
-		"media_type", "mime_type", "mimeType", "format", "cache_control", "annotations",
+		"format", "cache_control", "annotations",
 		"signature", "thoughtSignature", "thought_signature":
 		return keyLabel
+	case "type":
+		return keyType
+	case "media_type", "mime_type", "mimeType":
+		return keyMime
 	case "detail":
 		return keyDetail
-	case "input", "args", "arguments", "response", "parameters":
+	case "input", "args", "arguments", "response", "parameters", "json":
 		return keyFree
-	case "source":
+	case "source", "inlineData", "inline_data", "input_audio", "file":
 		return keySource
-	case "image_url", "video_url", "audio_url", "document_url", "file_url", "fileUri", "file_uri", "file_id", "s3Location":
+	case "data", "bytes", "file_data":
+		return keyPayload
+	case "encrypted_content":
+		return keyEncrypted
+	case "audio":
+		return keyStored
+	case "image_url", "image", "images":
+		return keyImage
+	case "video_url", "audio_url", "document_url", "file_url", "fileUri", "file_uri", "file_id", "s3Location":
 		return keyReference
 	case "url", "uri":
 		return keyAddress
@@ -145,6 +200,7 @@ func (p *promptReader) value(in keyKind, depth int) (media int) {
 	switch p.next() {
 	case '"':
 		if t := p.str(); p.err == nil {
+			p.boundString(t, in)
 			return p.countText(t, in)
 		}
 	case '{':
@@ -180,39 +236,58 @@ func (p *promptReader) element(in keyKind, depth int) {
 func (p *promptReader) object(in keyKind, depth int) {
 	p.at++
 	media, low := 0, false
+	files, fileBytes := p.files, p.fileBytes
+	kind, mime, encrypted := labelNone, labelNone, false
 	for first := true; p.item(first, '}'); first = false {
-		switch at := keyKindOf(p.key()); at {
+		at := keyKindOf(p.key()).inside(in)
+		switch at {
 		case keyLabel:
 			p.skip()
+		case keyType:
+			kind = p.boundType(kind)
+		case keyMime:
+			mime = p.boundMime(mime)
 		case keyDetail:
 			low = p.name() == "low"
 		case keyFree:
-			if b := p.next(); b == '{' || b == '[' {
+			if b := p.next(); b == '{' || b == '[' || b == '"' {
 				p.all()
 			} else {
 				p.value(keyText, depth)
 			}
-		case keyAddress:
-			if in == keySource || in == keyReference {
-				at = keyReference
-			} else {
-				at = keyText
-			}
-			media += p.value(at, depth)
+		case keyStored, keyEncrypted:
+			encrypted = at == keyEncrypted && p.next() == '"'
+			p.elsewhere = p.elsewhere || at == keyStored && p.next() == '{' // such as {"id": "audio_1"}
+			p.value(keyText, depth)
 		default:
 			media += p.value(at, depth)
 		}
 	}
+	p.boundFiles(kind, mime, files, fileBytes)
+	p.elsewhere = p.elsewhere || kind == labelReasoning && !encrypted
 	if low && media > 0 && p.endpoint.imageRules() == OpenAI {
 		p.other += openAIImageBase - media
 	}
+}
+
+// inside returns how a key counts in an object that stands under a key of the kind in.
+func (at keyKind) inside(in keyKind) keyKind {
+	switch {
+	case at == keyAddress && (in == keySource || in == keyReference):
+		return keyReference
+	case in == keyImage && (at == keySource || at == keyAddress || at == keyPayload || at == keyReference):
+		return keyImage
+	case at == keyAddress:
+		return keyText
+	}
+	return at
 }
 
 // countText adds the cost of a string: of a text, or of the image or file that it encodes or links
 // to. It returns the cost of the latter, or 0.
 func (p *promptReader) countText(t quoted, in keyKind) (media int) {
 	media = p.endpoint.media(t)
-	if media == 0 && in == keyReference {
+	if media == 0 && (in == keyReference || in == keyImage) {
 		media = p.endpoint.unknownImage()
 	}
 	if media > 0 {

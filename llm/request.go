@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -56,6 +57,7 @@ type Request struct {
 	inPath      bool // the path names the model
 	hides       bool // a field of the body may make output that no text shows
 	size        int  // the length of the body
+	bound       requestBound
 }
 
 // A splice replaces a range of a body with a text. The zero splice changes nothing.
@@ -86,9 +88,13 @@ func (r *Request) AskUsage(body []byte) (pieces [][]byte, ok bool) {
 // CountWith replaces the estimate in Prompt: a tokenizer counts the texts. Everything but text
 // counts as before.
 func (r *Request) CountWith(body []byte, count func(model, text string) int) {
-	texts := 0
-	spent := r.reread(body, func(text string) { texts += count(r.Model, text) })
+	texts, size := 0, 0
+	spent := r.reread(body, func(text string) {
+		texts += count(r.Model, text)
+		size += len(text)
+	})
 	r.Prompt = texts + spent.structure()
+	r.bound.prompt = max(r.bound.prompt-size, 0) + texts
 }
 
 // reread reads the prompt again, and calls each with its texts. A field that comes twice is read
@@ -120,15 +126,17 @@ type bodySettings struct {
 	ambiguous    bool
 	fallbacks    bool
 	context      string
+	fixedContext bool // what the context names does not change
 	stream       []byte
 	background   []byte
 	hides        bool // a field may make output that no text shows
+	predicted    int  // the length of a prediction of the answer
 	tier, speed  tier
 	numbers      [settings]int
 	includeUsage []byte
 	usageSplice  splice
 	users        userPlaces
-	seen         uint64 // one bit for each field that the body has
+	seen         uint64 // one bit for each field that the body has; fieldTable has no more than 64
 	problem      problem
 }
 
@@ -142,6 +150,9 @@ func (r *requestReader) read() {
 	}
 	if bytes.HasPrefix(r.body, []byte("\ufeff")) {
 		r.at = len("\ufeff")
+	}
+	if r.endpoint.normalises() {
+		r.more, r.wide = expansion(r.body)
 	}
 	if r.next() != '{' {
 		r.fail("it must be an object")
@@ -196,6 +207,14 @@ func (r *requestReader) field(f *field) {
 		r.user(f)
 	case fieldContext:
 		r.storedContext(f)
+	case fieldStored:
+		from := r.at
+		r.skip()
+		r.elsewhere = r.isStored(from) || r.elsewhere
+	case fieldPredict:
+		from := r.at
+		r.skip()
+		r.predicted = r.at - from
 	case fieldHiding:
 		r.hides = r.hidesOutput(f) || r.hides
 	default:
@@ -269,6 +288,7 @@ func (r *requestReader) objectParts(f *field) {
 		case i < 0:
 			r.skip()
 		case f.parts[i].setting == schema:
+			r.more += boundForSchema
 			r.all()
 		default:
 			n := &r.numbers[f.parts[i].setting]
@@ -279,7 +299,8 @@ func (r *requestReader) objectParts(f *field) {
 
 // total returns the cost of all fields of the prompt.
 func (r *requestReader) total() (sum promptCost) {
-	for _, t := range &r.spent {
+	for seen := r.seen; seen != 0; seen &= seen - 1 {
+		t := &r.spent[bits.TrailingZeros64(seen)]
 		sum.texts += t.texts
 		sum.messages += t.messages
 		sum.other += t.other
@@ -302,6 +323,13 @@ func (r *requestReader) request() Request {
 		users:      r.users,
 		hides:      r.hides,
 		size:       len(r.body),
+		bound: requestBound{
+			prompt:    r.mostPrompt(),
+			images:    r.images,
+			elsewhere: r.elsewhere || r.files > 0 || r.endpoint.API == Conversations,
+			predicted: r.predicted,
+			fixed:     r.fixedContext && len(r.context) <= maxWord,
+		},
 	}
 	switch q.inPath = q.Model != ""; {
 	case !q.inPath:
@@ -336,11 +364,14 @@ func (r *requestReader) request() Request {
 	case Converse:
 		q.MaxOutput = inference
 	case Invoke:
-		q.MaxOutput, q.Answers = max(n[maxTokens], n[maxCompletionTokens], inference), n[answerCount]
+		q.MaxOutput, q.Answers = max(n[maxTokens], n[maxCompletionTokens], inference), max(n[answerCount], n[generations])
 	case OllamaChat, OllamaGenerate:
 		q.Stream, q.MaxOutput = string(r.stream) != "false", n[numPredict]
 	}
 	q.Answers = max(1, q.Answers)
+	if q.Provider == Compatible && r.seen&(1<<fields["n_predict"].index) != 0 { // llama.cpp prefers it; below 0 it is no bound
+		q.MaxOutput = max(q.MaxOutput, n[nPredict]) * min(n[nPredict], 1)
+	}
 	if q.Stream && (q.API == Chat || q.API == Completions) && !q.alwaysReportsUsage() {
 		q.UsageAsked = string(r.includeUsage) == "true"
 		if r.err == nil {

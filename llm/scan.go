@@ -16,6 +16,8 @@ type cursor struct {
 	body []byte
 	at   int
 	err  error
+
+	expanded int // how many bytes the characters may gain that are written as escapes: see expansion
 }
 
 // fail records the first error, and where it is. It does not quote the body, which may be secret.
@@ -104,12 +106,19 @@ func (c *cursor) str() quoted {
 			i += 2
 			continue
 		}
-		_, size, stands := readEscape(body[i:])
+		size, stands := c.escape(body[i:])
 		spare += size - stands
 		i += size
 	}
 	c.fail("a string without an end")
 	return quoted{}
+}
+
+// escape reads an escape in a string: its length, and the length of the character that it stands for.
+func (c *cursor) escape(b []byte) (size, stands int) {
+	r, size, stands := readEscape(b)
+	c.expanded += runeExpansion(r)
+	return size, stands
 }
 
 // readEscape reads an escape, which starts with a backslash: the character that it stands for, the

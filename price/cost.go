@@ -59,14 +59,21 @@ func (p *Price) Total(u llm.Usage, at time.Time) Amount {
 
 // Most returns the most that a call can cost that has so many tokens at most: nothing is read from a
 // cache, and every token is of the dearest kind that the model has a price for, cache writes
-// included. It allocates nothing.
-func (p *Price) Most(input, output int, tier string, at time.Time) Amount {
-	s := p.sheet(input, tier, at)
-	var sum total
-	sum.add(max(0, input), s.dearestInput)
-	sum.add(max(0, output), s.dearestOutput)
-	sum.add(million, s.Request)
-	return sum.amount()
+// included. Where a shorter prompt has dearer prices, these count. It allocates nothing.
+func (p *Price) Most(input, output int, tier string, at time.Time) (most Amount) {
+	sheets := p.sheetsOf(tier, at)
+	for i := range sheets {
+		s := &sheets[i]
+		if s.Tokens > 0 && s.Tokens >= input {
+			break
+		}
+		var sum total
+		sum.add(max(0, input), s.dearestInput)
+		sum.add(max(0, output), s.dearestOutput)
+		sum.add(million, s.Request)
+		most = max(most, sum.amount())
+	}
+	return most
 }
 
 // partition divides the tokens of a call among the parts, so that each is in one part alone. Where

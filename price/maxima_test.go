@@ -2,6 +2,7 @@ package price_test
 
 import (
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -86,6 +87,26 @@ func TestOverriddenMaxima(t *testing.T) {
 	for e := range table.All() {
 		if e.Price == nil {
 			t.Errorf("%+v is among the prices", e)
+		}
+	}
+}
+
+// The most that a call can cost is that of the dearest prompt that is no longer.
+func TestMostOfCheaperLongPrompts(t *testing.T) {
+	p, err := price.New(price.Terms{
+		Rates: price.Rates{Input: 10 * price.Dollar, Output: 10 * price.Dollar},
+		Above: []price.Above{{Tokens: 1000, Rates: price.Rates{Input: price.Dollar, Output: price.Dollar}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, input := range []int{0, 1000, 1001, 5000} {
+		most := p.Most(input, 100, "", now)
+		for used := range input + 1 {
+			if cost := p.Total(llm.Usage{Input: used, Output: 100}, now); cost > most {
+				t.Fatalf("a prompt of %d tokens costs %v, and of %d at most %v", used, cost, input, most)
+			}
 		}
 	}
 }

@@ -107,12 +107,17 @@ func (p *Price) Holds(at time.Time) bool { return !p.terms[0].From.After(at) }
 // Sheet returns the prices of a call with so many prompt tokens, in a service tier.
 func (p *Price) Sheet(input int, tier string, at time.Time) Sheet { return *p.sheet(input, tier, at) }
 
-func (p *Price) sheet(input int, tier string, at time.Time) *Sheet {
+// sheetsOf returns the prices of a service tier at a time, by the prompt's size.
+func (p *Price) sheetsOf(tier string, at time.Time) []Sheet {
 	i := len(p.terms) - 1
 	for i > 0 && p.terms[i].From.After(at) {
 		i--
 	}
-	sheets := p.sheets[i][tierOf(tier)]
+	return p.sheets[i][tierOf(tier)]
+}
+
+func (p *Price) sheet(input int, tier string, at time.Time) *Sheet {
+	sheets := p.sheetsOf(tier, at)
 	j := len(sheets) - 1
 	for j > 0 && input <= sheets[j].Tokens {
 		j--

@@ -119,6 +119,9 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 func (c *Call) limiterCall() ratelimit.Call {
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	caps := c.caps()
+	if c.expected == (llm.Tokens{}) { // before the bound, since the estimator knows how long stored contexts are
+		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
+	}
 	mostDollars := c.setBound(&q, &caps)
 	c.estimated = c.estimate(&q, &caps)
 	c.expectedDollars = c.expectedPrice(&caps)

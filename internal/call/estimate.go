@@ -11,9 +11,6 @@ import (
 // that is certainly longer than the limit is left as it is, so that the limit denies it.
 // expectedPrice does the same with dollars. Limits that reserve the most of a call are left out of it.
 func (c *Call) estimate(q *ratelimit.ModelQuota, caps *project.Caps) llm.Tokens {
-	if c.expected == (llm.Tokens{}) {
-		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
-	}
 	c.expected = c.withinBound(c.expected)
 	t := c.expected
 	certain := c.certainPrompt()

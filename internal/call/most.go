@@ -19,9 +19,6 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 	if !known {
 		c.bound = llm.Tokens{Input: -1, Output: -1}
 	} else {
-		if c.ExactPrompt {
-			input = c.Request.Prompt
-		}
 		c.bound = llm.Tokens{Input: input, Output: output}
 	}
 	switch {
@@ -31,6 +28,12 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 		return price.Unknown
 	}
 	return min(c.most(max(c.bound.Input, 0), max(c.bound.Output, 0), ""), maxReserved)
+}
+
+// allowedOutput returns the most output tokens that the request allows or its model can write, or 0 if nobody knows.
+func (c *Call) allowedOutput() int {
+	_, output, _ := c.Request.Most(c.Prices.maxima(c.priceProvider(), c.Request.Model))
+	return output
 }
 
 // withinBound returns the tokens that the call is expected to use, and no more than it can use if that is known.

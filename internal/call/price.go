@@ -74,7 +74,7 @@ func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
 		return price.Unknown
 	}
 	if c.Request.Background { // nobody sees what the call uses before it is too late
-		output := max(c.expected.Output, c.Request.MostOutput())
+		output := max(c.expected.Output, c.allowedOutput())
 		return min(c.most(c.expected.Input, output, ""), maxReserved)
 	}
 	most := c.most(c.expected.Input, c.expected.Output, "")
@@ -118,7 +118,7 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	case !used.Exact && c.ending == failed:
 		return c.reserved
 	case !used.Exact && !(c.ChargeSeen && used.Output > 0):
-		output := c.mostOutput(used.Output, c.Request.MostOutput())
+		output := c.mostOutput(used.Output, c.allowedOutput())
 		return max(c.reserved, c.most(max(used.Input, c.expected.Input), output, used.Tier))
 	case used.Input < 0:
 		return c.most(max(c.expected.Input, c.bound.Input), used.Output, used.Tier)

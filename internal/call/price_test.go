@@ -224,6 +224,7 @@ func TestCutCallsCostWhatTheyAllow(t *testing.T) {
 			c := newPricedCall(t)
 			c.Request = request(llm.Anthropic, 1000)
 			c.Request.MaxOutput = test.bound
+			c.Prices.Table = c.Prices.Table.With(price.Override{Model: model, Maxima: llm.Maxima{Output: 128_000}})
 			end(admit(t, c))
 			want := price.Amount(10_000_000 + 1141*4_000 + test.dollars*10_000)
 			if c.Cost != want || c.Charged.Output != int64(test.tokens) {

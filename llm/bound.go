@@ -1,0 +1,195 @@
+package llm
+
+import (
+	"bytes"
+	"strings"
+)
+
+// What a prompt can have beside the bytes of its body, in tokens.
+const (
+	boundForOpenAI    = 32   // marks around messages, of which OpenAI adds hardly more than their JSON has
+	boundForTemplate  = 128  // the same, and what the templates of open models say of the date and the like
+	boundForCohere    = 1024 // Cohere's own preamble
+	boundForAnthropic = 512  // Anthropic's own instructions for thinking and for the form of answers
+	boundForTools     = 1024 // a provider's own instructions for tools: Anthropic's are 530 at most
+	boundForSchema    = 256  // a provider's own instructions for the form of answers
+	boundForKnownTool = 2048 // a tool that Anthropic itself defines, such as its editor or its computer
+	boundForLeaf      = 4    // spaces, line breaks and commas around a value of a definition that a provider writes anew
+)
+
+// The most tokens of an image.
+const (
+	boundImageGPT4oMini = 48_169 // 2,833 and 5,667 for each of eight tiles
+	boundImageGPT4      = 3_779  // 1,536 patches, 2.46 tokens each; the larger models use 85 and 170 for each of eight tiles
+	boundImageOpenAI    = 24_600 // 10,000 patches, as many tokens each
+	boundImageAnthropic = 5_000  // 3.75 million pixels, 750 a token
+	boundImageGemini    = 4_128  // 16 tiles of 258
+)
+
+// mostImage returns the most tokens of an image.
+func (e Endpoint) mostImage(model string) int {
+	switch e.imageRules() {
+	case Anthropic:
+		return boundImageAnthropic
+	case Gemini:
+		return boundImageGemini
+	}
+	switch model = strings.ToLower(model); {
+	case strings.Contains(model, "4o-mini"):
+		return boundImageGPT4oMini
+	case strings.Contains(model, "gpt-4"), strings.HasPrefix(model, "o1"), strings.HasPrefix(model, "o3"), strings.HasPrefix(model, "o4"):
+		return boundImageGPT4
+	}
+	return boundImageOpenAI
+}
+
+// A promptBound is what is needed to bound the tokens of a prompt, beside the length of its body: text has at most one
+// token a byte, and the marks around a message have fewer than its JSON has.
+type promptBound struct {
+	leaves    int  // how many keys, strings and scalars a provider may write anew
+	more      int  // tokens beyond the bytes of the body; below 0 where bytes are no tokens, such as those of images
+	wide      bool // the body is more than ASCII
+	images    int
+	elsewhere bool // a part of the prompt is not in the body, or is a file, so that the context window alone bounds it
+
+	// Files of which it is not known yet whether they are images, and the length of their strings. The objects around a
+	// file say so, in front of it or behind it.
+	files, fileBytes int
+}
+
+// boundString bounds a string that stands under a key of the kind in.
+func (p *promptReader) boundString(t quoted, in keyKind) {
+	switch in {
+	case keyImage:
+		p.images++
+		p.more -= len(t.raw)
+	case keyReference, keyPayload:
+		p.files++
+		p.fileBytes += len(t.raw)
+	default:
+		p.more -= t.spare // the model sees the text without escapes
+	}
+}
+
+// boundLeaf bounds a key, string or scalar that a provider may write anew, with other spaces and escapes.
+func (p *promptReader) boundLeaf(t quoted) {
+	p.leaves++
+	if p.wide {
+		p.more += 2 * highBytes(t.raw) // é becomes \u00e9
+	}
+}
+
+// A label is what the type or the MIME type of an object says of the files in it.
+type label uint8
+
+const (
+	labelNone label = iota
+	labelText
+	labelImage
+	labelSource    // where a file comes from: its MIME type says what it is
+	labelReasoning // what a model has thought before, which the provider has stored unless it comes encrypted
+	labelOther
+)
+
+// boundType reads the type of an object of the prompt. Types that are not known may stand for what the provider has
+// stored, as two types of one object may.
+func (p *promptReader) boundType(was label) label {
+	if p.next() != '"' {
+		p.skip()
+		return was
+	}
+	now := labelOther
+	switch t := p.str(); string(t.raw) {
+	case "image", "input_image", "image_url":
+		now = labelImage
+	case "text", "redacted_thinking":
+		now = labelText
+	case "base64", "url":
+		now = labelSource
+	case "reasoning":
+		now = labelReasoning
+	default:
+		p.elsewhere = p.elsewhere || !inBody[string(t.raw)]
+	}
+	p.elsewhere = p.elsewhere || was != labelNone && was != now
+	return now
+}
+
+// boundMime reads the MIME type of a file. Of two that differ nobody knows which one counts.
+func (p *promptReader) boundMime(was label) label {
+	now := labelOther
+	if p.next() != '"' {
+		p.skip()
+	} else if t := p.str(); bytes.HasPrefix(t.raw, []byte("image/")) && (was == labelNone || was == labelImage) {
+		now = labelImage
+	}
+	return now
+}
+
+// inBody are the types of messages, parts and files of a prompt that the body has in full.
+var inBody = map[string]bool{
+	"": true, "message": true, "input_text": true, "output_text": true, "summary_text": true, "reasoning_text": true, "refusal": true,
+	"function": true, "function_call": true, "function_call_output": true, "function_result": true, "custom": true,
+	"custom_tool_call": true, "custom_tool_call_output": true, "tool_use": true, "tool_result": true, "tool_call": true, "tool": true,
+	"thinking": true, "thought": true, "search_result": true, "document": true, "base64": true, "url": true, "file": true, "input_file": true,
+	"ephemeral": true, "json": true, "content": true, "guard_content": true,
+	"message.input": true, "message.output": true, "function.call": true, "function.result": true,
+}
+
+// boundFiles decides what the files are that an object has, before which there were so many others, by the object's
+// labels. Files that the labels do not decide on are left to the objects around.
+func (p *promptReader) boundFiles(kind, mime label, files, fileBytes int) {
+	switch {
+	case kind == labelImage || mime == labelImage && (kind == labelNone || kind == labelSource):
+		p.images += p.files - files
+		p.more -= p.fileBytes - fileBytes
+	case kind == labelText: // the bytes count as they are
+	default:
+		return
+	}
+	p.files, p.fileBytes = files, fileBytes
+}
+
+// boundToolType bounds a tool by its type. A tool that the provider itself runs feeds its results back to the model.
+func (p *promptReader) boundToolType(name string) {
+	switch prefix, _, _ := strings.Cut(name, "_"); {
+	case name == "" || name == "function" || name == "custom":
+	case prefix == "bash" || prefix == "computer" || prefix == "memory" || strings.HasPrefix(name, "text_editor_"):
+		p.more += boundForKnownTool
+	default:
+		p.elsewhere = true
+	}
+}
+
+// mostPrompt returns the most tokens of the prompt, but for its images.
+func (r *requestReader) mostPrompt() int {
+	most := len(r.body) + r.more + r.expanded + boundForLeaf*r.leaves + r.endpoint.overhead()
+	if r.endpoint.API == CohereRerank { // the query is read again with each part of each document
+		query := &r.spent[fields["query"].index]
+		most += query.texts * bytesPerToken * (r.leaves + len(r.body)/256)
+	}
+	return most
+}
+
+// overhead returns the most tokens that a provider adds to any prompt.
+func (e Endpoint) overhead() int {
+	switch {
+	case e.Provider == OpenAI || e.Provider == Azure:
+		return boundForOpenAI
+	case e.API == CohereChat:
+		return boundForCohere
+	case e.imageRules() == Anthropic:
+		return boundForAnthropic
+	}
+	return boundForTemplate
+}
+
+// isStored reports whether a field's value, which was read from an index on, names something that the provider has stored
+// or fetches. It is so unless it is null, false or empty.
+func (r *requestReader) isStored(from int) bool {
+	switch value := string(bytes.Trim(r.body[from:r.at], " \t\r\n")); value {
+	case "", "null", "false", "[]", "{}", `""`:
+		return false
+	}
+	return true
+}
