@@ -60,7 +60,7 @@ func levelOf(rec *Record) slog.Level {
 }
 
 // maxAttrs is the largest number of attributes of a line.
-const maxAttrs = 32
+const maxAttrs = 33
 
 // attrsOf appends the attributes of a line: the fields of a Record that are not empty, with
 // durations in seconds.
@@ -86,6 +86,7 @@ func attrsOf(rec *Record, attrs []slog.Attr) []slog.Attr {
 		slog.String("limit", rec.Limit),
 		slog.String("shadow_limit", rec.ShadowLimit),
 		slog.String("shadow_owner", rec.ShadowOwner),
+		slog.Int("fit", rec.Fit),
 		slog.String("scope", rec.Scope),
 		slog.String("owner", rec.Owner),
 		slog.Float64("took", rec.Took.Seconds()),

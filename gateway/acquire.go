@@ -42,7 +42,9 @@ func (x *exchange) clientTimeout(timeout time.Duration) time.Duration {
 // call may wait, it waits for its turn.
 func (x *exchange) acquire(wait time.Duration) *refusal {
 	x.call.MaxWait = max(wait, 0)
-	return x.decide(x.choose, func() { x.call.Unanswered(false) })
+	refused := x.decide(x.choose, func() { x.call.Unanswered(false) })
+	x.sayFit()
+	return refused
 }
 
 // decide asks the limits about the request, and returns why it is refused, or nil. A request that is

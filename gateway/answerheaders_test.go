@@ -55,7 +55,7 @@ func TestAnswersAreSandboxed(t *testing.T) {
 
 // A provider cannot set the headers in which the gateway speaks for itself. Its own limits pass.
 func TestProvidersDoNotSpeakForTheGateway(t *testing.T) {
-	ours := []string{"X-Gateway-Request-Id", "X-Gateway-Tightest-Limit", "X-Gateway-Anything", "X-Ratelimit-Shadow", "Ratelimit", "Ratelimit-Policy"}
+	ours := []string{"X-Gateway-Request-Id", "X-Gateway-Tightest-Limit", "X-Gateway-Anything", "X-Ratelimit-Shadow", "X-Ratelimit-Fit", "Ratelimit", "Ratelimit-Policy"}
 	header := http.Header{"X-Ratelimit-Remaining-Requests": {"7"}}
 	for _, name := range ours {
 		header[name] = []string{"forged"}

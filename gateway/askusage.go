@@ -37,7 +37,7 @@ func (x *exchange) streamHash() uint64 {
 func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
 	pieces, ok := x.call.Request.AskUsage(x.body)
 	if !ok || x.signed || x.upstream.StreamUsage == config.StreamUsageOff || d.usageRefused.has(x.streamHash()) {
-		return wire.Pieces{x.body}, false
+		return x.sentBody(), false
 	}
 	return pieces, true
 }
@@ -47,9 +47,10 @@ func (x *exchange) askUsage(d *deployment) (body wire.Pieces, hideUsage bool) {
 // If the provider accepts this one, and the account is the gateway's, the deployment gets no
 // such requests for a while. A client's own account, or a body that is refused either way,
 // must not switch metering off for others.
-func (x *exchange) sendUnasked(d *deployment, body []byte) (*http.Response, error) {
+func (x *exchange) sendUnasked(d *deployment) (*http.Response, error) {
 	x.g.limits.Models.RecordUsage(x.Quota, 0, 0)
-	response, err := x.send(d, &wire.Pieces{body}, int64(len(body)))
+	body := x.sentBody()
+	response, err := x.send(d, &body, body.Len())
 	if err == nil && response.StatusCode/100 == 2 && x.gatewayAccount {
 		d.usageRefused.add(x.streamHash(), usageRefusedFor)
 	}

@@ -39,7 +39,7 @@ func (x *exchange) attempt(d *deployment) (delay time.Duration, refused *refusal
 	if err == nil && hideUsage && refusedForUsage(response) {
 		response.Body.Close()
 		hideUsage = false
-		response, err = x.sendUnasked(d, x.body)
+		response, err = x.sendUnasked(d)
 	}
 	if err != nil {
 		return x.unanswered(d, err)

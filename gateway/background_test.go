@@ -125,7 +125,7 @@ func TestBackgroundWithinTheBudget(t *testing.T) {
 		t.Errorf("%d of 30 calls pass, and cost %v of $1", len(ids), got)
 	}
 	a := r.post(t, "/openai/v1/responses", `{"model":"gpt-4o","background":true,"input":"Hello"}`, "X-Project-ID", "other")
-	if a.status != 400 || !strings.Contains(a.body, "set max_output_tokens") {
+	if a.status != 400 || !strings.Contains(a.body, "it would pass with max_output_tokens of at most ") {
 		t.Errorf("a call that may cost more than there is: %d %s", a.status, a.body)
 	}
 }

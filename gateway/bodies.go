@@ -58,7 +58,7 @@ func (g *Gateway) track(body []byte) {
 // release drops the body, and takes its bytes off those that count towards max_bodies.
 func (x *exchange) release() {
 	x.g.bodyBytes.Add(-x.bodyBytes)
-	x.bodyBytes, x.body = 0, nil
+	x.bodyBytes, x.body, x.call.Fit.Body = 0, nil, nil
 }
 
 // Bodies returns how many bytes of memory large bodies take up. Bodies that are not needed any

@@ -39,7 +39,7 @@ var partialFields = []string{"Accept-Encoding", "Range", "If-Range", "Prefer"}
 var hostFields = []string{"Alt-Svc", "Clear-Site-Data", "Nel", "Refresh", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Strict-Transport-Security"}
 
 // limitFields are headers in which the gateway says how its own limits stand. A provider's limits are in others.
-var limitFields = []string{fieldShadow, "Ratelimit", "Ratelimit-Policy"}
+var limitFields = []string{fieldShadow, fieldFit, "Ratelimit", "Ratelimit-Policy"}
 
 // prefixOwn is how the names of all other headers begin in which the gateway speaks for itself.
 const prefixOwn = "X-Gateway-"

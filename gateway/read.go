@@ -51,6 +51,7 @@ func (x *exchange) read() *refusal {
 	x.call.Prices, x.call.Provider = &x.setup.prices, x.Provider
 	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
 	x.call.ChargeFailed = x.rules.FailedCalls == config.FailedReserved
+	x.setFit()
 	return nil
 }
 

@@ -31,6 +31,7 @@ type Record struct {
 	Limit       string        `json:"limit,omitempty"`        // the limit that denied the request
 	ShadowLimit string        `json:"shadow_limit,omitempty"` // the limit in shadow that would have denied the request
 	ShadowOwner string        `json:"shadow_owner,omitempty"` // whose limit that is
+	Fit         int           `json:"fit,omitempty"`          // to how many tokens of each answer the call's max_tokens was lowered; 0: it was not
 	Scope       string        `json:"scope,omitempty"`        // what that limit belongs to: "model", "project", "user", "key" or "run"
 	Owner       string        `json:"owner,omitempty"`        // its name: of the quota, the path of the project or of the user, the id of the key or of the run
 	Status      int           `json:"status"`                 // 499 if the client has left

@@ -51,13 +51,15 @@ type Request struct {
 	// later, and tells the usage.
 	Background bool
 
-	usageSplice splice // the edit that asks for usage
-	modelSplice splice // where the body names the model
-	users       userPlaces
-	inPath      bool // the path names the model
-	hides       bool // a field of the body may make output that no text shows
-	size        int  // the length of the body
-	bound       requestBound
+	usageSplice  splice    // the edit that asks for usage
+	modelSplice  splice    // where the body names the model
+	boundSplices *[]splice // the edits that lower the bound of an answer; a pointer, so that requests can be compared
+	users        userPlaces
+	inPath       bool // the path names the model
+	hides        bool // a field of the body may make output that no text shows
+	oldBound     bool // a chat's bound is max_tokens
+	size         int  // the length of the body
+	bound        requestBound
 }
 
 // A splice replaces a range of a body with a text. The zero splice changes nothing.
@@ -75,12 +77,15 @@ func (e Endpoint) Read(body []byte) (Request, error) {
 }
 
 // AskUsage returns the body with stream_options.include_usage set, so that the stream reports its
-// usage, in pieces that are sent one after another: they share the memory of the body. ok is false
-// where that is not possible or not needed.
+// usage, and with what [Request.SetMaxOutput] has changed, in pieces that are sent one after another: they share the
+// memory of the body. ok is false where that is not possible or not needed.
 func (r *Request) AskUsage(body []byte) (pieces [][]byte, ok bool) {
 	s := r.usageSplice
 	if s.text == "" || len(body) != r.size {
 		return nil, false
+	}
+	if r.boundSplices != nil {
+		return spliced(body, append(slices.Clip(*r.boundSplices), s)), true
 	}
 	return [][]byte{body[:s.from], []byte(s.text), body[s.to:]}, true
 }
@@ -346,6 +351,7 @@ func (r *requestReader) request() Request {
 	switch q.API {
 	case Chat: // older servers know max_tokens alone
 		q.Stream, q.MaxOutput, q.Answers = streamed, max(n[maxCompletionTokens], n[maxTokens]), n[answerCount]
+		q.oldBound = n[maxTokens] > 0 && n[maxCompletionTokens] == 0
 	case Completions:
 		q.Stream, q.MaxOutput = streamed, n[maxTokens]
 		q.Answers = min(max(1, n[answerCount], n[bestOf])*max(1, r.spent[fields["prompt"].index].prompts), math.MaxInt32)

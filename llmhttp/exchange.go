@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -28,7 +29,7 @@ func (x *exchange) run() (*http.Response, error) {
 	if refusal, err := x.acquire(); refusal != nil || err != nil {
 		return refusal, err
 	}
-	hideUsage := x.askUsage()
+	hideUsage := x.edit()
 	response, err := x.send()
 	if err != nil {
 		if x.httpRequest.Context().Err() != nil {
@@ -38,7 +39,13 @@ func (x *exchange) run() (*http.Response, error) {
 		}
 		return nil, err
 	}
-	x.body.text, response.Request = nil, x.httpRequest // the copy of the body may go
+	x.body.text, x.Fit.Body, response.Request = nil, nil, x.httpRequest // the copy of the body may go
+	if tokens := x.Fitted(); tokens > 0 {
+		if response.Header == nil {
+			response.Header = http.Header{}
+		}
+		response.Header[fieldFit] = []string{strconv.Itoa(tokens)}
+	}
 	if response.StatusCode/100 != 2 {
 		return x.fail(response), nil
 	}
@@ -122,17 +129,22 @@ func (x *exchange) refuse(d *ratelimit.Decision, err error) *http.Response {
 	}
 }
 
-// askUsage makes the request ask for the usage of a stream that would not report it. It
-// reports whether it has done so: the caller must not see what it has not asked for.
-func (x *exchange) askUsage() (hideUsage bool) {
-	if x.transport.leaveStreams || call.Signed(x.httpRequest.Header, x.httpRequest.URL.RawQuery) {
-		return false
+// fieldFit is the header of a response that says to how many tokens of each answer the call's max_tokens was lowered.
+const fieldFit = "X-Ratelimit-Fit"
+
+// edit makes the request ask for the usage of a stream that would not report it, and lowers its max_tokens if it was
+// fitted. It reports whether it asks for usage: the caller must not see what it has not asked for.
+func (x *exchange) edit() (hideUsage bool) {
+	if !x.transport.leaveStreams && !call.Signed(x.httpRequest.Header, x.httpRequest.URL.RawQuery) {
+		if asking, ok := x.Request.AskUsage(x.body.text); ok {
+			x.body.text = slices.Concat(asking...)
+			return true
+		}
 	}
-	asking, ok := x.Request.AskUsage(x.body.text)
-	if ok {
-		x.body.text = slices.Concat(asking...)
+	if fitted, ok := x.Request.Edited(x.body.text); ok {
+		x.body.text = slices.Concat(fitted...)
 	}
-	return ok
+	return false
 }
 
 // fail settles a call that the provider has answered with an error.

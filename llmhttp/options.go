@@ -1,6 +1,8 @@
 package llmhttp
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -49,6 +51,18 @@ func Prices(table *price.Table, unpriced *price.Price) Option {
 		panic("ratelimit: Prices needs a table: it is nil")
 	}
 	return func(t *transport) { t.prices = &call.Prices{Table: table, Unpriced: unpriced} }
+}
+
+// Fit lowers the max_tokens of a call, by whichever name its API has, to what is left of the limits that reserve the
+// most of it (see [project.Reserve]), in place of denying it or letting it wait, but not below least tokens for each
+// answer: 0 is [llm.DefaultFitMin]. A call without max_tokens gets one. The header X-Ratelimit-Fit of its response says
+// to how many tokens it was lowered; an answer that needs more is cut, and ends with the provider's own "length".
+// Requests that are signed are left as they are. Fit panics if least is negative.
+func Fit(least int) Option {
+	if least < 0 {
+		panic(fmt.Sprintf("ratelimit: Fit: least is %d: it must not be negative", least))
+	}
+	return func(t *transport) { t.fitMin = cmp.Or(least, llm.DefaultFitMin) }
 }
 
 // Quota charges a call to the quota that the function of names, in place of that of the

@@ -25,6 +25,7 @@ type transport struct {
 	reject       bool
 	leaveStreams bool
 	chargeSeen   bool
+	fitMin       int // to how few tokens an answer may be fitted; 0: calls are not fitted
 }
 
 // New returns a transport that keeps calls of models inside the limiter's quotas, and
@@ -74,5 +75,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.Request.ReadTier(req.Header)
+	if t.fitMin > 0 && !call.Signed(req.Header, req.URL.RawQuery) {
+		x.Fit = call.Fit{Body: text, Min: t.fitMin}
+	}
 	return x.run()
 }

@@ -80,6 +80,15 @@ func (s *Standing) Left() string {
 	return fmt.Sprintf("%s has %s of its %s %s left", OwnerText(s.Owner), s.Window.quantity(s.Remaining), s.Window.amount(s.Window.Count), s.period())
 }
 
+// ReservedText says how much of what is used calls under way hold, and will give back in part: " ($0.60 of what is used
+// is only reserved, by calls under way)". It is empty if they hold nothing.
+func (s *Standing) ReservedText() string {
+	if s.Reserved <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s of what is used is only reserved, by calls under way)", s.Window.quantity(s.Reserved))
+}
+
 // May says what the owner of the window may use: project "acme" may use $5,000.00 a month.
 func (s *Standing) May() string {
 	return fmt.Sprintf("%s may use %s %s", OwnerText(s.Owner), s.Window.amount(s.Window.Count), s.Window.per())

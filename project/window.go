@@ -21,6 +21,7 @@ type Window struct {
 	Period   time.Duration
 	Calendar bool // it begins as a calendar says, and is not any period
 	Run      bool // it is of a run, and begins with its first call
+	Most     bool // calls reserve the most of it that they can use: see [Reserve]
 
 	months *time.Location // the zone of calendar months that begin at midnight of the 1st; nil: it is another window
 }

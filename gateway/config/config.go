@@ -124,6 +124,11 @@ type Project struct {
 	UnknownUsage string // [UsageReserved] or [UsageSeen]
 	FailedCalls  string // [FailedFree] or [FailedReserved]
 
+	// Fit lowers max_tokens of a call to what is left of the limits that reserve the most of it, but not below
+	// FitMin tokens for each answer.
+	Fit    bool
+	FitMin int
+
 	// Mode is [ModeEnforce] or [ModeShadow], for the limits of the project, of all inside of it, and of
 	// their keys and runs; empty: enforce.
 	Mode string

@@ -21,7 +21,7 @@ func defaults() *Config {
 		Mode:        ModeEnforce,
 		Providers:   map[string]*Upstream{},
 		Projects:    map[string]*Project{},
-		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved, FailedCalls: FailedFree},
+		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved, FailedCalls: FailedFree, FitMin: llm.DefaultFitMin},
 		Thresholds:  Thresholds{At: []int{50, 80, 100}},
 		Books:       Books{Hours: 35 * day, Days: 400 * day},
 		Prices:      price.Known(),

@@ -147,7 +147,9 @@ func (pr *Project) MarshalJSON() ([]byte, error) {
 		MaxWait      string   `json:"max_wait"`
 		UnknownUsage string   `json:"unknown_usage"`
 		FailedCalls  string   `json:"failed_calls"`
+		Fit          bool     `json:"fit"`
+		FitMin       int      `json:"fit_min"`
 		Models       []string `json:"models,omitempty"`
 		Mode         string   `json:"mode,omitempty"`
-	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.FailedCalls, pr.Models, pr.Mode})
+	}{pr.Limit, short(pr.MaxWait), pr.UnknownUsage, pr.FailedCalls, pr.Fit, pr.FitMin, pr.Models, pr.Mode})
 }

@@ -62,7 +62,7 @@ defaults: {max_wait: 0, models: [a]}
 projects:
   p: {requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, tokens_per_minute: 4, tokens_per_hour: 5, tokens_per_day: 6,
     tokens_per_month: 7, max_concurrent: 8, weight: 9, priority: 10, max_wait: 11ms, models: ["*"], dollars_per_hour: 0.000000001,
-    dollars_per_day: 1_234.5, dollars_per_week: 3, dollars_per_month: 4, dollars: 9_007_199, reserve: most, on_overrun: cut, resets: {month: 31, week: sunday, at: "23:59", zone: Asia/Kolkata}}
+    dollars_per_day: 1_234.5, dollars_per_week: 3, dollars_per_month: 4, dollars: 9_007_199, reserve: most, on_overrun: cut, fit: true, fit_min: 17, resets: {month: 31, week: sunday, at: "23:59", zone: Asia/Kolkata}}
   p/q: {dollars: 1, max_wait: 5s}
   p/*: {requests_per_day: 5}
 users: {header: x-who, field: user}

@@ -31,6 +31,9 @@ func onOverrun(to *project.OnOverrun) func(yamlValue) {
 const (
 	maxWeight   = 1 << 20
 	maxPriority = 1000
+
+	minFit = 16 // OpenAI refuses a lower max_output_tokens
+	maxFit = 1 << 20
 )
 
 // read reads the fields of a project. A field that the file does not have keeps its value.
@@ -61,6 +64,8 @@ func (pr *Project) read(at yamlValue) {
 		field("max_wait", strictyaml.Duration(&pr.MaxWait, 0, maxTimeout)),
 		field("unknown_usage", strictyaml.OneOf(&pr.UnknownUsage, UsageReserved, UsageSeen)),
 		field("failed_calls", strictyaml.OneOf(&pr.FailedCalls, FailedFree, FailedReserved)),
+		field("fit", strictyaml.Flag(&pr.Fit)),
+		field("fit_min", strictyaml.Count(&pr.FitMin, minFit, maxFit)),
 		field("models", pr.readModels),
 		field("mode", mode(&pr.Mode)),
 	)
@@ -144,6 +149,7 @@ func (t *Tree) inherited(path string) *Project {
 	return &Project{
 		Limit:   project.Limit{Weight: 1, Resets: nearest.Limit.Resets, Reserve: nearest.Limit.Reserve, OnOverrun: nearest.Limit.OnOverrun},
 		MaxWait: nearest.MaxWait, UnknownUsage: nearest.UnknownUsage, FailedCalls: nearest.FailedCalls,
+		Fit: nearest.Fit, FitMin: nearest.FitMin,
 	}
 }
 

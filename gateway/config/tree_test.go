@@ -20,32 +20,32 @@ import (
 // of the file.
 func TestProjectsInsideOfOthers(t *testing.T) {
 	c := parsed(t, `
-defaults: {requests_per_minute: 60, max_wait: 1s, models: [a, b], dollars: 7, weight: 2}
+defaults: {requests_per_minute: 60, fit_min: 99, max_wait: 1s, models: [a, b], dollars: 7, weight: 2}
 projects:
   "acme/search/*": {dollars_per_day: 20.5}
   acme/search: {dollars_per_month: 2_000, unknown_usage: seen, models: [a]}
   "*/*": {requests_per_day: 9}
   acme/*/x: {}
-  acme: {max_wait: 2s, tokens_per_minute: 5, reserve: most, on_overrun: cut, resets: {month: 15, zone: Europe/Berlin}}
-  acme/own: {resets: off, reserve: expected, on_overrun: debt, max_wait: 0s}
+  acme: {max_wait: 2s, fit: true, tokens_per_minute: 5, reserve: most, on_overrun: cut, resets: {month: 15, zone: Europe/Berlin}}
+  acme/own: {resets: off, fit: false, reserve: expected, on_overrun: debt, max_wait: 0s}
 `)
 	berlin := limit.Calendar{Month: 15, Zone: "Europe/Berlin"}
 	for path, want := range map[string]*config.Project{
 		"acme": {
 			Limit:   project.Limit{RequestsPerMinute: 60, TokensPerMinute: 5, Dollars: 7 * price.Dollar, Weight: 2, Resets: berlin, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut},
-			MaxWait: 2 * time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, Models: []string{"a", "b"},
+			MaxWait: 2 * time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, Fit: true, FitMin: 99, Models: []string{"a", "b"},
 		},
 		"acme/search": {
 			Limit:   project.Limit{DollarsPerMonth: 2_000 * price.Dollar, Weight: 1, Resets: berlin, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut},
-			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree, Models: []string{"a"},
+			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree, Fit: true, FitMin: 99, Models: []string{"a"},
 		},
 		"acme/search/*": {
 			Limit:   project.Limit{DollarsPerDay: 20*price.Dollar + price.Dollar/2, Weight: 1, Resets: berlin, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut},
-			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree,
+			MaxWait: 2 * time.Second, UnknownUsage: config.UsageSeen, FailedCalls: config.FailedFree, Fit: true, FitMin: 99,
 		},
-		"*/*":      {Limit: project.Limit{RequestsPerDay: 9, Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
-		"acme/*/x": {Limit: project.Limit{Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree}, // as */* has it
-		"acme/own": {Limit: project.Limit{Weight: 1, Reserve: project.ReserveExpected, OnOverrun: project.OverrunDebt}, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree},
+		"*/*":      {Limit: project.Limit{RequestsPerDay: 9, Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, FitMin: 99},
+		"acme/*/x": {Limit: project.Limit{Weight: 1}, MaxWait: time.Second, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, FitMin: 99}, // as */* has it
+		"acme/own": {Limit: project.Limit{Weight: 1, Reserve: project.ReserveExpected, OnOverrun: project.OverrunDebt}, UnknownUsage: config.UsageReserved, FailedCalls: config.FailedFree, FitMin: 99},
 	} {
 		differ(t, path, want, c.Projects[path])
 	}

@@ -49,6 +49,8 @@ type Call struct {
 	// Charged is what the call was charged in all, attempts that failed included, once it is settled.
 	Charged Charged
 
+	Fit Fit // whether the request's bound on its answers may be lowered
+
 	Asked    *ratelimit.Asked // see [ratelimit.Call]
 	Tag      any              // see [ratelimit.Call]
 	MaxWait  time.Duration    // see [ratelimit.Call]
@@ -70,6 +72,8 @@ type Call struct {
 	// Applies returns the part of what the provider says about its limits that concerns every
 	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
+
+	unfitted *llm.Request // the request with its own bound, if that was lowered; else nil
 
 	batch           bool       // the call stands for a batch that was denied
 	unbounded       bool       // what was reserved is the most that a model can write, because no bound was set
@@ -94,8 +98,13 @@ type Charged struct {
 func (c *Call) Estimated() int64 { return int64(c.estimated.Input) + int64(c.estimated.Output) }
 
 // Acquire reserves what the call is estimated to use, of its model and of its project. It
-// waits for the call's turn.
+// waits for the call's turn. A call that may be fitted passes at once if that helps.
 func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
+	if c.Fit.Min > 0 {
+		if d, ok := c.tryFitted(ctx); ok {
+			return d, nil
+		}
+	}
 	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, c.limiterCall())
 	c.reservation.Keep()
 	return d, err
@@ -103,6 +112,15 @@ func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
 
 // Try is Acquire without the wait. A denial is no error.
 func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
+	if c.Fit.Min > 0 {
+		if d, ok := c.tryFitted(ctx); ok {
+			return d, nil
+		}
+	}
+	return c.try(ctx)
+}
+
+func (c *Call) try(ctx context.Context) (d ratelimit.Decision, err error) {
 	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.limiterCall())
 	c.reservation.Keep()
 	return d, err
@@ -111,7 +129,7 @@ func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
 // TryTentatively is Try for one of several quotas that the call may be charged to. Observers
 // are not told of a denial, because the caller asks again with another quota.
 func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
-	return c.Try(admission.Tentatively(ctx))
+	return c.try(admission.Tentatively(ctx))
 }
 
 // limiterCall returns the call in the form that the limiter takes. The estimator is asked once, and

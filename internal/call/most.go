@@ -1,6 +1,9 @@
 package call
 
 import (
+	"fmt"
+	"strings"
+
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -43,6 +46,20 @@ func (c *Call) withinBound(t llm.Tokens) llm.Tokens {
 		t.FreeInput, t.FreeOutput = min(t.FreeInput, t.Input), min(t.FreeOutput, t.Output)
 	}
 	return t
+}
+
+// unboundedText says why a call is denied of which nobody knows how much it can use, and what to do. The error names
+// the owner of a limit that reserves the most of a call.
+func (c *Call) unboundedText(err error) string {
+	why := strings.TrimPrefix(err.Error(), project.ErrUnbounded.Error()+", ")
+	what, help := "the most that "+c.model()+" can write", "set "+c.Request.MaxOutputName()+", or max_output"
+	switch {
+	case c.batch:
+		what, help = "the most that its calls can use", "set max_tokens in all of them, or context and max_output"
+	case c.allowedOutput() > 0: // a part of the prompt is not in the body: the context window alone bounds it
+		what, help = "the length of the prompt of this call, a part of which is stored elsewhere,", "set context"
+	}
+	return fmt.Sprintf("%s%s is not known, %s: %s for the model in the prices of the configuration", notSent, what, why, help)
 }
 
 // maxima returns what is published of a model.

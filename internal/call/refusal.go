@@ -25,7 +25,7 @@ func Denied(ctx context.Context, err error) bool {
 		return false
 	}
 	return errors.Is(err, ratelimit.ErrNever) || errors.Is(err, ratelimit.ErrCrowded) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, project.ErrUnpriced)
+		errors.Is(err, project.ErrUnpriced) || errors.Is(err, project.ErrUnbounded)
 }
 
 // Refusal returns the answer to a call that a limit has denied. It says which project or model the
@@ -42,6 +42,9 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	if errors.Is(err, project.ErrUnpriced) {
 		return llm.Refusal{Status: http.StatusForbidden, Message: c.unpricedText(err)}
 	}
+	if errors.Is(err, project.ErrUnbounded) {
+		return llm.Refusal{Status: http.StatusForbidden, Message: c.unboundedText(err)}
+	}
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
 	share := d.Project.Share.Window // of which the project has used its share
@@ -55,7 +58,7 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	switch {
 	case errors.Is(err, ratelimit.ErrCrowded):
 		why = fmt.Sprintf("%s has as many waiting calls as it may have", c.owner())
-	case short != nil && short.total:
+	case short != nil && short.total && !short.held:
 		r.Status, r.RetryAfter, r.Retry = http.StatusPaymentRequired, 0, false
 		r.Message = notSent + short.String() + short.stop()
 		return r

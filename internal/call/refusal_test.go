@@ -233,6 +233,8 @@ func TestDenied(t *testing.T) {
 		{t.Context(), ratelimit.ErrCrowded, true},
 		{t.Context(), context.DeadlineExceeded, true}, // of MaxWait
 		{t.Context(), fmt.Errorf("ratelimit: waiting: %w", ratelimit.ErrNever), true},
+		{t.Context(), project.ErrUnpriced, true},
+		{t.Context(), fmt.Errorf("%w, and project", project.ErrUnbounded), true},
 		{t.Context(), project.ErrInvalid, false},
 		{t.Context(), errors.New("the store is lost"), false},
 		{left, context.Canceled, false},

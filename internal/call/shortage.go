@@ -21,10 +21,17 @@ type shortage struct {
 	left     int64
 	needs    llm.Tokens   // the call's tokens that count for the limit
 	dollars  price.Amount // the price of the call, if the limit counts dollars
+	parts    llm.Tokens   // the tokens that cost so much, if the limit reserves the most of a call
 	total    bool         // the limit has no window, so what was used of it stays used
 	run      bool         // the limit is that of a run
 	batch    bool         // a batch was denied
 	advice   string       // how it may cost less, or empty
+
+	// Of limits that reserve the most of a call:
+	most     bool   // the limit does, and that is known
+	held     bool   // it denies the call only because of what calls under way have reserved
+	reserved string // how much of what is used these calls hold, in words; empty: nothing
+	fit      string // with which bound on its answers the call would pass, in words, or that it would not; empty: neither is known
 }
 
 // shortage returns the limit that has denied the call, itself or by the project's share of it,
@@ -32,7 +39,7 @@ type shortage struct {
 // again.
 func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	if s := denying(d); s != nil {
-		return c.shortageOf(s)
+		return c.shortageOf(d, s)
 	}
 	if d.Code == ratelimit.DecisionShareLimit && d.Share.Projects == 0 {
 		return nil // other calls of the project wait for the share
@@ -78,14 +85,24 @@ func denying(d *ratelimit.Decision) *project.Standing {
 	return nil
 }
 
-// shortageOf returns the shortage of a window.
-func (c *Call) shortageOf(s *project.Standing) *shortage {
-	short := &shortage{has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total(), run: s.Window.Run, batch: c.batch}
+// shortageOf returns the shortage of a window that denies the call.
+func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage {
+	short := &shortage{
+		has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total(), run: s.Window.Run, batch: c.batch,
+		most: s.Window.Most && c.bound.Input > 0, held: s.Held, reserved: s.ReservedText(),
+	}
+	tokens := llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}
+	if short.most {
+		tokens, short.fit = llm.Tokens{Input: c.bound.Input, Output: c.bound.Output}, c.fitText(c.fitting(d))
+	}
 	switch {
 	case s.Window.Tokens:
-		short.needs = llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}
+		short.needs = tokens
 	case s.Window.Dollars:
 		short.dollars, short.advice = c.reserved, c.advice()
+		if short.most {
+			short.parts = tokens
+		}
 	}
 	return short
 }
@@ -108,7 +125,7 @@ func (s *shortage) ofTokens() bool { return s.needs != llm.Tokens{} }
 func (s *shortage) String() string {
 	switch needs := max(int64(s.needs.Input+s.needs.Output), int64(s.dollars)); {
 	case needs > s.left:
-		return s.has + ", and " + s.what() + s.needText()
+		return s.has + s.reserved + ", and " + s.what() + s.needText() + s.fit
 	case needs > 0 || s.left > 0:
 		return s.has + ", and calls that came earlier wait for it"
 	}
@@ -118,7 +135,10 @@ func (s *shortage) String() string {
 // neverText says that the call needs more than the limit ever gives.
 func (s *shortage) neverText() string {
 	text := s.may + ", and " + s.what() + s.needText() + ": it can never pass"
-	if s.advice != "" {
+	switch {
+	case s.fit != "":
+		text += " as it is" + s.fit
+	case s.advice != "":
 		text += " as it is: " + s.advice
 	}
 	return text
@@ -137,13 +157,43 @@ func (s *shortage) needText() string {
 	all := numeral.Grouped(int64(s.needs.Input + s.needs.Output))
 	switch {
 	case s.dollars > 0:
-		return "may cost up to " + s.dollars.Ceil().String()
+		return "may cost up to " + s.dollars.Ceil().String() + s.partsText()
+	case s.most:
+		return "may use up to " + all + s.mostText(s.needs)
 	case s.needs.Output == 0:
 		return "needs " + all + " for its prompt"
 	case s.needs.Input == 0:
 		return "needs up to " + all
 	}
 	return fmt.Sprintf("needs %s (prompt %s, answer up to %s)", all, numeral.Grouped(int64(s.needs.Input)), numeral.Grouped(int64(s.needs.Output)))
+}
+
+// partsText says which tokens cost as much as the call may, if the limit reserves the most of a call.
+func (s *shortage) partsText() string {
+	if s.parts == (llm.Tokens{}) {
+		return ""
+	}
+	return s.mostText(s.parts)
+}
+
+// mostText says how many tokens the prompt and the answer can have.
+func (s *shortage) mostText(t llm.Tokens) string {
+	if t.Output == 0 {
+		return fmt.Sprintf(" (prompt up to %s tokens)", numeral.Grouped(int64(t.Input)))
+	}
+	return fmt.Sprintf(" (prompt up to %s tokens, answer up to %s)", numeral.Grouped(int64(t.Input)), numeral.Grouped(int64(t.Output)))
+}
+
+// fitText says with which bound on each answer a call that was denied would pass. tokens is what fitting returns.
+func (c *Call) fitText(tokens int) string {
+	name := c.Request.MaxOutputName()
+	switch {
+	case c.batch || tokens < 0:
+		return ""
+	case tokens == 0:
+		return "; it would not pass with any " + name
+	}
+	return fmt.Sprintf("; it would pass with %s of at most %s", name, numeral.Grouped(int64(tokens)))
 }
 
 // shareText says how much the project may use of a limit of the model that it shares with others.

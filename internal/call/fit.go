@@ -1,0 +1,154 @@
+package call
+
+import (
+	"context"
+	"sort"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Fit says that the request's bound on its answers (max_tokens) may be lowered to what is left of the limits that
+// reserve the most of the call. The zero Fit says that it may not.
+type Fit struct {
+	Body []byte // of the request
+	Min  int    // the least tokens of each answer to which the bound may be lowered
+}
+
+// fitAttempts is how often a call is asked for with a lower bound before it waits or is denied: others may take what
+// is left in the meantime.
+const fitAttempts = 3
+
+// Fitted returns how many tokens each answer may have if the request's bound was lowered to that, or else 0.
+func (c *Call) Fitted() int {
+	if c.unfitted == nil {
+		return 0
+	}
+	return c.Request.MaxOutput
+}
+
+// tryFitted asks the limits without waiting. Where those that reserve the most of the call deny it, tryFitted lowers
+// the request's bound to what is left, and asks again. ok is false if the call was not admitted: then its bound is as
+// the request has it.
+func (c *Call) tryFitted(ctx context.Context) (d ratelimit.Decision, ok bool) {
+	c.unfit() // an earlier attempt of the call may have been fitted
+	ctx = admission.Tentatively(ctx)
+	d, err := c.try(ctx)
+	for range fitAttempts {
+		if err != nil || d.Allowed || !c.lower(c.fitting(&d)) {
+			break
+		}
+		d, err = c.try(ctx)
+	}
+	if err == nil && d.Allowed {
+		return d, true
+	}
+	c.unfit()
+	return d, false
+}
+
+// lower lowers the request's bound to so many tokens of each answer, and reports whether it may be as low.
+func (c *Call) lower(tokens int) bool {
+	if tokens < c.Fit.Min || tokens < c.Fit.Min+c.Request.ThinkingBudget(c.Fit.Body) {
+		return false
+	}
+	own := c.Request
+	if !c.Request.SetMaxOutput(c.Fit.Body, tokens) {
+		return false
+	}
+	if c.unfitted == nil {
+		c.unfitted = &own
+	}
+	c.expected = llm.Tokens{}
+	return true
+}
+
+// unfit gives the request its own bound again.
+func (c *Call) unfit() {
+	if c.unfitted != nil {
+		c.Request, c.unfitted, c.expected = *c.unfitted, nil, llm.Tokens{}
+	}
+}
+
+// fitting returns how many tokens each answer may have at most so that what is left suffices for the call, in all
+// limits at once that deny it and reserve the most of it. It is 0 if no number of tokens would do, and -1 if something
+// else denies the call as well.
+func (c *Call) fitting(d *ratelimit.Decision) int {
+	q, _ := c.Limits.Models.Quota(c.Quota)
+	if !c.deniedByMost(d, &q) {
+		return -1
+	}
+	request, maxima := c.Request, c.Prices.maxima(c.priceProvider(), c.Request.Model)
+	tooMuch := func(i int) bool {
+		request.MaxOutput = i + 1 // 0 would be no bound
+		input, output, ok := request.Most(maxima)
+		most := llm.Tokens{Input: input, Output: output}
+		return !ok || !c.hasLeft(d, most) || !c.modelHasLeft(d, &q, most)
+	}
+	return sort.Search(c.bound.Output/max(request.Answers, 1), tooMuch)
+}
+
+// deniedByMost reports whether limits that reserve the most of a call deny it, and no others.
+func (c *Call) deniedByMost(d *ratelimit.Decision, q *ratelimit.ModelQuota) bool {
+	if d.Allowed || c.bound.Output <= 0 || d.Limit == project.Concurrent || d.Project.Share.Window != nil {
+		return false
+	}
+	denied := false
+	for _, s := range d.Project.Windows() {
+		if s.RetryAfter == 0 {
+			continue
+		}
+		if denied = s.Window.Most; !denied {
+			return false
+		}
+	}
+	switch d.Code {
+	case ratelimit.DecisionProjectLimit:
+		return denied
+	case ratelimit.DecisionTPMLimit, ratelimit.DecisionInputTPMLimit, ratelimit.DecisionOutputTPMLimit, ratelimit.DecisionTPDLimit:
+		return q.ReserveTokens == project.ReserveMost
+	}
+	return false
+}
+
+// hasLeft reports whether every window that denies the call has enough left for so many tokens.
+func (c *Call) hasLeft(d *ratelimit.Decision, most llm.Tokens) bool {
+	for _, s := range d.Project.Windows() {
+		switch {
+		case s.RetryAfter == 0:
+		case s.Window.Tokens && int64(most.Input)+int64(most.Output) > s.Remaining:
+			return false
+		case s.Window.Dollars && int64(c.most(most.Input, most.Output, "")) > s.Remaining:
+			return false
+		}
+	}
+	return true
+}
+
+// modelHasLeft reports whether the model's quota has enough left for so many tokens, if it reserves the most of a call.
+func (c *Call) modelHasLeft(d *ratelimit.Decision, q *ratelimit.ModelQuota, most llm.Tokens) bool {
+	if q.ReserveTokens != project.ReserveMost {
+		return true
+	}
+	input, output := q.Count.Count(q.Count.Dearest(most))
+	s := &d.Stats
+	for _, has := range []struct {
+		name      string
+		max, used int
+		needs     int64
+	}{
+		{"tpm", s.MaxTPM, s.TPM, input + output}, {"tpd", s.MaxTPD, s.TPD, input + output},
+		{"input_tpm", s.MaxInputTPM, s.InputTPM, input}, {"output_tpm", s.MaxOutputTPM, s.OutputTPM, output},
+	} {
+		left := int64(has.max) - int64(has.used)
+		if has.name == d.Limit {
+			left -= int64(d.Elsewhere)
+		}
+		if has.max > 0 && has.needs > left {
+			return false
+		}
+	}
+	return true
+}
