@@ -45,6 +45,11 @@ type Call struct {
 	Most        Tokens
 	MostDollars price.Amount
 
+	// First and FirstDollars are what a call that extends its reservation reserves at first, of limits that cut
+	// streams: see [project.Call].
+	First        Tokens
+	FirstDollars price.Amount
+
 	// Key is the id of the key with which the call was made, and Run that of the agent's run
 	// that it is a part of: see [project.Call]. Either may be empty. Before
 	// [RateLimiter.NewProjects], and without a Project, they have no effect.
@@ -98,6 +103,9 @@ func (c *Call) ask(a *admission.Ask) error {
 		return err
 	}
 	if err := project.SetPrice(a, c.Dollars, c.Tokens, c.Most, c.MostDollars); err != nil {
+		return err
+	}
+	if err := project.SetFirst(a, c.First, c.FirstDollars); err != nil {
 		return err
 	}
 	if c.MaxWait < 0 {

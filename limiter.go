@@ -210,7 +210,7 @@ func (rl *RateLimiter) record(name string, t Tokens) {
 	var used admission.Ask
 	used.Set(1, 0, t)
 	used.Split = true // even if both are zero
-	used.Weigh(m.scope.Rules().Count, t, Tokens{})
+	used.Weigh(m.scope.Rules().Count, t, Tokens{}, Tokens{})
 	rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, &used))
 }
 
@@ -251,7 +251,7 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n 
 		return 0
 	}
 	if p.hasQuota {
-		p.Ask.Weigh(p.model.scope.Rules().Count, c.Tokens, c.Most)
+		p.Ask.Weigh(p.model.scope.Rules().Count, c.Tokens, c.Most, c.First)
 	}
 	limited := p.hasQuota && p.model.scope.Limited()
 	projectLimited := len(own) > 0 && own[0].Rules() != nil

@@ -31,7 +31,10 @@ func setupOf(r *admission.Rules) *setup { return r.Setup.(*setup) }
 func newRules(q state.Quota) *admission.Rules {
 	r := &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
 	most := q.ReserveTokens == project.ReserveMost
-	r.Most[admission.Tokens], r.Most[admission.Input], r.Most[admission.Output] = most, most, most
+	cut := q.OnOverrun == project.OverrunCut && !most
+	for _, u := range [...]admission.Unit{admission.Tokens, admission.Input, admission.Output} {
+		r.Most[u], r.Cut[u] = most || cut, cut
+	}
 	return r
 }
 

@@ -19,15 +19,21 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 	x.meter = llm.NewMeter(x.call.Request.API, response.Header)
 	x.meter.Expect(x.call.Request.Answers)
 	var body io.Reader
-	if hideUsage {
+	extends := x.call.Extends()
+	switch {
+	case extends:
+		body = x.guard(response.Body, hideUsage)
+	case hideUsage:
 		body = x.meter.Hide(response.Body)
+	default:
+		body = io.TeeReader(response.Body, x.meter)
+	}
+	if extends || hideUsage {
 		response.Header.Del("Content-Length")
 		for _, field := range call.SignatureFields {
 			delete(response.Header, field) // the signature of the body with the chunk is not valid
 		}
 		response.ContentLength = -1
-	} else {
-		body = io.TeeReader(response.Body, x.meter)
 	}
 	defer func() {
 		if x.call.Request.Background && x.leaveOpen(x.meter) {
@@ -38,8 +44,36 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		if fault := x.meter.Fault(); fault != "" && x.Outcome == Passed {
 			x.Outcome, x.Error = Failed, "the answer ends in an error: "+strings.ToValidUTF8(fault, "")
 		}
+		x.recordCut()
 	}()
 	x.forward(response, body)
+}
+
+// guard returns a reader of an answer that reserves what it uses as it comes. It ends with an error in the provider's
+// form where that is denied.
+func (x *exchange) guard(body io.ReadCloser, hideUsage bool) io.Reader {
+	pass := func(most int) bool { return x.call.Extend(x.ctx, most) }
+	return x.meter.Guard(body, hideUsage, pass, func() []byte {
+		refused := *x.call.Cut()
+		refused.ID = x.ID
+		return x.meter.Refusal(x.endpoint, refused)
+	})
+}
+
+// recordCut records that the answer was cut off by a limit.
+func (x *exchange) recordCut() {
+	refused := x.call.Cut()
+	if refused == nil {
+		return
+	}
+	if x.Outcome == Passed {
+		x.Outcome = Failed
+	}
+	x.Error = refused.Message
+	if name, owner := x.call.CutBy(); name != "" {
+		x.Limit = name
+		x.Scope, x.Owner = x.ScopeOf(owner)
+	}
 }
 
 // forward sends a response to the client: its headers at once, and every byte as it comes.

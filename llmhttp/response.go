@@ -17,8 +17,13 @@ import (
 func (x *exchange) metered(response *http.Response, hideUsage bool) *http.Response {
 	body := &meteredBody{exchange: x, source: response.Body, meter: llm.NewMeter(x.Request.API, response.Header)}
 	body.meter.Expect(x.Request.Answers)
-	if hideUsage {
+	switch {
+	case x.Extends():
+		body.visible = x.guard(body, hideUsage)
+	case hideUsage:
 		body.visible = body.meter.Hide(response.Body)
+	}
+	if body.visible != nil {
 		response.Header.Del("Content-Length")
 		response.ContentLength = -1
 	}
@@ -27,12 +32,19 @@ func (x *exchange) metered(response *http.Response, hideUsage bool) *http.Respon
 	return response
 }
 
+// guard returns a reader of a body that reserves what it uses as it comes. It ends with an error in the provider's form
+// where that is denied.
+func (x *exchange) guard(body *meteredBody, hideUsage bool) io.Reader {
+	pass := func(most int) bool { return x.Extend(x.httpRequest.Context(), most) }
+	return body.meter.Guard(body.source, hideUsage, pass, func() []byte { return body.meter.Refusal(x.Request.Endpoint, *x.Cut()) })
+}
+
 // meteredBody settles its call once: when the body ends, when it is closed, or when the
 // context is cancelled.
 type meteredBody struct {
 	exchange *exchange
 	source   io.ReadCloser
-	visible  io.Reader   // the source without the chunk that is hidden; nil: nothing is hidden
+	visible  io.Reader   // the source without the chunk that is hidden, or as far as it is reserved; nil: the source itself
 	stop     func() bool // stops waiting for the end of the context; nil: it never ends
 
 	mu      sync.Mutex // is locked during a read, which may take long
@@ -93,7 +105,11 @@ func (b *meteredBody) readOn() {
 	if b.settled || b.closed || b.exchange.httpRequest.Context().Err() != nil {
 		return
 	}
-	b.ended = call.ReadOn(io.TeeReader(b.source, b.meter), b.source, readOnTime, readOnBytes, b.meter.Ended)
+	rest := io.TeeReader(b.source, b.meter)
+	if b.exchange.Extends() {
+		rest = b.visible
+	}
+	b.ended = call.ReadOn(rest, b.source, readOnTime, readOnBytes, b.meter.Ended)
 }
 
 // watch settles the call when its context ends while nobody reads the body.

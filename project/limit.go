@@ -189,6 +189,7 @@ type plan struct {
 	divided  amounts           // the smallest of those that projects inside share
 
 	mostTokens, mostDollars bool // whether the limits reserve the most of a call
+	cut                     bool // whether the limits that do not cut streams
 }
 
 // amounts are limits on tokens and on dollars; 0 is no limit.
@@ -215,7 +216,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	p := &plan{limit: l, waiting: maxWaiting, mostTokens: l.Reserve == ReserveMost, mostDollars: l.Reserve != ReserveExpected}
+	p := &plan{limit: l, waiting: maxWaiting, mostTokens: l.Reserve == ReserveMost, mostDollars: l.Reserve != ReserveExpected, cut: l.OnOverrun == OverrunCut}
 	for _, f := range l.fields() {
 		if f.most > 0 {
 			p.add(f.name, f.unit, f.limit(l.Resets, f.most), l.Resets != limit.Calendar{})
@@ -282,7 +283,8 @@ func (p *plan) rules() *admission.Rules {
 		Limits: p.limits, Setup: p, LeastTokens: 1, Rank: p.limit.Priority, Weight: p.limit.Weight, MaxWaiting: p.waiting,
 		MinShare: p.limit.MinShare.Part(), MaxShare: p.limit.MaxShare.Part(),
 	}
-	r.Most[admission.AllTokens], r.Most[admission.Dollars] = p.mostTokens, p.mostDollars
+	r.Most[admission.AllTokens], r.Most[admission.Dollars] = p.mostTokens || p.cut, p.mostDollars || p.cut
+	r.Cut[admission.AllTokens], r.Cut[admission.Dollars] = p.cut && !p.mostTokens, p.cut && !p.mostDollars
 	return r
 }
 

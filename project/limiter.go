@@ -82,6 +82,12 @@ type Call struct {
 	Most        llm.Tokens
 	MostDollars price.Amount
 
+	// First and FirstDollars are what a call that extends its reservation as its answer comes reserves at first, of
+	// limits whose OnOverrun is [OverrunCut]: the most of its prompt, and what is expected of its output. They are zero
+	// for any other call: of those limits, it reserves the most. See [Reservation.Extend].
+	First        llm.Tokens
+	FirstDollars price.Amount
+
 	// Key is the id of the key with which the call was made, and Run that of the agent's run
 	// that the call is a part of. Either may be empty. The call is charged to their limits as
 	// well: see [Limiter.SetKeyLimits] and [Config].Runs.
@@ -350,6 +356,9 @@ func (l *Limiter) check(c *Call, ask *admission.Ask) error {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
 	if err := SetPrice(ask, c.Dollars, c.Tokens, c.Most, c.MostDollars); err != nil {
+		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
+	}
+	if err := SetFirst(ask, c.First, c.FirstDollars); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 	}
 	return nil

@@ -137,6 +137,15 @@ func SetPrice(ask *admission.Ask, dollars price.Amount, expected, most llm.Token
 	return ask.SetMost(expected, most, int64(mostDollars))
 }
 
+// SetFirst lets a call that extends its reservation ask for what it reserves at first. It is for package ratelimit
+// alone.
+func SetFirst(ask *admission.Ask, first llm.Tokens, dollars price.Amount) error {
+	if first == (llm.Tokens{}) {
+		return nil
+	}
+	return ask.SetFirst(first, int64(dollars))
+}
+
 // unbounded reports whether nobody knows the most tokens that a call can use.
 func unbounded(most llm.Tokens) bool { return most.Input < 0 || most.Output < 0 }
 
@@ -195,6 +204,7 @@ func (l *Limiter) TokensLimitedBy(of Owners) (owner string, err error) {
 // most that it can use. It is for package call alone.
 type Caps struct {
 	MostTokens, MostDollars bool // some limit reserves the most of a call
+	CutTokens, CutDollars   bool // some limit cuts streams
 
 	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none
 	Dollars  int64         // the same for dollars, in nanodollars
@@ -239,11 +249,13 @@ func (c *Caps) lower(p *plan, to amounts) {
 		c.MostTokens = c.MostTokens || to.tokens > 0
 	} else {
 		lower(&c.Tokens, to.tokens)
+		c.CutTokens = c.CutTokens || p.cut && to.tokens > 0
 	}
 	if p.mostDollars {
 		c.MostDollars = c.MostDollars || to.dollars > 0
 	} else {
 		lower(&c.Dollars, to.dollars)
+		c.CutDollars = c.CutDollars || p.cut && to.dollars > 0
 	}
 }
 

@@ -47,6 +47,21 @@ func (r *Reservation) CommitPriced(t llm.Tokens, dollars price.Amount) {
 	}
 }
 
+// Extend reserves more for a stream, whose answer becomes longer than was reserved: output tokens, and what they
+// cost. It is charged to those limits of the call whose OnOverrun is [OverrunCut], to all of them or to none, and
+// reports whether it was. If not, end the stream, and commit what was used. Calls that no such limit governs, or whose
+// [Call].First was not set, have reserved what they need: Extend does nothing, and allows.
+//
+// Ask before the answer grows beyond what is reserved, and for more each time, such as 64, 128 and 256 tokens: each
+// extension asks the store once. What is not used is given back by the commit, as with any reservation.
+func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, dollars price.Amount) (bool, error) {
+	if r == nil {
+		return true, nil
+	}
+	denial, err := (*admission.Reservation)(r).Extend(ctx, more, int64(dollars))
+	return denial == nil && err == nil, err
+}
+
 // Cancel gives back what was reserved, as far as it still counts. It is for a
 // call that was never sent: one that has failed has often been counted by the
 // provider, so Commit it.

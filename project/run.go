@@ -80,7 +80,7 @@ func newRunPlan(r RunLimit) (*plan, error) {
 		r.Expires = DefaultRunExpires
 	}
 	hard := r.Reserve != ReserveExpected
-	p := &plan{mostTokens: hard, mostDollars: hard}
+	p := &plan{mostTokens: hard, mostDollars: hard, cut: r.OnOverrun == OverrunCut}
 	for _, f := range r.fields() {
 		if f.most > 0 {
 			p.add(f.name, f.unit, limit.New(f.most, r.Expires).Anchored(), false)

@@ -22,7 +22,7 @@ func (c *claim) counter(e *Engine) (*Scope, error) {
 	}
 	s := e.NewOwn(c.scope.Key+"share:"+url.PathEscape(c.member.Name)+":", "")
 	s.counts = true
-	r := &Rules{Most: c.rules.Most}
+	r := &Rules{Most: c.rules.Most, Cut: c.rules.Cut}
 	for _, i := range c.limits {
 		l := c.rules.Limits[i]
 		if l.Limit.Algorithm() == limit.SlidingLog && l.Limit.Period() < 24*time.Hour {

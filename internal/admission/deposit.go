@@ -58,8 +58,11 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 	if !ok {
 		return ErrNoDeposits
 	}
-	if r.ended.Load() {
-		return errors.New("ratelimit: the reservation has ended")
+	switch {
+	case r.ended.Load():
+		return errEnded
+	case r.extensions != nil:
+		return errExtended
 	}
 	text, err := json.Marshal(r.written(note))
 	if err != nil {

@@ -16,16 +16,21 @@ func (s *Scope) addHeld(p *plan, asked *Ask, sign int64) {
 	if p.rules == nil || !p.rules.hard {
 		return
 	}
-	h := s.held.Load()
-	if h == nil {
-		s.held.CompareAndSwap(nil, new(held))
-		h = s.held.Load()
-	}
+	h := s.heldOf()
 	for i := range p.charges {
 		if u := p.charges[i].unit; p.rules.Most[u] {
 			h[u].Add(sign * p.rules.Amount(u, asked))
 		}
 	}
+}
+
+// heldOf returns how much calls under way have reserved of the scope.
+func (s *Scope) heldOf() *held {
+	if h := s.held.Load(); h != nil {
+		return h
+	}
+	s.held.CompareAndSwap(nil, new(held))
+	return s.held.Load()
 }
 
 // Reserves reports whether a limit on a unit reserves the most of a call.

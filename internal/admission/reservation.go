@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,8 @@ type special struct {
 	count    llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
 	most     Parts              // the most that the call can use; zero: what is expected
 	inexact  bool               // nobody knows for certain what the call has used
+
+	extensions *extensions // nil: the call is not charged to a scope that cuts, or does not extend its reservation
 }
 
 // names are those of the project and the model of a call.
@@ -136,6 +139,9 @@ func (r *Reservation) note(e *Engine, c *Call) {
 			r.set().most = c.Ask.Most
 		}
 		p.scope.Real().hold(p, &c.Ask)
+		if c.Ask.First != (Parts{}) && p.rules.Cut != ([units]bool{}) {
+			r.set().extensions = &extensions{first: c.Ask.First, total: c.Ask.First}
+		}
 	}
 	if len(r.plans) == 0 {
 		r.set().engine = e
@@ -181,6 +187,9 @@ func (r *Reservation) ask(a *Ask) {
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
 	a.Amounts[Dollars] = r.price
 	a.Most = r.most
+	if r.extensions != nil {
+		a.First = r.extensions.first
+	}
 }
 
 // inShared returns what the call asked for of the shared scope, where input and output are
@@ -214,6 +223,7 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	if !r.ended.CompareAndSwap(false, true) {
 		return false
 	}
+	r.extensions.end()
 	t.Input, t.Output = max(t.Input, -1), max(t.Output, -1)
 	t.FreeInput, t.FreeOutput = min(max(t.FreeInput, 0), max(t.Input, 0)), min(max(t.FreeOutput, 0), max(t.Output, 0))
 	if r.after != nil {
@@ -240,11 +250,15 @@ func (r *Reservation) Inexact() { r.set().inexact = true }
 type spent struct {
 	Amounts
 	most Amounts // in scopes that reserve the most of a call, if some do
+	cut  Amounts // in scopes that cut
 }
 
 // of returns how much of a unit a call has used in a scope.
 func (s *spent) of(r *Rules, u Unit) int64 {
-	if r.Most[u] {
+	switch {
+	case r.Cut[u]:
+		return s.cut[u]
+	case r.Most[u]:
 		return s.most[u]
 	}
 	return s.Amounts[u]
@@ -264,6 +278,17 @@ func (r *Reservation) spent(t llm.Tokens, price int64, asked *Ask, used *spent) 
 	if r.inexact {
 		for _, u := range [...]Unit{Tokens, Input, Output, AllTokens} {
 			used.most[u] = max(used.most[u], asked.Amounts[u], asked.Most.Amounts[u])
+		}
+	}
+	if x := r.extensions; x == nil {
+		used.cut = used.most
+	} else {
+		r.used(t, &x.total, &used.cut)
+		used.cut[Dollars] = price
+		for u := range units {
+			if r.inexact && used.cut[u] >= 0 {
+				used.cut[u] = max(used.cut[u], asked.Amounts[u], x.total.Amounts[u])
+			}
 		}
 	}
 }
@@ -318,6 +343,7 @@ func (r *Reservation) Cancel() bool {
 	if !r.ended.CompareAndSwap(false, true) {
 		return false
 	}
+	r.extensions.end()
 	if r.probe != 0 {
 		r.gated.gate.GiveBack(r.of().clock(), r.probe)
 	}
@@ -358,6 +384,10 @@ func (r *Reservation) settle(asked *Ask, used *spent, entry *books.Entry) {
 	if r.renewal != nil {
 		r.renewal.end(r)
 	}
+	var extended *sync.WaitGroup
+	if r.extensions != nil {
+		extended = r.settleExtensions(asked, used)
+	}
 	if e.memory != nil {
 		var few [fewCharges]store.Settlement
 		e.memory.SettleHold(&r.hold, r.settlements(few[:0], asked, used))
@@ -365,7 +395,10 @@ func (r *Reservation) settle(asked *Ask, used *spent, entry *books.Entry) {
 			e.memory.Enter(*entry)
 		}
 	} else if r.receipt != nil || entry != nil {
-		e.correct(correction{receipt: r.receipt, actual: r.actual(nil, used), entry: entry})
+		e.correct(correction{receipt: r.receipt, actual: r.actual(nil, asked, used), entry: entry})
+	}
+	if extended != nil {
+		extended.Wait()
 	}
 	if e.thresholds.Load() != nil {
 		r.noticeRaise(asked, used)
@@ -403,22 +436,32 @@ func (s *spent) known(r *Rules, asked *Amounts) Amounts {
 	return all
 }
 
+// firstUsed returns how much of a unit was used in a scope of what the call has reserved at first: no more than that, if
+// extensions have reserved more.
+func (r *Reservation) firstUsed(p *plan, u Unit, asked *Ask, used *spent) int64 {
+	n := used.of(p.rules, u)
+	if p.rules.Cut[u] && r.extensions.more(u) {
+		n = min(n, p.rules.Amount(u, asked))
+	}
+	return n
+}
+
 // settlements appends what was taken and what was used, for the store in memory.
 func (r *Reservation) settlements(list []store.Settlement, asked *Ask, used *spent) []store.Settlement {
 	for _, p := range r.plans {
 		for i := range p.charges {
 			c := &p.charges[i]
-			list = append(list, store.Settlement{Of: &c.Charge, Taken: p.rules.Amount(c.unit, asked), Actual: used.of(p.rules, c.unit)})
+			list = append(list, store.Settlement{Of: &c.Charge, Taken: p.rules.Amount(c.unit, asked), Actual: r.firstUsed(p, c.unit, asked, used)})
 		}
 	}
 	return list
 }
 
 // actual appends amounts in the order of the charges.
-func (r *Reservation) actual(list []int64, used *spent) []int64 {
+func (r *Reservation) actual(list []int64, asked *Ask, used *spent) []int64 {
 	for _, p := range r.plans {
 		for i := range p.charges {
-			list = append(list, used.of(p.rules, p.charges[i].unit))
+			list = append(list, r.firstUsed(p, p.charges[i].unit, asked, used))
 		}
 	}
 	return list

@@ -71,6 +71,10 @@ type Rules struct {
 	// to use.
 	Most [units]bool
 
+	// Cut says of which units the limits let streams reserve more as they come: see [Reservation.Extend]. Most is set
+	// for these as well: a call that does not extend its reservation reserves the most.
+	Cut [units]bool
+
 	Rank       int // of the scope's calls in the line of another scope: higher comes first
 	Weight     int // of the scope among those of its rank: 0 is 1
 	MaxWaiting int // how many of its calls may wait for one other scope: 0 is any number
@@ -206,7 +210,11 @@ func (r *Rules) Key(u Unit) string { return r.scope.Key + keyEnds[u] }
 func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 	n := ask.Amounts[u]
 	if r.Most[u] {
-		n = max(n, ask.Most.Amounts[u])
+		most := &ask.Most
+		if r.Cut[u] && ask.First != (Parts{}) {
+			most = &ask.First
+		}
+		n = max(n, most.Amounts[u])
 	}
 	switch {
 	case !ask.Split && (u == Input || u == Output):
@@ -261,6 +269,15 @@ func (c *charge) larger(n int64) *store.Charge {
 		return &c.Charge
 	}
 	return &larger
+}
+
+// unpaced returns the prepared charge under limits that let anything pass at once which does not exceed the limit that
+// is paced.
+func (c *charge) unpaced() *store.Charge {
+	if c.burst == 0 {
+		return &c.Charge
+	}
+	return c.larger(min(c.burst, Boundless>>20) << 20)
 }
 
 // has reports whether a limit of such a name, or one that the share of such a name is of, has a part in the

@@ -184,7 +184,7 @@ func (s *Scope) planFor(e *Engine, part Part) *plan {
 
 // Lowered returns the rules with other counts. count returns that of a limit.
 func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
-	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
+	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Cut: r.Cut, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
 	for i := range r.Limits {
 		l := r.Limits[i]
 		l.Limit = l.Limit.WithCount(count(&r.Limits[i]))

@@ -29,7 +29,7 @@ func (s *Scope) follow() {
 			return
 		}
 		shadow := &Rules{
-			Limits: rules.Limits, Setup: rules.Setup, InOrder: rules.InOrder, LeastTokens: rules.LeastTokens, Count: rules.Count, Most: rules.Most,
+			Limits: rules.Limits, Setup: rules.Setup, InOrder: rules.InOrder, LeastTokens: rules.LeastTokens, Count: rules.Count, Most: rules.Most, Cut: rules.Cut,
 			Rank: rules.Rank, Weight: rules.Weight, MaxWaiting: rules.MaxWaiting, MinShare: rules.MinShare, MaxShare: rules.MaxShare,
 			shadowOf: rules,
 		}
@@ -48,6 +48,9 @@ func (s *Scope) Real() *Scope {
 	}
 	return s
 }
+
+// IsShared reports whether calls of several flows name the scope: it is a model's.
+func (s *Scope) IsShared() bool { return s.isShared() }
 
 // isShared reports whether calls of several flows name the scope.
 func (s *Scope) isShared() bool { return s.Real().line != nil }

@@ -45,6 +45,10 @@ type Ask struct {
 	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is zero if
 	// it is not known to be more than what is expected.
 	Most Parts
+
+	// First is what a call that extends its reservation reserves at first, for scopes that cut. It is zero if the
+	// call does not: then they reserve Most.
+	First Parts
 }
 
 // Parts is an amount of each unit, and what is needed to tell AllTokens of a prompt from those of an output.
@@ -95,6 +99,20 @@ func (a *Ask) SetMost(expected, most llm.Tokens, price int64) error {
 	return nil
 }
 
+// SetFirst fills in what a call that extends its reservation reserves at first, after Set: tokens, and a price in
+// billionths of a dollar.
+func (a *Ask) SetFirst(first llm.Tokens, price int64) error {
+	if !a.Split {
+		return errors.New("ratelimit: First is set, and Tokens is not: what a call reserves at first needs its expected tokens by their parts")
+	}
+	if price < 0 || price > MaxTokens {
+		return errPrice(price)
+	}
+	a.First.Amounts = a.Amounts
+	a.First.Amounts[Dollars] = price
+	return a.First.split(first)
+}
+
 func errPrice(n int64) error {
 	return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
 }
@@ -121,7 +139,7 @@ func (a *Parts) split(t llm.Tokens) error {
 
 // Weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
 // as the kind of tokens that counts most.
-func (a *Ask) Weigh(w llm.TokenWeights, t, most llm.Tokens) {
+func (a *Ask) Weigh(w llm.TokenWeights, t, most, first llm.Tokens) {
 	switch {
 	case w.IsZero():
 	case a.Split:
@@ -129,6 +147,9 @@ func (a *Ask) Weigh(w llm.TokenWeights, t, most llm.Tokens) {
 		if a.Most != (Parts{}) {
 			most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
 			a.Most.weigh(w, most)
+		}
+		if a.First != (Parts{}) {
+			a.First.weigh(w, first)
 		}
 	default:
 		a.Amounts[Tokens] = w.Most(int(a.Amounts[AllTokens]))

@@ -80,6 +80,7 @@ type Call struct {
 	expected        llm.Tokens // the estimator's answer; zero before the limits are first asked
 	estimated       llm.Tokens // the tokens that the limits were last asked for, as they are expected
 	bound           llm.Tokens // the most tokens that the call can use, for limits that reserve them: zero if none does, negative if nobody knows
+	stream          stream
 	ending          ending
 	quoted          quoted
 	expectedDollars price.Amount           // the price that the call is expected to have
@@ -143,9 +144,11 @@ func (c *Call) limiterCall() ratelimit.Call {
 	mostDollars := c.setBound(&q, &caps)
 	c.estimated = c.estimate(&q, &caps)
 	c.expectedDollars = c.expectedPrice(&caps)
-	c.reserved = max(c.expectedDollars, mostDollars)
+	firstDollars := c.setFirst(&q, &caps)
+	c.reserved = max(c.expectedDollars, mostDollars, firstDollars)
 	asked := ratelimit.Call{
 		Model: c.Quota, Tokens: c.estimated, Dollars: c.expectedDollars, Most: q.Count.Dearest(c.bound), MostDollars: mostDollars,
+		First: q.Count.Dearest(c.stream.first), FirstDollars: firstDollars,
 		MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel,
 	}
 	if c.Limits.Projects != nil {
@@ -245,7 +248,11 @@ func (c *Call) apply(ctx context.Context, said llm.Limits) {
 // the end of a stream in it is enough, too.
 func (c *Call) Settle(ctx context.Context, m *llm.Meter, complete bool) llm.Usage {
 	used := m.Usage()
-	if c.ending = whole; !complete && !m.Ended() {
+	switch c.ending = whole; {
+	case c.Cut() != nil:
+		c.ending = stopped
+		c.stream.came = m.MostOutput()
+	case !complete && !m.Ended():
 		c.ending = cut
 	}
 	if fault := m.Fault(); fault != "" {

@@ -15,7 +15,7 @@ import (
 func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amount {
 	c.quote()
 	c.bound = llm.Tokens{}
-	if !caps.MostTokens && !caps.MostDollars && q.ReserveTokens != project.ReserveMost {
+	if !caps.MostTokens && !caps.MostDollars && q.ReserveTokens != project.ReserveMost && !cuts(q, caps) {
 		return 0
 	}
 	input, output, known := c.Request.Most(c.Prices.maxima(c.priceProvider(), c.Request.Model))

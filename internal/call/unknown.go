@@ -13,10 +13,11 @@ var unknownUsage = llm.Usage{Input: -1}
 type ending uint8
 
 const (
-	whole  ending = iota // its answer has come to its end
-	cut                  // its answer was cut off, or its caller has left before there was one
-	failed               // there was no answer, and it may cost what was reserved
-	erred                // the provider has answered with an error of its own, and costs no more than was expected
+	whole   ending = iota // its answer has come to its end
+	cut                   // its answer was cut off, or its caller has left before there was one
+	stopped               // its answer was ended, because its reservation was not extended
+	failed                // there was no answer, and it may cost what was reserved
+	erred                 // the provider has answered with an error of its own, and costs no more than was expected
 )
 
 // mostOutput returns the most output that a call can have had of which so much was seen, as far as that
@@ -30,6 +31,8 @@ func (c *Call) mostOutput(seen, allowed int) int {
 	switch c.ending {
 	case failed, erred:
 		return 0
+	case stopped: // what was reserved beyond what has come is for what the provider has generated meanwhile
+		return min(max(c.stream.came, c.stream.output), c.bound.Output)
 	case cut:
 		seen = max(seen, allowed)
 	}
