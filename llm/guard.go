@@ -72,7 +72,10 @@ func (g *Guard) Read(p []byte) (int, error) {
 
 // fill reads a piece of the stream, and returns its length. It is called when nothing is ready.
 func (g *Guard) fill() int {
-	kept := copy(g.buf, g.buf[g.ready:])
+	kept := len(g.buf) - g.ready
+	if g.ready > 0 { // a long event is not copied again for each of its pieces
+		copy(g.buf, g.buf[g.ready:])
+	}
 	g.buf = slices.Grow(g.buf[:kept], hideRead)
 	g.from, g.ready = 0, 0
 	n, err := g.stream.Read(g.buf[kept : kept+hideRead])

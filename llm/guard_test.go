@@ -82,7 +82,7 @@ func TestGuardKeepsNoWholeEvent(t *testing.T) {
 	}
 }
 
-func TestMostOutputIsABound(t *testing.T) {
+func TestMeterMostOutputIsABound(t *testing.T) {
 	for _, s := range meterStreams {
 		if s.fault != "" || strings.Contains(s.body, "response.audio.delta") { // not all that was generated has come, or comes as text
 			continue
@@ -95,7 +95,7 @@ func TestMostOutputIsABound(t *testing.T) {
 	}
 }
 
-func TestMostOutput(t *testing.T) {
+func TestMeterMostOutput(t *testing.T) {
 	text := sse(delta(`"content":"Grüße \ud83d\ude00\n"`)) // 8 bytes, and two escapes of at most 4 bytes each
 	for _, c := range []struct {
 		name string
