@@ -35,7 +35,7 @@ local function flush()
 end
 `
 
-// patient is a timeout that no test waits for: it is longer than the five seconds of a fault.
+// patient is a timeout that no test waits for: it is longer than a fault.
 const patient = time.Minute
 
 func dial(t testing.TB, addrs ...string) rueidis.Client {
