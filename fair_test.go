@@ -192,9 +192,10 @@ func TestFairShares(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCompetition(t, tt.quota)
-				c.queue(weighing("heavy", 3), tt.n, tt.heavy)
-				c.queue(weighing("light", 1), tt.n/2, tt.light)
-				time.Sleep(30 * time.Minute)
+				minutes := testkit.Rounds(15, 30)
+				c.queue(weighing("heavy", 3), tt.n*minutes/30, tt.heavy)
+				c.queue(weighing("light", 1), tt.n*minutes/60, tt.light)
+				time.Sleep(time.Duration(minutes) * time.Minute)
 				synctest.Wait()
 				c.wantShares("heavy", "light", tt.amount, tt.whole)
 			})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
@@ -33,9 +34,9 @@ var withOllama = strings.Replace(budgeted, "defaults:", "  ollama: {base_url: MO
 func TestLeavingAtTheLastTokenIsNotFree(t *testing.T) {
 	const tokens = 5_000
 	for i, c := range dialects {
-		streams := 8
+		streams := testkit.Rounds(2, 8)
 		if i == 0 {
-			streams = 80
+			streams = testkit.Rounds(16, 80)
 		}
 		t.Run(c.name, func(t *testing.T) {
 			r := newRigBefore(t, withOllama+"server: {read_on: 1m}\n", pausing{c.last, mockprovider.New(mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {

@@ -58,18 +58,19 @@ func (r *rig) rush(t *testing.T, n int, project, model string) (statuses map[int
 // others. What is enforced holds exactly, also for calls of a project in shadow.
 func TestShadowOfTheFile(t *testing.T) {
 	r := newRig(t, shadowRig, mockprovider.Config{})
+	n := testkit.Rounds(60, 300)
 	for _, c := range []struct {
 		project, model string
 		want           map[int]int
 		told           int
 	}{
-		{"tried", "wide", map[int]int{200: 300}, 290},
-		{"tried/inner", "wide", map[int]int{200: 300}, 300}, // it is above the limit by now
-		{"other", "tried", map[int]int{200: 300}, 290},
-		{"tried", "tight", map[int]int{200: 10, 429: 290}, 10},
-		{"acme", "wide", map[int]int{200: 10, 429: 290}, 0},
+		{"tried", "wide", map[int]int{200: n}, n - 10},
+		{"tried/inner", "wide", map[int]int{200: n}, n}, // it is above the limit by now
+		{"other", "tried", map[int]int{200: n}, n - 10},
+		{"tried", "tight", map[int]int{200: 10, 429: n - 10}, 10},
+		{"acme", "wide", map[int]int{200: 10, 429: n - 10}, 0},
 	} {
-		statuses, told := r.rush(t, 300, c.project, c.model)
+		statuses, told := r.rush(t, n, c.project, c.model)
 		testkit.Equal(t, c.project+" at "+c.model, c.want, statuses)
 		testkit.Equal(t, "told of "+c.project+" at "+c.model, c.told, told)
 	}

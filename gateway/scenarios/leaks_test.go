@@ -58,7 +58,7 @@ var ends = []struct {
 }
 
 // eachEnd is how many calls end in each way.
-const eachEnd = 5
+const eachEnd = 3
 
 // failFirst lets the first attempt of each call fail whose text is flaky.
 func failFirst() func(mockprovider.Call) mockprovider.Reply {

@@ -16,11 +16,11 @@ func TestHalfLeave(t *testing.T) {
 }
 
 func halfLeave(t *testing.T, state string) {
-	const n = 500
+	const n = 200
 	c, p := newStreamer(t)
 	g := start(t, `
 providers:
-  openai: {base_url: MOCK, models: {m: {max_concurrent: 500, max_tpd: 1_000_000}}}
+  openai: {base_url: MOCK, models: {m: {max_concurrent: 200, max_tpd: 1_000_000}}}
 defaults: {max_wait: 0s}
 `, state, p)
 	of := call{model: "m", stream: true, output: 800}

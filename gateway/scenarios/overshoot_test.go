@@ -57,7 +57,7 @@ func TestOvershoot(t *testing.T) {
 // overshoot sends many calls at the same moment to gateways that share a limit, and expects
 // how many pass.
 func overshoot(t *testing.T, p *provider, of call, want int, at ...*gatewayURLs) {
-	calls := testkit.Rounds(300, many)
+	calls := testkit.Rounds(150, many)
 	before, spent := len(p.arrivals("")), p.tokens(of.model)
 	p.block()
 	c := sendTogether(t, calls, func(int) call { return of }, at...)

@@ -15,8 +15,8 @@ providers:
   openai:
     base_url: MOCK
     models:
-      requests: {max_rpm: 200}
-      tokens: {max_tpm: 20000}
+      requests: {max_rpm: 100}
+      tokens: {max_tpm: 10000}
 defaults: {max_wait: 0s}
 server: {drain: 30s}
 `
@@ -25,9 +25,9 @@ const (
 	workers = 8
 	perCall = 64 // tokens of output
 
-	countedRequests = 200
-	countedTokens   = 20_000
-	midLoad         = 100 // calls
+	countedRequests = 100
+	countedTokens   = 10_000
+	midLoad         = 50 // calls
 )
 
 // hammer lets workers send one call after another, half of them for each model, until each

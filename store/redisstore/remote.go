@@ -43,7 +43,7 @@ func newRemoteOf(client rueidis.Client, cfg linkConfig) *remote {
 		cluster:   client.Mode() == rueidis.ClientModeCluster,
 	}
 	changed := cfg.changed
-	cfg.script, cfg.cluster = arithmetic, r.cluster
+	cfg.script, cfg.cluster = arithmetic(), r.cluster
 	cfg.changed = func(c change) {
 		if !c.lost {
 			go r.resend()

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:embed lua
@@ -11,11 +12,13 @@ var lua embed.FS
 
 // arithmetic is the script before session.lua. Redis runs the whole text for each call, and defining
 // the functions would cost more than most decisions. So all functions that takes from buckets do not
-// need are defined within one function, which is only called when they are needed.
-var arithmetic = constants(
-	text("account", "take") +
+// need are defined within one function, which is only called when they are needed. The script is put together when a
+// store is first made, because programs that link this package may have no Redis.
+var arithmetic = sync.OnceValue(func() string {
+	return constants(text("account", "take") +
 		"function rest()\n" + text("numbers", "windows", "log", "ask", "settle", "whole", "books", "once") + "end\n" +
 		text("run"))
+})
 
 // text returns the text of Lua files.
 func text(names ...string) string {

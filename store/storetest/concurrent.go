@@ -104,13 +104,17 @@ func orders(t *testing.T, newStore opener) {
 	for name, r := range everyRule(100_000, 1_000_000_007) {
 		charges = append(charges, charge(name, 1, r.Limit))
 	}
+	rounds := 200
+	if testing.Short() {
+		rounds = 40
+	}
 	var turn atomic.Int64
 	atOnce(func(*rand.Rand) {
 		mine := slices.Clone(charges)
 		if turn.Add(1)%2 == 0 {
 			slices.Reverse(mine)
 		}
-		for range 200 {
+		for range rounds {
 			r, d, err := b.store.Take(b.Context(), mine)
 			if err != nil || r == nil {
 				b.Errorf("take: %v, %+v, %v", r, d, err)
