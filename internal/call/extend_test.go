@@ -70,7 +70,7 @@ func TestSlicesNearTheLimit(t *testing.T) {
 	if used := projectTokens(t, limits, 5000); used > 5000 || used < 5000-2*inFlight {
 		t.Errorf("%d are reserved", used)
 	}
-	if refused := c.Cut(); refused == nil || refused.Status != 429 || refused.Message != `cut off: the limit "tokens-minute" of project "`+owner+`" has no more for this answer: try again in 1m0s` {
+	if refused := c.Cut(); refused == nil || refused.Status != 429 || !strings.HasPrefix(refused.Message, `cut off: the limit "tokens-minute" of project "`+owner+`" has no more for this answer: try again in `) {
 		t.Errorf("%+v", refused)
 	}
 	m := llm.NewMeter(llm.Messages, nil)
@@ -138,5 +138,16 @@ func TestWhatIsNotExtended(t *testing.T) {
 	c.Request.Stream = false
 	if admit(t, c); c.Extends() || projectTokens(t, limits, 50_000) < 8000 {
 		t.Errorf("a whole answer has reserved %d", projectTokens(t, limits, 50_000))
+	}
+}
+
+// Of an answer that cannot be cut, limits in dollars that cut reserve the most, too.
+func TestWholeAnswersReserveTheMostDollars(t *testing.T) {
+	limits := newLimits(t, plenty, &project.Limit{DollarsPerDay: price.Dollar, Reserve: project.ReserveExpected, OnOverrun: project.OverrunCut})
+	c := visible(t, limits, 8000)
+	c.Request.Stream, c.Prices = false, &Prices{Table: price.Known()}
+	admit(t, c)
+	if d, err := limits.Projects.Peek(t.Context(), owner); err != nil || d.Windows()[0].Used < int64(8000*15_000) { // $15 a million
+		t.Errorf("%+v, %v", d.Windows(), err)
 	}
 }

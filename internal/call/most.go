@@ -25,7 +25,7 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 		c.bound = llm.Tokens{Input: input, Output: output}
 	}
 	switch {
-	case !caps.MostDollars || c.quoted.price == nil:
+	case !caps.MostDollars && !caps.CutDollars || c.quoted.price == nil:
 		return 0
 	case !known && c.most(maxTotal, maxTotal, "") > c.most(0, 0, ""):
 		return price.Unknown
