@@ -37,19 +37,20 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := e.expect(project, r, c)
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
-	if bound := r.CountedBound(); r.Provider == Bedrock {
-		t.Output = max(t.Output, bound)
+	if bound := r.CountedBound(); r.Provider == OpenAI {
+		t.Output = max(t.Output, bound-t.Input) // so that both together are the larger of the prompt and the bound
 	} else {
-		t.Output = max(t.Output, bound-t.Input)
+		t.Output = max(t.Output, bound)
 	}
 	t.FreeInput = max(t.Input-roundedTokens(f.counted), 0)
 	t.FreeOutput = Usage{Input: t.Input, Output: t.Output}.Tokens(r.Provider).FreeOutput
 	return t
 }
 
-// CountedBound returns how many tokens of output the request allows, if the provider counts all of
-// them, or 0. OpenAI and Azure count them with the prompt, used or not. Bedrock takes them first, and
-// gives the unused ones back.
+// CountedBound returns how many tokens of output the request allows, if the provider's own limiter
+// counts all of them, or 0. OpenAI counts the larger of these and the prompt, used or not; Azure counts
+// both. Bedrock takes them first, and gives the unused ones back. What a call can use at most is another
+// matter: see [Request.Most].
 func (r *Request) CountedBound() int {
 	if r.Provider != OpenAI && r.Provider != Azure && r.Provider != Bedrock {
 		return 0

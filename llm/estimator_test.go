@@ -264,7 +264,7 @@ func TestEstimateBeforeAnythingIsLearned(t *testing.T) {
 		{"OpenAI counts the bound", chat(OpenAI, 80, 128_000, 1), Tokens{Input: 106, Output: 127_894}},
 		{"and that of each answer", chat(OpenAI, 80, 1000, 3), Tokens{Input: 106, Output: 3000}},
 		{"or the prompt", chat(OpenAI, 800, 50, 1), Tokens{Input: 916, Output: 50}},
-		{"Azure does as well", chat(Azure, 80, 128_000, 1), Tokens{Input: 106, Output: 127_894}},
+		{"Azure counts it beside the prompt", chat(Azure, 80, 128_000, 1), Tokens{Input: 106, Output: 128_000}},
 		{"Gemini counts no output", chat(Gemini, 800, 0, 1), Tokens{Input: 916, Output: 800, FreeOutput: 800}},
 		{"Anthropic counts all of it", chat(Anthropic, 800, 0, 1), Tokens{Input: 916, Output: 800}},
 		{"embeddings", Request{Endpoint: Endpoint{Provider: OpenAI, API: Embeddings}, Prompt: 800, Answers: 1}, Tokens{Input: 916}},
@@ -405,7 +405,7 @@ func TestWhatProvidersCount(t *testing.T) {
 		{OpenAI, 0, 500, 0, 0},
 		{OpenAI, 1200, 500, 0, 0},
 		{OpenAI, 4000, 3000, 0, 0},
-		{Azure, 4000, 3000, 0, 0},
+		{Azure, 4000, 4000, 0, 0},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.provider, " ", test.most), func(t *testing.T) {
@@ -683,8 +683,11 @@ func (n naiveEstimator) estimate(project string, r *Request) Tokens {
 	if r.MaxOutput > 0 {
 		bound := roundedTokens(float64(r.MaxOutput) * c.answers)
 		t.Output = min(t.Output, bound)
-		if r.Provider == OpenAI || r.Provider == Azure {
+		switch r.Provider {
+		case OpenAI:
 			t.Output = max(t.Output, bound-t.Input)
+		case Azure:
+			t.Output = max(t.Output, bound)
 		}
 	}
 	if r.API == Embeddings {

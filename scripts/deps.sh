@@ -31,7 +31,7 @@ if [ -n "$packages" ]; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages # unquoted: words
 fi
 
-for scripts in interop/gateway interop/dashboard interop/tsclient; do
+for scripts in interop/gateway interop/dashboard interop/tsclient interop/tokenizers; do
 	installed=$scripts/node_modules/.package-lock.json # npm writes it last
 	if [ ! -e $installed ] || [ $scripts/package-lock.json -nt $installed ]; then
 		major=$(node -p 'process.versions.node.split(".")[0]')
