@@ -238,6 +238,7 @@ func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bo
 		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
 		Most: unit == admission.AllTokens && p.mostTokens || unit == admission.Dollars && p.mostDollars,
 	}
+	w.Cut = p.cut && !w.Most && (w.Tokens || w.Dollars)
 	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
 	p.caps.lower(&w)

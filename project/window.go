@@ -22,6 +22,7 @@ type Window struct {
 	Calendar bool // it begins as a calendar says, and is not any period
 	Run      bool // it is of a run, and begins with its first call
 	Most     bool // calls reserve the most of it that they can use: see [Reserve]
+	Cut      bool // streams that need more of it than there is are cut off: see [OnOverrun]
 
 	months *time.Location // the zone of calendar months that begin at midnight of the 1st; nil: it is another window
 }

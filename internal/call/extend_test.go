@@ -151,3 +151,22 @@ func TestWholeAnswersReserveTheMostDollars(t *testing.T) {
 		t.Errorf("%+v, %v", d.Windows(), err)
 	}
 }
+
+// A denial of a limit that cuts says what the call would have reserved of it: the most of its prompt, too.
+func TestDenialsOfLimitsThatCut(t *testing.T) {
+	c := visible(t, newLimits(t, plenty, cutAt(1500)), 8000)
+	admit(t, c)
+	again := visible(t, c.Limits, 8000)
+	d, err := again.Try(t.Context())
+	if err != nil || d.Allowed {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	first := again.stream.first
+	if first.Input < 50 || first.Input+first.Output <= 750 {
+		t.Fatalf("%+v are reserved at first", first)
+	}
+	want := fmt.Sprintf("needs %d (prompt %d, answer up to %d)", first.Input+first.Output, first.Input, first.Output)
+	if got := again.Refusal(&d, nil).Message; !strings.Contains(got, want) {
+		t.Errorf("%s; want %s", got, want)
+	}
+}
