@@ -57,9 +57,9 @@ func transparent(t *testing.T, calls []sdkCall, replies []sdkReply) {
 					w := llmhttptest.New(t, config, ample)
 					with = c.call(t.Context(), w.Client)
 					synctest.Wait()
-					if r.exact {
+					if r.exact && !strings.HasPrefix(r.name, "500") { // after which a call keeps the tokens that it was expected to use
 						w.Settled()
-					} else if used, sent := w.Ended(), w.Server.Totals()[model]; used.Output > sent.Output || used.Input > sent.Input {
+					} else if used, sent := w.Ended(), w.Server.Totals()[model]; sent.Refused == 0 && (used.Output > sent.Output || used.Input > sent.Input) {
 						t.Errorf("%+v is settled; the provider has sent %+v", used, sent)
 					}
 				})
