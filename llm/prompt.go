@@ -42,7 +42,9 @@ type promptReader struct {
 // prompt reads a field of the prompt.
 func (p *promptReader) prompt(f *field) {
 	first, from := p.next(), p.at
-	p.elsewhere = p.elsewhere || f.name == "prompt" && p.endpoint.API == Responses // a template that is stored
+	if p.endpoint.API == Responses && f.name == "prompt" { // a template that is stored
+		p.elsewhere = true
+	}
 	switch {
 	case f.kind == fieldTools:
 		p.tools()
@@ -239,7 +241,10 @@ func (p *promptReader) object(in keyKind, depth int) {
 	files, fileBytes := p.files, p.fileBytes
 	kind, mime, encrypted := labelNone, labelNone, false
 	for first := true; p.item(first, '}'); first = false {
-		at := keyKindOf(p.key()).inside(in)
+		at := keyKindOf(p.key())
+		if at >= keySource {
+			at = at.inside(in)
+		}
 		switch at {
 		case keyLabel:
 			p.skip()
@@ -263,8 +268,12 @@ func (p *promptReader) object(in keyKind, depth int) {
 			media += p.value(at, depth)
 		}
 	}
-	p.boundFiles(kind, mime, files, fileBytes)
-	p.elsewhere = p.elsewhere || kind == labelReasoning && !encrypted
+	if p.files > files {
+		p.boundFiles(kind, mime, files, fileBytes)
+	}
+	if kind == labelReasoning && !encrypted {
+		p.elsewhere = true
+	}
 	if low && media > 0 && p.endpoint.imageRules() == OpenAI {
 		p.other += openAIImageBase - media
 	}
