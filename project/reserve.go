@@ -30,3 +30,16 @@ const (
 	// of answers that do not come as a stream, the most is reserved.
 	OverrunCut = admission.OverrunCut
 )
+
+// Hard reports whether the limits in tokens and in dollars are hard: no answer, however long, uses more than there is.
+// Of others, what calls under way use beyond what is expected of them is a debt.
+func (l Limit) Hard() (tokens, dollars bool) {
+	cut := l.OnOverrun == OverrunCut
+	return l.Reserve == ReserveMost || cut, l.Reserve != ReserveExpected || cut
+}
+
+// Hard is [Limit.Hard] for the limits of runs.
+func (r RunLimit) Hard() (tokens, dollars bool) {
+	hard := r.Reserve != ReserveExpected || r.OnOverrun == OverrunCut
+	return hard, hard
+}

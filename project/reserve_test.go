@@ -263,3 +263,22 @@ func TestHardLimitsAreNeverExceeded(t *testing.T) {
 		})
 	}
 }
+
+// A limit is hard if it reserves the most of a call, or cuts those that overrun it.
+func TestHard(t *testing.T) {
+	for l, want := range map[project.Limit][2]bool{
+		{}:                                 {false, true},
+		{Reserve: project.ReserveMost}:     {true, true},
+		{Reserve: project.ReserveExpected}: {false, false},
+		{OnOverrun: project.OverrunCut}:    {true, true},
+		{Reserve: project.ReserveExpected, OnOverrun: project.OverrunCut}:  {true, true},
+		{Reserve: project.ReserveExpected, OnOverrun: project.OverrunDebt}: {false, false},
+	} {
+		if tokens, dollars := l.Hard(); [2]bool{tokens, dollars} != want {
+			t.Errorf("%+v: tokens %v, dollars %v", l, tokens, dollars)
+		}
+		if tokens, dollars := (project.RunLimit{Reserve: l.Reserve, OnOverrun: l.OnOverrun}).Hard(); tokens != want[1] || dollars != want[1] {
+			t.Errorf("runs of %+v: tokens %v, dollars %v", l, tokens, dollars)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 func newCheck() *cobra.Command {
@@ -75,7 +76,8 @@ func summary(cfg *config.Config, width int) []string {
 		about.Add("runs", aboutRuns(cfg.Runs))
 	}
 	empty := []string{""}
-	return slices.Concat(about.Lines(width), empty, aboutProviders(cfg, width), empty, aboutModels(cfg, width), empty, aboutProjects(cfg, width))
+	lines := slices.Concat(about.Lines(width), empty, aboutProviders(cfg, width), empty, aboutModels(cfg, width), empty, aboutProjects(cfg, width))
+	return append(lines, aboutHardness(lines, width)...)
 }
 
 func secured(files config.TLS) string {
@@ -182,6 +184,14 @@ func aboutQuota(q ratelimit.ModelQuota) string {
 	}
 	if q.Reserve > 0 {
 		text += fmt.Sprintf(", %v of it in reserve", q.Reserve)
+	}
+	switch {
+	case q.OnOverrun == project.OverrunCut:
+		text += ", calls that use more tokens than there are are cut"
+	case q.ReserveTokens == project.ReserveMost:
+		text += ", calls reserve the most tokens that they can use"
+	case q.ReserveTokens == project.ReserveExpected:
+		text += ", calls reserve the tokens that are expected of them"
 	}
 	text += aboutWeights(q.Count)
 	if q.Auto {

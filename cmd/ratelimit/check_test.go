@@ -46,7 +46,7 @@ projects:
 		"admin API  127.0.0.1:8081, token",
 		"gpt-x (also best)",
 		"500 requests/min, 500,000 tokens/min, 10% of it in reserve, until the provider reports its own",
-		"60 requests/min, 5,000,000 tokens/day, 20 at a time       3         1  -                         not at all  gpt-*",
+		"60 requests/min, 5,000,000 tokens/day (debt), 20 at a time       3         1  -                         not at all  gpt-*",
 		"at most 50%  ", "12.5% to 50%  ", "at least 20%, dedicated  ",
 		"https://api.openai.com",
 		"ours",
@@ -72,11 +72,13 @@ runs: {dollars: 2, tokens: 1_000_000, calls: 500}
 `))
 	for _, want := range []string{
 		"users      the header X-User-Id, or else the field user, or else the field metadata.user_id\n",
-		"runs       $2.00, 1,000,000 tokens, 500 calls for each, which is forgotten after 24h0m0s\n",
-		"acme           2,000,000 tokens/min, $5,000.00/30 days ",
-		"acme/search    $150.00/day, $2,000.00/month ",
-		"acme/search/*  $20.00/day, $99.50 in total ",
+		"runs       $2.00 (hard), 1,000,000 tokens (hard), 500 calls for each, which is forgotten after 24h0m0s\n",
+		"acme           2,000,000 tokens/min (debt), $5,000.00/30 days (hard) ",
+		"acme/search    $150.00/day (hard), $2,000.00/month (hard) ",
+		"acme/search/*  $20.00/day (hard), $99.50 in total (hard) ",
 		"(any other)    unlimited ",
+		"\nhard  no answer, however long, uses more than there is",
+		"\ndebt  a call reserves what is expected of it",
 	} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("there is no %q in\n%s", want, got.stdout)

@@ -35,7 +35,7 @@ func aboutProject(id string, p *config.Project) []string {
 	if p.MaxWait > 0 {
 		wait = p.MaxWait.Round(time.Millisecond).String()
 	}
-	return []string{id, aboutLimit(p.Limit), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
+	return []string{id, aboutLimit(p.Limit, marked), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
 }
 
 // aboutShare returns between which parts of a model's quota the share of a project is: a dash for any.
@@ -55,19 +55,52 @@ func aboutShare(l project.Limit) string {
 	return text
 }
 
-func aboutLimit(l project.Limit) string {
+// aboutLimit returns a limit as a text. mark may say of its limits in tokens and in dollars whether they are hard.
+func aboutLimit(l project.Limit, mark func(hard bool, limits []string) []string) string {
 	month := "30 days"
 	if l.Resets != (limit.Calendar{}) {
 		month = "month"
 	}
+	tokens, dollars := l.Hard()
 	return listed(slices.Concat(amounts(
 		amount{l.RequestsPerMinute, "requests/min"}, amount{l.RequestsPerHour, "requests/hour"}, amount{l.RequestsPerDay, "requests/day"},
+	), mark(tokens, amounts(
 		amount{l.TokensPerMinute, "tokens/min"}, amount{l.TokensPerHour, "tokens/hour"}, amount{l.TokensPerDay, "tokens/day"},
 		amount{l.TokensPerMonth, "tokens/" + month},
-	), sums(
+	)), mark(dollars, sums(
 		sum{l.DollarsPerHour, "/hour"}, sum{l.DollarsPerDay, "/day"}, sum{l.DollarsPerWeek, "/week"},
 		sum{l.DollarsPerMonth, "/" + month}, sum{l.Dollars, " in total"},
-	), amounts(amount{l.MaxConcurrent, "at a time"})))
+	)), amounts(amount{l.MaxConcurrent, "at a time"})))
+}
+
+// unmarked returns limits as they are.
+func unmarked(_ bool, limits []string) []string { return limits }
+
+// marked returns limits with a word for each that says whether it is hard, or may have a debt.
+func marked(hard bool, limits []string) []string {
+	word := " (debt)"
+	if hard {
+		word = " (hard)"
+	}
+	for i := range limits {
+		limits[i] += word
+	}
+	return limits
+}
+
+// aboutHardness explains the words of marked, as far as the other lines have them.
+func aboutHardness(lines []string, width int) (about []string) {
+	text, words := strings.Join(lines, "\n"), console.NewList(2)
+	if strings.Contains(text, "(hard)") {
+		words.Add("hard", "no answer, however long, uses more than there is: a call reserves the most that it can use, or is cut where nothing more is left")
+	}
+	if strings.Contains(text, "(debt)") {
+		words.Add("debt", "a call reserves what is expected of it; what calls under way use beyond that exceeds the limit, and delays later calls. At most it is the longest answers of all calls at a time: bound these by max_concurrent, or make the limit hard by reserve: most or on_overrun: cut")
+	}
+	if text = strings.Join(words.Lines(width), "\n"); text == "" {
+		return nil
+	}
+	return append([]string{""}, words.Lines(width)...)
 }
 
 // sum is a limit of money and its period, such as $20.00 and /day. Zero is no limit.
@@ -99,6 +132,7 @@ func aboutUsers(u config.Users) string {
 }
 
 func aboutRuns(r config.Runs) string {
-	limits := append(sums(sum{most: r.Dollars}), amounts(amount{r.Tokens, "tokens"}, amount{r.Calls, "calls"})...)
+	tokens, dollars := project.RunLimit(r).Hard()
+	limits := slices.Concat(marked(dollars, sums(sum{most: r.Dollars})), marked(tokens, amounts(amount{r.Tokens, "tokens"})), amounts(amount{r.Calls, "calls"}))
 	return fmt.Sprintf("%s for each, which is forgotten after %v", listed(limits), cmp.Or(r.Expires, project.DefaultRunExpires))
 }

@@ -90,7 +90,7 @@ func warnOfKey(c *cobra.Command, client *admin.Client, id string) {
 	}
 	for _, p := range state.Projects {
 		if p.ID == id && !p.Own {
-			fmt.Fprintf(c.ErrOrStderr(), "project %s has no limit of its own, but the default: %s\n", id, aboutLimit(p.Limit))
+			fmt.Fprintf(c.ErrOrStderr(), "project %s has no limit of its own, but the default: %s\n", id, aboutLimit(p.Limit, unmarked))
 		}
 	}
 }

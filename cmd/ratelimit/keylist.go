@@ -137,7 +137,7 @@ func keyLines(all []listedKey, now time.Time, width int) []string {
 		}
 		limits := "-"
 		if k.Limit != (project.Limit{}) {
-			limits = aboutLimit(k.Limit)
+			limits = aboutLimit(k.Limit, unmarked)
 		}
 		notes, style := keyNotes(k, now)
 		t.AddStyled(style, k.Project, k.ID, k.Name, lastUse(k.LastUsed, now), expires, day(k.Created), notes, limits, strings.Join(k.Models, ", "))
