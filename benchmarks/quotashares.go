@@ -28,7 +28,7 @@ func sharedQuotas(b *bench) (result, error) {
 		{name: nameUnshared, kind: ours, build: func(quota) instance { return dividedAmong(100, 100, false) }},
 		{name: nameShared1, kind: ours, build: func(quota) instance { return dividedAmong(1, 1, true) }},
 		{name: nameShared2, kind: ours, build: func(quota) instance { return dividedAmong(100, 100, true) }},
-		{name: nameShared3, kind: ours, build: func(quota) instance { return dividedAmong(10_000, 100, true) }},
+		{name: nameShared3, kind: ours, build: func(quota) instance { return dividedAmong(max(b.sized(10_000), 100), 100, true) }},
 	}
 	const name = "quota/shares"
 	r, err := turns(b.finer(), contestants, plenty, alone, make([]string, chunk))
