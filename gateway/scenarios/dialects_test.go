@@ -27,6 +27,7 @@ type dialect struct {
 	answers      string // the field with the number of answers; empty: there is one
 	body         func(p *plan) object
 	writesCaches bool // its usage has tokens that were written to a cache
+	reasons      bool // the model may reason, which no text of its streams shows
 }
 
 // object is a JSON object.
@@ -64,10 +65,10 @@ var dialects = []dialect{
 		model: "gpt-4o", published: 16_384, bound: "max_tokens", answers: "n", body: pathBody},
 	{name: "anthropic", path: "/anthropic/v1/messages", as: llm.Anthropic, model: "claude-sonnet-4-5", bound: "max_tokens", body: chatBody, writesCaches: true},
 	{name: "gemini", path: "/gemini/v1beta/models/MODEL:generateContent", stream: "/gemini/v1beta/models/MODEL:streamGenerateContent?alt=sse",
-		as: llm.Gemini, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody},
+		as: llm.Gemini, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody, reasons: true},
 	{name: "vertex", settings: "kind: vertex", path: "/vertex/v1/projects/p/locations/l/publishers/google/models/MODEL:generateContent",
 		stream: "/vertex/v1/projects/p/locations/l/publishers/google/models/MODEL:streamGenerateContent?alt=sse",
-		as:     llm.Vertex, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody},
+		as:     llm.Vertex, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody, reasons: true},
 	{name: "mistral", settings: "kind: mistral", path: "/mistral/v1/chat/completions", as: llm.Mistral, model: "mistral-large-latest", published: 131_072,
 		bound: "max_tokens", answers: "n", body: chatBody},
 	{name: "groq", settings: "kind: groq", path: "/groq/openai/v1/chat/completions", as: llm.Groq, model: "llama-3.3-70b-versatile", published: 32_768,

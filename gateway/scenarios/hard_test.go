@@ -54,6 +54,7 @@ var limitKinds = []limitKind{
 	{name: "run"},
 	{name: "key"},
 	{name: "most", setting: "tokens_per_minute: %v, reserve: most", tokens: true},
+	{name: "cut", setting: "tokens_per_minute: %v, on_overrun: cut", tokens: true, cut: true},
 }
 
 // runBudget is what each run may spend.
@@ -174,7 +175,7 @@ func urlsOf(processes []*process) (at []*gatewayURLs) {
 func randomPlan(b *budget, dice *rand.Rand) *plan {
 	d := b.dialect
 	p := &plan{
-		budget: b, answers: 1, stream: dice.IntN(2) == 0, tokens: tokenizers[dice.IntN(len(tokenizers))], shown: b.kind.cut && dice.IntN(4) > 0,
+		budget: b, answers: 1, stream: dice.IntN(2) == 0, tokens: tokenizers[dice.IntN(len(tokenizers))], shown: b.kind.cut && !(d.reasons && dice.IntN(4) == 0),
 		permille: 1000, token: []string{"", "7", "é"}[dice.IntN(3)], chunk: 1 + dice.IntN(16),
 	}
 	p.text = randomText(dice)

@@ -102,10 +102,12 @@ func (c *Call) Estimated() int64 { return int64(c.estimated.Input) + int64(c.est
 // waits for the call's turn. A call that may be fitted passes at once if that helps.
 func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
 	if c.Fit.Min > 0 {
-		if d, ok := c.tryFitted(ctx); ok {
-			return d, nil
-		}
+		return c.acquireFitted(ctx)
 	}
+	return c.wait(ctx)
+}
+
+func (c *Call) wait(ctx context.Context) (d ratelimit.Decision, err error) {
 	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, c.limiterCall())
 	c.reservation.Keep()
 	return d, err

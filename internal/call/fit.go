@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"sort"
+	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/admission"
@@ -47,6 +48,28 @@ func (c *Call) tryFitted(ctx context.Context) (d ratelimit.Decision, ok bool) {
 	}
 	c.unfit()
 	return d, false
+}
+
+// acquireFitted is Acquire for a call that may be fitted. A call that has waited for all that it may use in vain waits
+// once more for what is left by then, behind the calls that wait already.
+func (c *Call) acquireFitted(ctx context.Context) (ratelimit.Decision, error) {
+	if d, ok := c.tryFitted(ctx); ok {
+		return d, nil
+	}
+	defer func(own time.Duration) { c.MaxWait = own }(c.MaxWait)
+	for range fitAttempts {
+		began, bounded := time.Now(), c.MaxWait > 0
+		d, err := c.wait(admission.Tentatively(ctx))
+		if !Denied(ctx, err) {
+			return d, err
+		}
+		c.MaxWait = max(c.MaxWait-time.Since(began), 0)
+		if bounded && c.MaxWait == 0 || !c.lower(c.fitting(&d)) {
+			break
+		}
+	}
+	c.unfit()
+	return c.try(ctx)
 }
 
 // lower lowers the request's bound to so many tokens of each answer, and reports whether it may be as low.
