@@ -197,7 +197,7 @@ func TestProjects(t *testing.T) {
 	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
 	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, Mode: "enforce", MaxWait: usualWait, Windows: []Window{
-		{"minute", "requests", 3, 3, 60, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0},
+		{"minute", "requests", 3, 3, 60, 0, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0, 0},
 	}}
 	testkit.Equal(t, "a project with a new limit", want, p)
 	if status := r.call(t, "a/b", "gpt-4o"); status != 200 {

@@ -39,14 +39,15 @@ func (l *lookout) askProject(ctx context.Context, s *standing) {
 // windowDimension returns the dimension of a project's window.
 func windowDimension(s *project.Standing, now time.Time) Dimension {
 	w := s.Window
-	limit, used, unit := float64(w.Count), float64(w.Count-s.Remaining), "requests"
+	limit, used, reserved, unit := float64(w.Count), float64(w.Count-s.Remaining), float64(max(s.Reserved, 0)), "requests"
 	switch {
 	case w.Tokens:
 		unit = "tokens"
 	case w.Dollars:
-		unit, limit, used = "dollars", limit/price.Dollar, used/price.Dollar
+		unit, limit, used, reserved = "dollars", limit/price.Dollar, used/price.Dollar, reserved/price.Dollar
 	}
 	d := newDimension(w.Name, settingOf(w.Name), unit, limit, used)
+	d.Reserved = min(reserved, used)
 	if !w.Total() && w.Period > time.Minute && used > 0 {
 		d.ResetsAt = now.Add(s.ResetAfter).Round(time.Second)
 	}

@@ -69,6 +69,7 @@ type Dimension struct {
 	Limit     float64   `json:"limit"`
 	Used      float64   `json:"used"`
 	Remaining float64   `json:"remaining"`
+	Reserved  float64   `json:"reserved,omitempty"` // the part of Used that calls under way hold, if the limit reserves the most of a call
 	ResetsAt  time.Time `json:"resets_at,omitzero"` // when nothing is used any more, if nothing else passes; only if that is longer than a minute
 	Lent      float64   `json:"lent,omitempty"`     // what others may use of it; of a model: what is lent in all
 	Borrowed  float64   `json:"borrowed,omitempty"` // what was used of others' parts; of a model: what is borrowed in all

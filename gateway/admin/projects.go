@@ -50,6 +50,7 @@ type Window struct {
 	Remaining  int64   `json:"remaining"`
 	Period     float64 `json:"period_seconds"`
 	ResetAfter float64 `json:"reset_after_seconds"` // until all of it is left, if no other call passes
+	Reserved   int64   `json:"reserved,omitempty"`  // of what is used, what calls under way hold, if the limit reserves the most of a call
 }
 
 // ProjectList is a page of projects.
@@ -129,7 +130,7 @@ func NewWindows(d project.Decision, id string) []Window {
 		if s.Owner != id {
 			continue
 		}
-		w := Window{s.Window.Name, "requests", s.Window.Count, s.Remaining, s.Window.Period.Seconds(), s.ResetAfter.Seconds()}
+		w := Window{s.Window.Name, "requests", s.Window.Count, s.Remaining, s.Window.Period.Seconds(), s.ResetAfter.Seconds(), max(s.Reserved, 0)}
 		switch {
 		case s.Window.Tokens:
 			w.Unit = "tokens"

@@ -11,19 +11,21 @@ export function levelOf(pressure) {
   return pressure >= 0.75 ? 'high' : 'fine';
 }
 
-// Gauge shows what is used of a limit: a bar, both numbers, and a mark for what the provider counts.
+// Gauge shows what is used of a limit: a bar, both numbers, and a mark for what the provider counts. The part of the
+// bar that is only reserved by calls under way is hatched.
 class Gauge extends HTMLElement {
   #label = h('span', {class: 'gauge-label'});
   #extra = h('span', {class: 'gauge-extra'});
   #value = h('span', {class: 'gauge-value'});
   #bar = h('span', {class: 'gauge-bar'});
+  #reserved = h('span', {class: 'gauge-reserved'});
   #provider = h('span', {class: 'gauge-provider'});
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
     this.setAttribute('role', 'meter');
     this.setAttribute('aria-valuemin', '0');
-    this.#bar.append(h('span', {class: 'gauge-fill'}), this.#provider);
+    this.#bar.append(h('span', {class: 'gauge-fill'}), this.#reserved, this.#provider);
     this.append(this.#label, this.#extra, this.#value, this.#bar);
   }
 
@@ -39,9 +41,12 @@ class Gauge extends HTMLElement {
     setAttribute(this, 'aria-label', `${words.long} of ${owner}`);
     setAttribute(this, 'aria-valuenow', Math.max(0, d.used));
     setAttribute(this, 'aria-valuemax', Math.max(d.limit, d.used, 1));
-    setAttribute(this, 'aria-valuetext', `${text}, ${percent(used)}`);
+    const reserved = d.reserved > 0 ? `, of which ${amount(d.reserved, words.dollars)} are only reserved` : '';
+    setAttribute(this, 'aria-valuetext', `${text}, ${percent(used)}${reserved}`);
     setAttribute(this, 'title', titleOf(d, words, provider));
     this.style.setProperty('--used', Math.min(1, Math.max(0, used)).toFixed(4));
+    this.#reserved.hidden = !reserved;
+    if (reserved) this.style.setProperty('--reserved', Math.min(1, used, d.reserved / d.limit).toFixed(4));
     this.#provider.hidden = !provider;
     if (provider) this.#provider.style.setProperty('--at', Math.min(1, Math.max(0, 1 - provider.remaining / provider.limit)).toFixed(4));
   }
@@ -57,6 +62,7 @@ function extraOf(d, money, room) {
 function titleOf(d, words, provider) {
   const show = (n) => (words.dollars ? amount(n, true) : count(n));
   const lines = [`${words.long}${d.model ? ` at ${d.model}` : ''}: ${show(d.used)} of ${show(d.limit)} used, ${show(d.remaining)} left`];
+  if (d.reserved > 0) lines.push(`▨ ${show(d.reserved)} of what is used are only reserved, by calls under way`);
   if (d.resets_at) lines.push(`resets at ${moment(d.resets_at)}`);
   if (d.lent > 0) lines.push(`↗ ${show(d.lent)} lent to others`);
   if (d.borrowed > 0) lines.push(`↙ ${show(d.borrowed)} borrowed from others`);
