@@ -35,6 +35,25 @@ func TestLive(t *testing.T) {
 	b.shows(".attention", "denied in a minute")
 }
 
+// The part of a bar that is only reserved by calls under way is hatched, as wide as it is, and said in words.
+func TestReservedIsHatched(t *testing.T) {
+	b := open(t, shared(), "/#/")
+	b.until(rowOf("idle") + ` !== undefined`)
+	gauge := func(reserved string) []string {
+		return eval[[]string](b, `(() => {
+			const gauge = document.createElement('rl-gauge');
+			document.querySelector('main').append(gauge);
+			gauge.show({name: 'dollars-day', limit: 1, used: 0.6, remaining: 0.4, reserved: `+reserved+`}, 'p');
+			const part = gauge.querySelector('.gauge-reserved'), bar = gauge.querySelector('.gauge-bar');
+			const shown = [gauge.getAttribute('aria-valuetext'), Math.round(10 * part.offsetWidth / bar.offsetWidth) + ' tenths', gauge.title.includes('only reserved') ? 'in the title' : ''];
+			gauge.remove();
+			return shown;
+		})()`)
+	}
+	testkit.Equal(t, "with calls under way", []string{"$0.60 of $1.00, 60%, of which $0.50 are only reserved", "5 tenths", "in the title"}, gauge("0.5"))
+	testkit.Equal(t, "without", []string{"$0.60 of $1.00, 60%", "0 tenths", ""}, gauge("0"))
+}
+
 // A project's name is text, whatever it says.
 func TestNamesAreText(t *testing.T) {
 	b := open(t, shared(), "/#/")
