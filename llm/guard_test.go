@@ -106,7 +106,7 @@ func TestMeterMostOutput(t *testing.T) {
 		{"nothing", llm.Chat, "", 0},
 		{"text", llm.Chat, text, 16},
 		{"an event without text", llm.Chat, sse(delta(`"role":"assistant","content":""`)), 1},
-		{"unfinished", llm.Chat, textChunk + strings.TrimRight(textChunk, "}]\n,\"finish_reason:nl"), 10},
+		{"unfinished", llm.Chat, textChunk + strings.TrimRight(textChunk, "}]\n,\"finsh_reao:l"), 10},
 		{"reasoning under two names", llm.Chat, sse(delta(`"reasoning":"abc","reasoning_content":"abcd"`)), 4},
 		{"a tool", llm.Chat, sse(delta(`"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]`)), 3 + 32},
 		{"arguments in an object", llm.Generate, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":17}}}]}}]}`, 1 + len(`"a":17}`) - 1 + 32},
