@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,5 +200,15 @@ func TestStatusOfAState(t *testing.T) {
 	}
 	if got := run(t, "key", "list", "--state", state); got.stdout != "there are no keys\n" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What calls under way hold of a limit is told apart.
+func TestProjectRowTellsWhatIsReserved(t *testing.T) {
+	row := projectRow(admin.Project{ID: "p", Windows: []admin.Window{
+		{Name: "dollars-day", Unit: "nanodollars", Limit: 1e9, Remaining: 4e8, Reserved: 5e8}, {Name: "tokens-minute", Unit: "tokens", Limit: 6000, Remaining: 5000},
+	}})
+	if want := []string{"p", "dollars_per_day $0.60 / $1.00 ($0.50 only reserved)", "60%", "tokens_per_minute 1,000 / 6,000"}; !slices.Equal(row, want) {
+		t.Errorf("%q; want %q", row, want)
 	}
 }

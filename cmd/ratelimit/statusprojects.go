@@ -32,6 +32,9 @@ func projectRow(p admin.Project) []string {
 	closest, share := "no limits", "-"
 	for i, w := range windows {
 		text := fmt.Sprintf("%s %s / %s", admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit))
+		if w.Reserved > 0 {
+			text += fmt.Sprintf(" (%s only reserved)", amountIn(w, w.Reserved))
+		}
 		if i > 0 {
 			also = append(also, text)
 			continue
