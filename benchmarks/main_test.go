@@ -50,6 +50,10 @@ func TestEveryContestantHasARow(t *testing.T) {
 	for _, p := range proxies() {
 		passing = append(passing, p.name)
 	}
+	var spending []string
+	for _, s := range spenders {
+		spending = append(spending, s.name)
+	}
 	growing := []string{"1,000", "10,000", "100,000", "1,000,000"}
 	want := map[string][]string{
 		"hot/admitted":           names(single()),
@@ -103,6 +107,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"gateway/sse":            passing,
 		"gateway/sse/alone":      passing,
 		"gateway/reserve":        {nameExpected, nameMost},
+		"gateway/budget":         spending,
 		"gateway/streams":        passing[1:],
 		"gateway/viewers":        {"no viewer", "1 viewer", "100 viewers"},
 		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),

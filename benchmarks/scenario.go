@@ -97,6 +97,7 @@ func scenarios() []scenario {
 		proxying("gateway/sse", "a call of 1 KB and its answer in 20 chunks through proxies, 64 connections", streamedCall(), callers, asFastAndSoon),
 		proxying("gateway/sse/alone", "a call of 1 KB and its answer in 20 chunks through proxies, one connection", streamedCall(), 1, asSoon),
 		{"gateway/reserve", "a call that reserves the most that it can cost, and one that reserves what is expected, through the gateway", reserveCost},
+		{"gateway/budget", "how much of a budget 60 workers use, whose calls reserve the most or what is expected", budgetUse},
 		{"gateway/streams", "memory of proxies for each of 5,000 open streams", manyStreams},
 		{"gateway/viewers", "the gateway's CPU with 1,000 projects while nobody, one and 100 watch the overview", viewers},
 		{"allocs", "allocations a decision", allocations},
