@@ -1,6 +1,9 @@
 package llm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // problem is the first field of a body that a server may read in another way than this package
 // does, and what the field must be. The zero problem means that there is none.
@@ -31,13 +34,29 @@ func (r *requestReader) flag(f *field, part string) []byte {
 	return word
 }
 
-// whole reads a value that should be a whole number or null.
+// whole reads a value that should be a whole number or null, which reads as 0. A number below 1 reads as noBound.
 func (r *requestReader) whole(f *field, part string) int {
+	isNull := r.next() == 'n'
 	n, ok := r.count()
 	if !ok {
 		r.misread(f, part, "must be a whole number")
 	}
+	if n == 0 && !isNull {
+		return noBound
+	}
 	return n
+}
+
+// noBound is a number of tokens below 1. Some servers take it for no bound at all, whatever another bound says.
+const noBound = -1
+
+// highest returns the highest of several bounds, since servers differ in which they use, or 0 if there is none, or one
+// of them is noBound.
+func highest(bounds ...int) int {
+	if slices.Contains(bounds, noBound) {
+		return 0
+	}
+	return slices.Max(bounds)
 }
 
 // object moves into an object, and reports whether there is one. It skips any other value, which

@@ -246,6 +246,34 @@ func naiveWholeNumber(value any) int {
 	return int(max(0, min(n, math.MaxInt32)))
 }
 
+// naiveBound returns the highest of several values that bound an answer, or 0 if one of them is anything but null and
+// a number from 1 on.
+func naiveBound(values ...any) (most int) {
+	for _, v := range values {
+		n := naiveWholeNumber(v)
+		if n == 0 && v != nil {
+			return 0
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// naivePart returns the bound that an object has under one of the keys. One that comes twice must not be null.
+func naivePart(value any, keys ...string) int {
+	object, _ := value.([]pair)
+	var values []any
+	for _, p := range object {
+		if slices.Contains(keys, p.key) {
+			values = append(values, p.value)
+		}
+	}
+	if len(values) > 1 && slices.ContainsFunc(values, func(v any) bool { return v == nil }) {
+		return 0
+	}
+	return naiveBound(values...)
+}
+
 func naiveRequest(e Endpoint, object []pair) Request {
 	r := Request{Endpoint: e, UsageAsked: true}
 	inBody, _ := lastOf(object, "model").(string)
@@ -261,7 +289,7 @@ func naiveRequest(e Endpoint, object []pair) Request {
 	n := func(key string) int { return naiveWholeNumber(lastOf(object, key)) }
 	switch e.API {
 	case Chat:
-		r.Answers, r.MaxOutput = n("n"), max(n("max_completion_tokens"), n("max_tokens"))
+		r.Answers, r.MaxOutput = n("n"), naiveBound(lastOf(object, "max_completion_tokens"), lastOf(object, "max_tokens"))
 	case Completions:
 		r.Answers, r.MaxOutput = max(1, n("n"), n("best_of")), n("max_tokens")
 		prompts := 0
@@ -279,11 +307,11 @@ func naiveRequest(e Endpoint, object []pair) Request {
 		r.MaxOutput = n("max_tokens")
 	case Generate:
 		config := lastOf(object, "generationConfig", "generation_config")
-		r.MaxOutput = naiveWholeNumber(lastOf(config, "maxOutputTokens", "max_output_tokens"))
+		r.MaxOutput = naivePart(config, "maxOutputTokens", "max_output_tokens")
 		r.Answers = naiveWholeNumber(lastOf(config, "candidateCount", "candidate_count"))
 	case OllamaChat, OllamaGenerate:
 		r.Stream = stream != false
-		r.MaxOutput = naiveWholeNumber(lastOf(lastOf(object, "options"), "num_predict"))
+		r.MaxOutput = naivePart(lastOf(object, "options"), "num_predict")
 	}
 	tier := lastOf(object, "service_tier", "serviceTier")
 	if in, ok := tier.([]pair); ok {

@@ -16,7 +16,7 @@ const DefaultFitMin = 256
 // returns it with the new bound. ok is false, and nothing has changed, if the API has no such field, or nobody knows
 // which one the model reads.
 func (r *Request) SetMaxOutput(body []byte, tokens int) (ok bool) {
-	if len(body) != r.size || !r.API.Generates() || tokens <= 0 {
+	if len(body) != r.size || !r.API.Generates() || tokens <= 0 || r.overrides {
 		return false
 	}
 	if r.MaxOutput > 0 {
@@ -167,7 +167,7 @@ func (b *boundReader) object(f *field, key string) {
 		b.next()
 		i := slices.IndexFunc(f.parts, func(p part) bool { return p.name == name })
 		switch {
-		case i >= 0 && f.parts[i].setting.isBound():
+		case i >= 0 && f.parts[i].setting.isBound() && (b.request.API != Converse || f.parts[i].setting == inferenceTokens):
 			b.bound(name)
 		case thinkingObjects[name]:
 			b.budgets(name, 0)

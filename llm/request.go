@@ -57,6 +57,7 @@ type Request struct {
 	users        userPlaces
 	inPath       bool // the path names the model
 	hides        bool // a field of the body may make output that no text shows
+	overrides    bool // a field of the body may put another bound in the place of the API's own
 	oldBound     bool // a chat's bound is max_tokens
 	size         int  // the length of the body
 	bound        requestBound
@@ -124,7 +125,7 @@ type requestReader struct {
 }
 
 // bodySettings is what a body says beside the prompt. A number is 0 and a word is nil where the
-// body does not have it, or has nonsense.
+// body does not have it.
 type bodySettings struct {
 	model        string
 	modelAt      splice // where the name of the model is
@@ -135,6 +136,7 @@ type bodySettings struct {
 	stream       []byte
 	background   []byte
 	hides        bool // a field may make output that no text shows
+	overrides    bool // a field may put another bound in the place of the API's own
 	predicted    int  // the length of a prediction of the answer
 	tier, speed  tier
 	numbers      [settings]int
@@ -286,6 +288,7 @@ func (r *requestReader) objectParts(f *field) {
 	if !r.object(f, f.name) {
 		return
 	}
+	seen := uint32(0) // one bit for each setting
 	for first := true; r.item(first, '}'); first = false {
 		key := r.key()
 		i := slices.IndexFunc(f.parts, func(p part) bool { return p.name == string(key) })
@@ -296,8 +299,13 @@ func (r *requestReader) objectParts(f *field) {
 			r.more += boundForSchema
 			r.all()
 		default:
-			n := &r.numbers[f.parts[i].setting]
-			*n = max(*n, r.whole(f, f.parts[i].name)) // of a part that comes twice, servers may use either
+			s := f.parts[i].setting
+			was, n := r.numbers[s], r.whole(f, f.parts[i].name)
+			r.numbers[s] = max(was, n) // of a part that comes twice, servers may use either
+			if s.isBound() && (n < 0 || seen&(1<<s) != 0 && min(was, n) <= 0) {
+				r.numbers[s] = noBound
+			}
+			seen |= 1 << s
 		}
 	}
 }
@@ -327,6 +335,7 @@ func (r *requestReader) request() Request {
 		Wrong:      r.problem.String(),
 		users:      r.users,
 		hides:      r.hides,
+		overrides:  r.overrides,
 		size:       len(r.body),
 		bound: requestBound{
 			prompt:    r.mostPrompt(),
@@ -346,37 +355,39 @@ func (r *requestReader) request() Request {
 		}
 	}
 	n := &r.numbers
-	inference := max(n[inferenceTokens], n[inferenceNewTokens], n[inferenceTokenCount], n[maxGenLen])
 	streamed := q.Stream || string(r.stream) == "true"
 	switch q.API {
 	case Chat: // older servers know max_tokens alone
-		q.Stream, q.MaxOutput, q.Answers = streamed, max(n[maxCompletionTokens], n[maxTokens]), n[answerCount]
+		q.Stream, q.MaxOutput, q.Answers = streamed, highest(n[maxCompletionTokens], n[maxTokens]), n[answerCount]
 		q.oldBound = n[maxTokens] > 0 && n[maxCompletionTokens] == 0
 	case Completions:
-		q.Stream, q.MaxOutput = streamed, n[maxTokens]
+		q.Stream, q.MaxOutput = streamed, highest(n[maxTokens])
 		q.Answers = min(max(1, n[answerCount], n[bestOf])*max(1, r.spent[fields["prompt"].index].prompts), math.MaxInt32)
 	case Responses:
-		q.Stream, q.MaxOutput = streamed, n[maxOutputTokens]
+		q.Stream, q.MaxOutput = streamed, highest(n[maxOutputTokens])
 		q.Background = string(r.background) == "true"
 	case Messages, CohereChat:
-		q.Stream, q.MaxOutput = streamed, n[maxTokens]
+		q.Stream, q.MaxOutput = streamed, highest(n[maxTokens])
 	case Interactions:
-		q.Stream, q.MaxOutput = streamed, n[configMaxTokens]
+		q.Stream, q.MaxOutput = streamed, highest(n[configMaxTokens])
 		q.Background = string(r.background) == "true"
 	case Conversations:
-		q.Stream, q.MaxOutput = streamed, n[argsMaxTokens]
+		q.Stream, q.MaxOutput = streamed, highest(n[argsMaxTokens])
 	case Generate:
-		q.MaxOutput, q.Answers = n[configMaxTokens], n[configCandidateCount]
-	case Converse:
-		q.MaxOutput = inference
+		q.MaxOutput, q.Answers = highest(n[configMaxTokens]), n[configCandidateCount]
+	case Converse: // it ignores the other names, which are of the models' own formats
+		if q.MaxOutput = highest(n[inferenceTokens]); r.overrides {
+			q.MaxOutput = 0
+		}
 	case Invoke:
-		q.MaxOutput, q.Answers = max(n[maxTokens], n[maxCompletionTokens], inference), max(n[answerCount], n[generations])
+		q.MaxOutput = highest(n[maxTokens], n[maxCompletionTokens], n[inferenceTokens], n[inferenceNewTokens], n[inferenceTokenCount], n[maxGenLen])
+		q.Answers = max(n[answerCount], n[generations])
 	case OllamaChat, OllamaGenerate:
-		q.Stream, q.MaxOutput = string(r.stream) != "false", n[numPredict]
+		q.Stream, q.MaxOutput = string(r.stream) != "false", highest(n[numPredict])
 	}
 	q.Answers = max(1, q.Answers)
 	if q.Provider == Compatible && r.seen&(1<<fields["n_predict"].index) != 0 { // llama.cpp prefers it; below 0 it is no bound
-		q.MaxOutput = max(q.MaxOutput, n[nPredict]) * min(n[nPredict], 1)
+		q.MaxOutput = max(q.MaxOutput, n[nPredict]) * max(0, min(n[nPredict], 1))
 	}
 	if q.Stream && (q.API == Chat || q.API == Completions) && !q.alwaysReportsUsage() {
 		q.UsageAsked = string(r.includeUsage) == "true"

@@ -49,6 +49,9 @@ func (r *requestReader) hidesOutput(f *field) bool {
 	if value == "null" || !f.isOf(r.endpoint.API) {
 		return false
 	}
+	if f.name == "additionalModelRequestFields" { // settings in the model's own format, which may have escapes
+		r.overrides = r.overrides || strings.Contains(value, "max") || strings.Contains(value, `\`)
+	}
 	return !slices.Contains(harmless[f.name], value)
 }
 

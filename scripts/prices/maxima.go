@@ -251,7 +251,7 @@ var maker = regexp.MustCompile(`^[a-z0-9]+\.([a-z])`)
 // and anthropic/claude-4-sonnet are claude-sonnet-4.
 func modelKey(name string) string {
 	name = strings.ToLower(name)
-	name = llm.BaseName(llm.Bedrock, path.Base(name))
+	name = llm.BaseName(llm.Bedrock, strings.TrimPrefix(path.Base(name), "regional."))
 	name = llm.BaseName(llm.OpenRouter, maker.ReplaceAllString(name, "$1"))
 	return strings.ReplaceAll(strings.TrimSuffix(name, "-latest"), ".", "-")
 }

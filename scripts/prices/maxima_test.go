@@ -56,7 +56,7 @@ func TestAddMaxima(t *testing.T) {
 
 func TestModelKey(t *testing.T) {
 	for name, want := range map[string]string{
-		"us.anthropic.claude-sonnet-4-20250514-v1:0": "claude-sonnet-4", "anthropic/claude-4-sonnet": "claude-sonnet-4",
+		"us.anthropic.claude-sonnet-4-20250514-v1:0": "claude-sonnet-4", "regional.anthropic.claude-sonnet-4-20250514-v1:0": "claude-sonnet-4", "anthropic/claude-4-sonnet": "claude-sonnet-4",
 		"meta.llama3-1-8b-instruct-v1:0": "llama3-1-8b-instruct", "openai/GPT-4.1:online": "gpt-4-1", "claude-3-5-sonnet-latest": "claude-sonnet-3-5",
 	} {
 		if got := modelKey(name); got != want {
