@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"math/bits"
 	"slices"
@@ -54,6 +55,7 @@ type Request struct {
 	usageSplice  splice    // the edit that asks for usage
 	modelSplice  splice    // where the body names the model
 	boundSplices *[]splice // the edits that lower the bound of an answer; a pointer, so that requests can be compared
+	others       *[]string // the models to fall back to; nil: nobody knows them, or there are none
 	users        userPlaces
 	inPath       bool // the path names the model
 	hides        bool // a field of the body may make output that no text shows
@@ -75,6 +77,15 @@ func (e Endpoint) Read(body []byte) (Request, error) {
 	r := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e}}
 	r.read()
 	return r.request(), r.err
+}
+
+// Others returns the models that the body names beside Model, one of which may answer instead: see Fallbacks. ok is
+// false if the body has some of them in a form that nobody knows.
+func (r *Request) Others() (models []string, ok bool) {
+	if r.others == nil {
+		return nil, !r.Fallbacks
+	}
+	return *r.others, true
 }
 
 // AskUsage returns the body with stream_options.include_usage set, so that the stream reports its
@@ -131,6 +142,8 @@ type bodySettings struct {
 	modelAt      splice // where the name of the model is
 	ambiguous    bool
 	fallbacks    bool
+	others       *[]string // the other models that may answer
+	otherForm    bool      // some of them are in a form that nobody knows
 	context      string
 	fixedContext bool // what the context names does not change
 	stream       []byte
@@ -195,7 +208,7 @@ func (r *requestReader) field(f *field) {
 	case fieldModel:
 		r.modelName(f)
 	case fieldFallbacks:
-		r.fallbacks = r.notEmpty() || r.fallbacks
+		r.otherModels()
 	case fieldStream:
 		r.stream = r.flag(f, f.name)
 	case fieldStreamOptions:
@@ -230,13 +243,24 @@ func (r *requestReader) field(f *field) {
 	r.spent[f.index] = r.promptCost
 }
 
-// notEmpty skips a value, and reports whether it is anything but null or an empty list.
-func (r *requestReader) notEmpty() bool {
+// otherModels reads a list of models, one of which may answer. It is none if it is null or empty.
+func (r *requestReader) otherModels() {
 	r.next()
 	from := r.at
 	r.skip()
-	value := bytes.Trim(r.body[from:r.at], "[] \t\r\n")
-	return len(value) > 0 && string(value) != "null"
+	value := r.body[from:r.at]
+	if inside := bytes.Trim(value, "[] \t\r\n"); len(inside) == 0 || string(inside) == "null" {
+		return
+	}
+	if !r.fallbacks {
+		r.fallbacks, r.others = true, new([]string)
+	}
+	var names []string
+	if json.Unmarshal(value, &names) != nil || slices.Contains(names, "") {
+		r.otherForm = true
+		return
+	}
+	*r.others = append(*r.others, names...)
 }
 
 // modelName reads the name of the model.
@@ -331,6 +355,7 @@ func (r *requestReader) request() Request {
 		UsageAsked: true,
 		Tier:       max(r.tier, r.speed).String(), // to be fast is the dearest
 		Fallbacks:  r.fallbacks,
+		others:     r.others,
 		Context:    r.context,
 		Wrong:      r.problem.String(),
 		users:      r.users,
@@ -344,6 +369,9 @@ func (r *requestReader) request() Request {
 			predicted: r.predicted,
 			fixed:     r.fixedContext && len(r.context) <= maxWord,
 		},
+	}
+	if r.otherForm {
+		q.others = nil
 	}
 	switch q.inPath = q.Model != ""; {
 	case !q.inPath:

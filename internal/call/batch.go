@@ -82,7 +82,7 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 		t = b.Limits.Estimator.Estimate(projectID, r)
 	}
 	most := t
-	if input, output, ok := r.Most(b.Prices.maxima(b.Provider, r.Model)); ok {
+	if input, output, ok := r.Most(b.Prices.maxima(b.Provider, r.Model)); ok && !r.Fallbacks {
 		most.Input, most.Output = max(t.Input, input), max(t.Output, output)
 	} else {
 		b.unknown = b.unknown || r.API != ""

@@ -44,7 +44,7 @@ func cuts(q *ratelimit.ModelQuota, caps *project.Caps) bool {
 // costs.
 func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *project.Caps) price.Amount {
 	c.stream = stream{}
-	if !cuts(q, caps) || c.bound.Input < 0 || !c.Request.Visible() {
+	if !cuts(q, caps) || c.bound.Input < 0 || !c.Request.Visible() || c.Request.Fallbacks {
 		return 0
 	}
 	output := min(c.estimated.Output, c.bound.Output)

@@ -100,7 +100,7 @@ func (c *Call) unfit() {
 // else denies the call as well.
 func (c *Call) fitting(d *ratelimit.Decision) int {
 	q, _ := c.Limits.Models.Quota(c.Quota)
-	if !c.deniedByMost(d, &q) {
+	if !c.deniedByMost(d, &q) || c.Request.Fallbacks {
 		return -1
 	}
 	request, maxima := c.Request, c.Prices.maxima(c.priceProvider(), c.Request.Model)

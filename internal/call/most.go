@@ -24,13 +24,51 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 	} else {
 		c.bound = llm.Tokens{Input: input, Output: output}
 	}
-	switch {
-	case !caps.MostDollars && !caps.CutDollars || c.quoted.price == nil:
-		return 0
-	case !known && c.most(maxTotal, maxTotal, "") > c.most(0, 0, ""):
+	dollars := price.Amount(0)
+	priced := (caps.MostDollars || caps.CutDollars) && c.quoted.price != nil
+	if priced {
+		dollars = c.mostDollars(c.quoted.price, input, output, known)
+	}
+	if c.Request.Fallbacks {
+		return c.boundOthers(dollars, priced)
+	}
+	return dollars
+}
+
+// mostDollars returns the most that so many tokens cost by a price, which may be nil. known says whether they are a bound.
+func (c *Call) mostDollars(p *price.Price, input, output int, known bool) price.Amount {
+	if p == nil || !known && c.mostBy(p, maxTotal, maxTotal, "") > c.mostBy(p, 0, 0, "") {
 		return price.Unknown
 	}
-	return min(c.most(max(c.bound.Input, 0), max(c.bound.Output, 0), ""), maxReserved)
+	return min(c.mostBy(p, input, output, ""), maxReserved)
+}
+
+// boundOthers raises the bound to what the models can use that the call may fall back to. dollars is the most that the
+// call costs if none of them answers, and boundOthers returns what it costs if any of them does, unless priced is false.
+func (c *Call) boundOthers(dollars price.Amount, priced bool) price.Amount {
+	models, ok := c.Request.Others()
+	known := ok && c.bound.Input >= 0
+	ok = ok && dollars != price.Unknown
+	for _, name := range models {
+		r := c.Request
+		r.Model = name
+		input, output, bounded := r.Most(c.Prices.maxima(c.priceProvider(), name))
+		c.bound.Input, c.bound.Output = max(c.bound.Input, input), max(c.bound.Output, output)
+		known = known && bounded
+		more := c.mostDollars(c.Prices.of(c.priceProvider(), name, c.quoted.at), input, output, bounded)
+		ok = ok && more != price.Unknown
+		dollars = max(dollars, more)
+	}
+	if !known {
+		c.bound = llm.Tokens{Input: -1, Output: -1}
+	}
+	switch {
+	case !priced:
+		return 0
+	case !ok:
+		return price.Unknown
+	}
+	return dollars
 }
 
 // allowedOutput returns the most output tokens that the request allows or its model can write, or 0 if nobody knows.
@@ -54,6 +92,8 @@ func (c *Call) unboundedText(err error) string {
 	why := strings.TrimPrefix(err.Error(), project.ErrUnbounded.Error()+", ")
 	what, help := "the most that "+c.model()+" can write", "set "+c.Request.MaxOutputName()+", or max_output"
 	switch {
+	case c.Request.Fallbacks:
+		what, help = "what the models that this call names can use and cost", "name one model alone, or set a price, context and max_output"
 	case c.batch:
 		what, help = "the most that its calls can use", "set max_tokens in all of them, or context and max_output"
 	case c.allowedOutput() > 0: // a part of the prompt is not in the body: the context window alone bounds it

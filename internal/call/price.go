@@ -88,7 +88,12 @@ func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
 // most returns the most that the call can cost if it uses so many tokens at most, in the tier that the
 // response names, or "".
 func (c *Call) most(input, output int, told string) price.Amount {
-	return c.inTier(told, func(tier string) price.Amount { return c.quoted.price.Most(input, output, tier, c.quoted.at) })
+	return c.mostBy(c.quoted.price, input, output, told)
+}
+
+// mostBy is most by another price.
+func (c *Call) mostBy(p *price.Price, input, output int, told string) price.Amount {
+	return c.inTier(told, func(tier string) price.Amount { return p.Most(input, output, tier, c.quoted.at) })
 }
 
 // inTier returns the price of a call in the service tier that the response names. If it names none, it
