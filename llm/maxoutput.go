@@ -24,6 +24,10 @@ func (r *Request) SetMaxOutput(body []byte, tokens int) (ok bool) {
 	}
 	b := readBounds(r, body)
 	edits, ok := b.lower(r, tokens)
+	if ok { // a bound that a server may read in another way is none
+		again, err := r.Endpoint.Read(slices.Concat(spliced(body, edits)...))
+		ok = err == nil && again.MaxOutput > 0 && again.MaxOutput <= tokens
+	}
 	if ok {
 		r.boundSplices, r.MaxOutput = &edits, tokens
 	}

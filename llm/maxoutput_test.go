@@ -45,6 +45,7 @@ func TestSetMaxOutput(t *testing.T) {
 		{Endpoint{Provider: Mistral, API: Conversations}, `{"completion_args":{"temperature":0}}`, `{"completion_args":{"max_tokens":812,"temperature":0}}`},
 		{Endpoint{Provider: Bedrock, API: Converse}, `{"inferenceConfig":{"maxTokens":9000}}`, `{"inferenceConfig":{"maxTokens":812}}`},
 		{Endpoint{Provider: Bedrock, API: Converse}, `{"messages":[]}`, `{"inferenceConfig":{"maxTokens":812},"messages":[]}`},
+		{Endpoint{Provider: Bedrock, API: Converse}, `{"inferenceConfig":{"maxTokens":9000},"additionalModelRequestFields":{"max_tokens":9000}}`, ``},
 		{Endpoint{Provider: Bedrock, API: Invoke}, `{"max_gen_len":9000}`, `{"max_gen_len":812}`},
 		{Endpoint{Provider: Bedrock, API: Invoke}, `{"textGenerationConfig":{"maxTokenCount":9000}}`, `{"textGenerationConfig":{"maxTokenCount":812}}`},
 		{Endpoint{Provider: Bedrock, API: Invoke}, `{"prompt":"which field has the bound depends on the model"}`, ``},
