@@ -248,3 +248,27 @@ func BenchmarkReadWide(b *testing.B) {
 		})
 	}
 }
+
+// What a call has read of a stored context is no bound of it if the provider may have left out a part, or reads more of
+// it for another model.
+func TestStoredContextsAreNotForgotten(t *testing.T) {
+	const stored, window = 400_000, 1_000_000
+	read := func(body string) *Request {
+		r, err := Endpoint{OpenAI, Responses, "m", false}.Read([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &r
+	}
+	estimator := new(Estimator)
+	estimator.LearnContext("p", read(`{"input":"a"}`), "first", Usage{Input: stored - 10, Output: 10, Exact: true})
+	estimator.LearnContext("p", read(`{"previous_response_id":"first","truncation":"auto"}`), "short", Usage{Input: 16_000, Output: 10, Exact: true})
+	estimator.LearnContext("p", read(`{"previous_response_id":"first","truncation":"disabled"}`), "second", Usage{Input: 300_000, Output: 10, Exact: true})
+	for id, want := range map[string]int{"first": stored, "short": window, "second": 300_010} {
+		r := read(`{"previous_response_id":"` + id + `","input":"a"}`)
+		estimator.Estimate("p", r)
+		if most, _, _ := r.Most(Maxima{Context: window, Output: 1}); most < want || most > want+200 {
+			t.Errorf("%s: a prompt of %d at most, want %d and what the body has", id, most, want)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func contextKeyOf(p Provider, project, id string) contextKey {
 	return contextKey{p, project, id[:min(len(id), maxWord)]}
 }
 
-// tokens returns how many tokens a context has, or 0 if that is not known.
+// tokens returns how many tokens a context has, or 0 if that is not known. It is negative if the context may have more.
 func (c *contextCache) tokens(key contextKey) int {
 	hash := maphash.Comparable(ownerSeed, key)
 	c.mu.Lock()

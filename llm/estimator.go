@@ -86,9 +86,9 @@ func (e *Estimator) expect(project string, r *Request, c call) figures {
 	if r.Context != "" {
 		tokens := e.contexts.tokens(contextKeyOf(r.Provider, project, r.Context))
 		if r.bound.fixed {
-			r.bound.stored = tokens
+			r.bound.stored = max(tokens, 0)
 		}
-		stored := float64(tokens)
+		stored := math.Abs(float64(tokens))
 		f.input, f.counted = f.input+stored, f.counted+stored
 	}
 	return f
@@ -128,10 +128,19 @@ func (e *Estimator) LearnContext(project string, r *Request, responseID string, 
 	if !used.Exact || used.Input < 0 || max(used.Input, used.Output) > maxCallTokens {
 		return
 	}
-	for _, id := range [...]string{r.Context, responseID} {
-		if id != "" {
-			e.contexts.set(contextKeyOf(r.Provider, project, id), used.Input+used.Output)
+	tokens := used.Input + used.Output
+	if r.bound.truncates {
+		tokens = -tokens
+	}
+	if r.Context != "" {
+		key, most := contextKeyOf(r.Provider, project, r.Context), tokens
+		if r.bound.fixed {
+			most = max(most, e.contexts.tokens(key)) // other models may read more of it
 		}
+		e.contexts.set(key, most)
+	}
+	if responseID != "" {
+		e.contexts.set(contextKeyOf(r.Provider, project, responseID), tokens)
 	}
 }
 

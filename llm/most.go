@@ -21,6 +21,7 @@ type requestBound struct {
 	elsewhere bool // a part of the prompt is not in the body, so that the context window alone bounds it
 	predicted int  // the most tokens of OpenAI's prediction: those that are rejected count as output
 	fixed     bool // what the provider has stored as Context does not change
+	truncates bool // the provider may leave out a part of what it has stored
 	stored    int  // how many tokens the Context has at most, as far as an Estimator knows; 0: not known
 }
 

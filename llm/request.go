@@ -146,6 +146,7 @@ type bodySettings struct {
 	otherForm    bool      // some of them are in a form that nobody knows
 	context      string
 	fixedContext bool // what the context names does not change
+	truncates    bool // the provider may leave out a part of it
 	stream       []byte
 	background   []byte
 	hides        bool // a field may make output that no text shows
@@ -185,13 +186,29 @@ func (r *requestReader) read() {
 		f := fields[string(key)]
 		r.checkSpelling(key, f)
 		if f == nil {
-			r.skip()
+			r.unknown(key)
 			continue
 		}
 		r.field(f)
 	}
 	if r.err == nil && r.next() != 0 { // a server might read what follows instead
 		r.fail("data behind the object")
+	}
+}
+
+// unknown skips the value of a field that is not in fieldTable. Of these, only the one matters with which OpenAI leaves
+// out the beginning of a prompt that is too long.
+func (r *requestReader) unknown(name []byte) {
+	r.next()
+	from := r.at
+	r.skip()
+	if string(name) != "truncation" {
+		return
+	}
+	switch string(r.body[from:r.at]) {
+	case "null", `"disabled"`:
+	default:
+		r.truncates = true
 	}
 }
 
@@ -368,6 +385,7 @@ func (r *requestReader) request() Request {
 			elsewhere: r.elsewhere || r.files > 0 || r.endpoint.API == Conversations,
 			predicted: r.predicted,
 			fixed:     r.fixedContext && len(r.context) <= maxWord,
+			truncates: r.truncates,
 		},
 	}
 	if r.otherForm {

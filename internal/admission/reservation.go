@@ -243,7 +243,13 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 
 // Inexact tells that what the commit will say is only the least that the call may have used. Scopes that
 // reserve the most of a call keep that.
-func (r *Reservation) Inexact() { r.set().inexact = true }
+//
+// That of no reservation has no effect.
+func (r *Reservation) Inexact() {
+	if r != nil {
+		r.set().inexact = true
+	}
+}
 
 // spent is how much of each unit a call has used, or -1 for a part that is not known. Every scope keeps what was
 // reserved for such a part.

@@ -254,3 +254,14 @@ func TestOnlyExactUsageLowersACharge(t *testing.T) {
 		}
 	}
 }
+
+// A call that is settled already is not settled again, whatever is known of its usage.
+func TestSettledOnce(t *testing.T) {
+	c := newCall(newLimits(t, plenty, nil))
+	if d, err := c.Try(t.Context()); err != nil || !d.Allowed {
+		t.Fatal(d.Reason, err)
+	}
+	for range 2 {
+		c.Settle(t.Context(), llm.NewMeter(llm.Chat, http.Header{}), false)
+	}
+}
