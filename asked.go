@@ -20,6 +20,7 @@ type LimitAnswer struct {
 
 	Max       int64
 	Used      int64 // before the call
+	Reserved  int64 // the part of Used that calls under way in this process held, if the limit reserves the most of a call
 	Elsewhere int64 // what others use of the account, as the provider reports it
 	Needed    int64 // by the call
 
@@ -70,7 +71,7 @@ func limitAnswer(a *admission.Answer) LimitAnswer {
 	if a.Limit == nil {
 		return l
 	}
-	l.Limit, l.Unit, l.Max, l.Used, l.Needed = a.Limit.Name, units[a.Limit.Unit], a.Limit.Limit.Burst(), a.Used, a.Needed
+	l.Limit, l.Unit, l.Max, l.Used, l.Reserved, l.Needed = a.Limit.Name, units[a.Limit.Unit], a.Limit.Limit.Burst(), a.Used, a.Held, a.Needed
 	if s, ok := a.Rules.Setup.(*setup); ok && s.missing != nil && a.Limit.ID < int(state.Dimensions) {
 		l.Elsewhere = s.missing.N[a.Limit.ID]
 		l.Max += l.Elsewhere // which the limit was lowered by

@@ -152,3 +152,31 @@ func BenchmarkAsked(b *testing.B) {
 		})
 	}
 }
+
+// Asked tells apart what was used of a limit that reserves the most of a call, and what calls under way have only
+// reserved of it: the call itself aside.
+func TestAskedTellsWhatIsReserved(t *testing.T) {
+	rl := newAsking(t)
+	if err := rl.projects.Load().SetLimit("p", project.Limit{Dollars: 100}); err != nil {
+		t.Fatal(err)
+	}
+	var asked Asked
+	c := Call{Project: "p", Tokens: Tokens{Input: 1}, Dollars: 10, MostDollars: 40, Asked: &asked}
+	for i, want := range []LimitAnswer{
+		{Owner: "p", Limit: "dollars", Unit: "nanodollars", Max: 100, Needed: 40},
+		{Owner: "p", Limit: "dollars", Unit: "nanodollars", Max: 100, Used: 40, Reserved: 40, Needed: 40},
+		{Owner: "p", Limit: "dollars", Unit: "nanodollars", Max: 100, Used: 45, Reserved: 40, Needed: 40},
+		{Owner: "p", Limit: "dollars", Unit: "nanodollars", Max: 100, Used: 85, Reserved: 80, Needed: 40, RetryAfter: time.Second},
+	} {
+		res, d, err := rl.TryAcquireCall(t.Context(), c)
+		got := asked.Limits()
+		if err != nil || len(got) != 1 {
+			t.Fatal(d, err, got)
+		}
+		got[0].ResetAfter = 0
+		testkit.Equal(t, "the answer", want, got[0])
+		if i == 1 {
+			res.CommitPriced(Tokens{Input: 1}, 5)
+		}
+	}
+}

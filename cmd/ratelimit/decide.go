@@ -126,7 +126,7 @@ func limitLines(limits []admin.AskedLimit, now time.Time, width int) []string {
 				enough, style = "no", console.Bad
 				in = comesBack(l)
 			}
-			t.AddStyled(style, l.Owner, admin.LimitInWords(l.Limit), amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAskedShare(l))
+			t.AddStyled(style, l.Owner, admin.LimitInWords(l.Limit), amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAsked(l))
 		}
 	}
 	return append([]string{""}, t.Lines(width)...)
@@ -160,8 +160,13 @@ func inSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-func aboutAskedShare(l admin.AskedLimit) string {
-	if l.Share == nil {
+// aboutAsked says what more is to be known of a limit: how much of what was used is only reserved, and the share of it
+// that has denied the call.
+func aboutAsked(l admin.AskedLimit) string {
+	switch {
+	case l.Share == nil && l.Reserved > 0:
+		return fmt.Sprintf("calls under way have reserved %s of what is used", amountOf(l.Unit, l.Reserved))
+	case l.Share == nil:
 		return ""
 	}
 	return fmt.Sprintf("its share is %s, of which %s are used; %d projects share", amountOf(l.Unit, l.Share.Max), amountOf(l.Unit, l.Share.Used), l.Share.Projects)

@@ -26,8 +26,9 @@ type AskedLimit struct {
 	Setting    string      `json:"setting,omitempty"` // the field that sets it, such as "max_tpm" or "tokens_per_day"
 	Unit       string      `json:"unit"`              // "requests", "tokens", "calls" at a time, or "nanodollars"
 	Max        int64       `json:"max"`
-	Remaining  int64       `json:"remaining_before"` // what was left before the call
-	Needed     int64       `json:"needed"`           // what the call needed
+	Remaining  int64       `json:"remaining_before"`          // what was left before the call
+	Reserved   int64       `json:"reserved_before,omitempty"` // what calls under way held of what was used, if the limit reserves the most of a call
+	Needed     int64       `json:"needed"`                    // what the call needed
 	Enough     bool        `json:"enough"`
 	Shadow     bool        `json:"shadow,omitempty"`              // the limit is in shadow: it counts, and denies nothing
 	Never      bool        `json:"never,omitempty"`               // the call is larger than the limit
@@ -64,7 +65,7 @@ func newAskedLimits(rec *gateway.Record, answers []ratelimit.LimitAnswer, at tim
 
 func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) AskedLimit {
 	l := AskedLimit{
-		Limit: a.Limit, Setting: settingOf(a.Limit), Unit: a.Unit, Max: a.Max, Remaining: a.Max - a.Used - a.Elsewhere, Needed: a.Needed,
+		Limit: a.Limit, Setting: settingOf(a.Limit), Unit: a.Unit, Max: a.Max, Remaining: a.Max - a.Used - a.Elsewhere, Reserved: max(a.Reserved, 0), Needed: a.Needed,
 		Enough: a.RetryAfter == 0, Shadow: a.Shadow, Never: a.RetryAfter == ratelimit.Never,
 	}
 	if a.Shadow {

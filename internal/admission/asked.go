@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"slices"
+
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -11,12 +13,13 @@ type Asked struct {
 	admitted  bool // the verdicts count the call as used
 	standings []Standing
 	said      []limit.Verdict
+	held      []int64 // what calls under way have reserved of each limit, if it reserves the most of a call
 }
 
 // Keep copies the answers to a call. It is cheap: what they mean is worked out by Answers.
 func (a *Asked) Keep(c *Call, r *Result) {
 	a.ask, a.admitted = c.Ask, r.Reservation != nil
-	a.standings, a.said = a.standings[:0], a.said[:0]
+	a.standings, a.said, a.held = a.standings[:0], a.said[:0], a.held[:0]
 	for _, s := range r.Outcome.All() {
 		if s.Scope.counts {
 			continue
@@ -24,6 +27,12 @@ func (a *Asked) Keep(c *Call, r *Result) {
 		first := len(a.said)
 		a.said = append(a.said, r.Outcome.said()[s.first:s.first+s.Len()]...)
 		s.first = first
+		a.held = append(a.held, make([]int64, s.Len())...)
+		for k := range s.Len() {
+			if r := s.plan.rules; r.hard {
+				a.held[first+k] = s.Scope.Held(r.Limits[s.plan.limits[k]].Unit)
+			}
+		}
 		a.standings = append(a.standings, s)
 	}
 }
@@ -34,7 +43,7 @@ func (a *Asked) Forget() { a.standings = a.standings[:0] }
 // Clone returns a copy with memory of its own.
 func (a *Asked) Clone() Asked {
 	b := *a
-	b.standings, b.said = append([]Standing(nil), a.standings...), append([]limit.Verdict(nil), a.said...)
+	b.standings, b.said, b.held = slices.Clone(a.standings), slices.Clone(a.said), slices.Clone(a.held)
 	return b
 }
 
@@ -48,6 +57,7 @@ type Answer struct {
 	limit.Verdict
 
 	Used   int64 // in place of the verdict's: before the call
+	Held   int64 // the part of Used that calls under way in this process had reserved
 	Needed int64
 }
 
@@ -64,7 +74,15 @@ func (a *Asked) Answers() (list []Answer) {
 			if l.Free {
 				continue
 			}
-			list = append(list, a.answer(s, l, a.said[s.first+k]))
+			one := a.answer(s, l, a.said[s.first+k])
+			if one.Held = a.held[s.first+k]; one.Held > 0 && a.admitted {
+				one.Held -= one.Needed // its own
+			}
+			one.Held = min(one.Held, one.Used)
+			if s.IsHeld(k) {
+				one.RetryAfter = min(one.RetryAfter, SlotGuess)
+			}
+			list = append(list, one)
 		}
 		if s.share != nil {
 			of := a.answer(s, s.share.Limit, limit.Verdict{RetryAfter: s.share.RetryAfter})
