@@ -22,7 +22,7 @@ func TestRunsStayInTheirBudgets(t *testing.T) {
 			of.run = fmt.Sprint("run-", i%3)
 			return of
 		}, &g.gatewayURLs)
-		if c.got(402) != 90-c.got(200)-c.got(503) {
+		if c.got(402)+c.got(429) != 90-c.got(200)-c.got(503) { // 429, while calls under way may give something back
 			t.Errorf("answers: %v", c.answers)
 		}
 		g.wantSpent(t, map[string]price.Amount{"acme": price.Amount(c.got(200)) * cost})
