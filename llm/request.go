@@ -80,7 +80,7 @@ func (e Endpoint) Read(body []byte) (Request, error) {
 }
 
 // Others returns the models that the body names beside Model, one of which may answer instead: see Fallbacks. ok is
-// false if the body has some of them in a form that nobody knows.
+// false if the body has some of them in a form that nobody knows, or has more than 16.
 func (r *Request) Others() (models []string, ok bool) {
 	if r.others == nil {
 		return nil, !r.Fallbacks
@@ -273,12 +273,19 @@ func (r *requestReader) otherModels() {
 		r.fallbacks, r.others = true, new([]string)
 	}
 	var names []string
-	if json.Unmarshal(value, &names) != nil || slices.Contains(names, "") {
+	isList := len(value) <= maxOthersSize && json.Unmarshal(value, &names) == nil
+	if !isList || slices.Contains(names, "") || len(*r.others)+len(names) > maxOthers {
 		r.otherForm = true
 		return
 	}
 	*r.others = append(*r.others, names...)
 }
+
+// Lists of other models that are longer are not read, because someone has to look up each of them. OpenRouter takes three.
+const (
+	maxOthers     = 16
+	maxOthersSize = 8 << 10
+)
 
 // modelName reads the name of the model.
 func (r *requestReader) modelName(f *field) {

@@ -28,10 +28,11 @@ func TestMostOfFallbacks(t *testing.T) {
 	}{
 		``: {10_000, ""}, `,"models":[]`: {10_000, ""}, `,"models":["` + model + `"]`: {10_000, ""},
 		`,"models":["` + model + `","dear"]`: {1_000_000, ""}, `,"fallbacks":["dear"]`: {1_000_000, ""},
-		`,"model":"free","models":["dear"]`:             {1_000_000, ""},
-		`,"model":"nobody-bounds-it","models":["dear"]`: {0, "what the models that this call names can use and cost is not known"},
-		`,"models":["nobody-knows-it"]`:                 {0, "what the models that this call names can use and cost is not known"},
-		`,"fallbacks":[{"model":"dear"}]`:               {0, "what the models that this call names can use and cost is not known"},
+		`,"model":"free","models":["dear"]`:                       {1_000_000, ""},
+		`,"model":"nobody-bounds-it","models":["dear"]`:           {0, "what the models that this call names can use and cost is not known"},
+		`,"models":["dear"` + strings.Repeat(`,"dear"`, 16) + `]`: {0, "what the models that this call names can use and cost is not known"},
+		`,"models":["nobody-knows-it"]`:                           {0, "what the models that this call names can use and cost is not known"},
+		`,"fallbacks":[{"model":"dear"}]`:                         {0, "what the models that this call names can use and cost is not known"},
 	} {
 		if !strings.HasPrefix(fields, `,"model":`) {
 			fields = `,"model":"` + model + `"` + fields
