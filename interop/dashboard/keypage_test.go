@@ -26,7 +26,7 @@ func TestKeyPage(t *testing.T) {
 	r := start(t, withKeys, "listen: 127.0.0.1:0")
 	secret := r.api(t, "POST", "/v1/keys", map[string]any{"project": "acme/chat", "name": "laptop"})["secret"].(string)
 	for range 3 { // the last one is denied
-		req, err := http.NewRequest("POST", r.clients+"/openai/v1/chat/completions", strings.NewReader(`{"model":"gpt-large","messages":[{"role":"user","content":"hello"}]}`))
+		req, err := http.NewRequest("POST", r.clients+"/openai/v1/chat/completions", strings.NewReader(`{"model":"gpt-large","max_tokens":20,"messages":[{"role":"user","content":"hello"}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
