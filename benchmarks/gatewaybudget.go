@@ -133,7 +133,8 @@ func budgetUse(b *bench) (result, error) {
 	return result{reports: []report{rep}, checks: checks}, nil
 }
 
-// spend lets workers send calls until each is denied. Everything goes so many times as fast: once, but in tests.
+// spend lets workers send calls until each worker is denied. times is by how much the provider and the workers are
+// faster than in the benchmark: tests have little time.
 func (s spender) spend(times time.Duration) (spentBudget, error) {
 	var calls, used atomic.Int64
 	mock := mockprovider.New(mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {

@@ -25,7 +25,8 @@ type round struct {
 
 type contenders []*contender
 
-// contest starts proxies, and so many clients of each. A proxy that nothing starts is none: its clients ask the provider.
+// contest starts proxies, and a number of clients for each. The clients of a contestant that has no proxy to start call
+// the provider itself.
 func contest(u *upstream, d dialogue, clients int, proxies []proxy) (all contenders, err error) {
 	defer func() {
 		if err != nil {

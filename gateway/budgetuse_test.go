@@ -27,7 +27,7 @@ const (
 	nanosOfDollar = 1_000_000_000
 )
 
-// spent is what became of a budget at the provider.
+// spent is how much of a budget was used, as the provider has counted it.
 type spent struct {
 	nanos, tokens int64
 	dearest       int64 // the most that a call could cost, in nanodollars

@@ -203,7 +203,7 @@ func TestStatusOfAState(t *testing.T) {
 	}
 }
 
-// What calls under way hold of a limit is told apart.
+// A row of the status tells what calls under way have only reserved of a limit apart from what is used.
 func TestProjectRowTellsWhatIsReserved(t *testing.T) {
 	row := projectRow(admin.Project{ID: "p", Windows: []admin.Window{
 		{Name: "dollars-day", Unit: "nanodollars", Limit: 1e9, Remaining: 4e8, Reserved: 5e8}, {Name: "tokens-minute", Unit: "tokens", Limit: 6000, Remaining: 5000},
