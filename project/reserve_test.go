@@ -114,17 +114,20 @@ func TestABudgetIsUsedUpToItsEnd(t *testing.T) {
 	for _, reserve := range []project.Reserve{project.ReserveMost, ""} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLimiter(t, project.Config{Default: &project.Limit{Dollars: price.Dollar, Reserve: reserve}})
-			var spent, denied atomic.Int64
+			var spent, denied, idle atomic.Int64
 			var all sync.WaitGroup
 			for worker := range uint64(60) {
 				all.Go(func() {
 					random := rand.New(rand.NewPCG(worker, 1))
-					for {
+					for n := 0; ; n++ {
 						c := mayCost("p")
 						c.MaxWait = time.Hour
 						res, _, err := l.Acquire(t.Context(), c)
 						if err != nil {
 							denied.Add(1)
+							if n == 0 {
+								idle.Add(1)
+							}
 							return
 						}
 						time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
@@ -138,8 +141,8 @@ func TestABudgetIsUsedUpToItsEnd(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if left := price.Dollar - price.Amount(spent.Load()); left < 0 || left >= 12*cent || denied.Load() != 60 {
-				t.Errorf("%v is left, and %d of 60 workers were denied", left, denied.Load())
+			if left := price.Dollar - price.Amount(spent.Load()); left < 0 || left >= 12*cent || denied.Load() != 60 || idle.Load() != 0 {
+				t.Errorf("%v is left, %d of 60 workers were denied, and %d of them have not had a single call", left, denied.Load(), idle.Load())
 			}
 		})
 	}
