@@ -19,7 +19,7 @@ AT_ONCE := -p $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
-LONG    := ./store/redisstore ./scripts/release ./gateway/scenarios ./cmd/ratelimit . ./gateway/admin ./internal/admission/fleettests
+LONG    := ./store/redisstore ./scripts/release ./internal/gateway/scenarios ./cmd/ratelimit . ./internal/gateway/admin ./internal/engine/fleettests
 # Packages whose tests take more than a few seconds, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/admission$$|/share$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
 
@@ -57,8 +57,6 @@ demo: ## see quotas, limits, an SDK and a service with projects at work in the t
 	@cd interop && go run ./examples/sdk
 	@echo
 	@go run ./examples/service
-	@echo
-	@go run ./examples/gateway
 
 bench: ## measure against the peers, print the ratios, write docs/plots/*.svg
 	@cd benchmarks && go run .
@@ -75,7 +73,7 @@ flakes: ## test PACKAGES (all) on a starved machine, ROUNDS (30) times each in a
 	@go run ./scripts/flakes -modules '$(MODULES)' -packages '$(or $(PACKAGES),.)' -rounds $(or $(ROUNDS),30) -- $(RACE) -ldflags=-w
 
 client: ## write a TypeScript client of the admin API to CLIENT (client/ratelimit.ts)
-	@go run ./scripts/tsclient gateway/admin/openapi.json $(CLIENT)
+	@go run ./scripts/tsclient internal/gateway/admin/openapi.json $(CLIENT)
 
 prices: ## download the prices that providers publish, and write price/table.json anew
 	@go run ./scripts/prices price

@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 // Asked is what each limit has answered to a call: see [Call].Asked. The zero Asked is ready to use,
 // and may be used again for another call, which spares its memory.
-type Asked struct{ kept admission.Asked }
+type Asked struct{ kept engine.Asked }
 
 // LimitAnswer is what one limit has answered to a call.
 type LimitAnswer struct {
@@ -32,14 +32,14 @@ type LimitAnswer struct {
 }
 
 // keep copies what the limits have answered, if the caller wants to know.
-func (a *Asked) keep(p *preparedCall, r *admission.Result) {
+func (a *Asked) keep(p *preparedCall, r *engine.Result) {
 	if a != nil {
 		a.kept.Keep(&p.Call, r)
 	}
 }
 
 // Engine returns the engine's part. It is for package gateway alone.
-func (a *Asked) Engine() *admission.Asked { return &a.kept }
+func (a *Asked) Engine() *engine.Asked { return &a.kept }
 
 // Forget makes a that of a call that no limit was asked about.
 func (a *Asked) Forget() { a.kept.Forget() }
@@ -57,13 +57,13 @@ func (a *Asked) Limits() (list []LimitAnswer) {
 }
 
 // units are the names of what limits count.
-var units = map[admission.Unit]string{
-	admission.Requests: "requests", admission.Tokens: "tokens", admission.Input: "tokens", admission.Output: "tokens",
-	admission.AllTokens: "tokens", admission.Slots: "calls", admission.Dollars: "nanodollars",
+var units = map[engine.Unit]string{
+	engine.Requests: "requests", engine.Tokens: "tokens", engine.Input: "tokens", engine.Output: "tokens",
+	engine.AllTokens: "tokens", engine.Slots: "calls", engine.Dollars: "nanodollars",
 }
 
-func limitAnswer(a *admission.Answer) LimitAnswer {
-	l := LimitAnswer{Limit: admission.PausedName, Unit: "calls", Needed: 1, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}
+func limitAnswer(a *engine.Answer) LimitAnswer {
+	l := LimitAnswer{Limit: engine.PausedName, Unit: "calls", Needed: 1, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}
 	l.Shadow = a.Scope.IsShadow()
 	if !a.Scope.Shared() {
 		l.Owner = a.Scope.Name
@@ -102,7 +102,7 @@ func (rl *RateLimiter) DecideCall(ctx context.Context, c Call) (d Decision, err 
 		rl.fillUnlimited(&prepared, &d)
 		return d, nil
 	}
-	var r admission.Result
+	var r engine.Result
 	err = rl.engine.Look(ctx, &prepared.Call, scopes[:n], &r)
 	if err != nil && prepared.Invalid == nil {
 		return lost(err), err
@@ -130,9 +130,9 @@ type WaitingCall struct {
 // WaitingCalls returns the calls of this limiter that wait and match, in the order in which calls of
 // one model pass if none comes or leaves.
 func (rl *RateLimiter) WaitingCalls(match func(tag any, project, model string) bool) (list []WaitingCall) {
-	for _, w := range rl.engine.Waits(func(c *admission.Call) bool { return match(c.Tag, c.Project, c.Model) }) {
+	for _, w := range rl.engine.Waits(func(c *engine.Call) bool { return match(c.Tag, c.Project, c.Model) }) {
 		c := WaitingCall{
-			Tag: w.Call.Tag, Project: w.Call.Project, Model: w.Call.Model, Tokens: w.Call.Ask.Amounts[admission.AllTokens],
+			Tag: w.Call.Tag, Project: w.Call.Project, Model: w.Call.Model, Tokens: w.Call.Ask.Amounts[engine.AllTokens],
 			Since: state.UTC(w.Since), Limit: w.WaitsFor.Limit, Position: w.Position, Known: w.WaitsFor.Scope != nil,
 		}
 		if s := w.WaitsFor.Scope; s != nil && !s.Shared() {
@@ -153,5 +153,5 @@ func (rl *RateLimiter) WaitingCalls(match func(tag any, project, model string) b
 // how long it has waited. do must not take long.
 func (rl *RateLimiter) EachWaiting(do func(project, model string, waited time.Duration)) {
 	now := rl.engine.Now()
-	rl.engine.EachWait(func(c *admission.Call, since int64) { do(c.Project, c.Model, time.Duration(max(now-since, 0))) })
+	rl.engine.EachWait(func(c *engine.Call, since int64) { do(c.Project, c.Model, time.Duration(max(now-since, 0))) })
 }

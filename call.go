@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -98,7 +98,7 @@ func checkProject(name string) error {
 
 // ask fills in a, which is empty, with the amounts that the call asks for. It returns what is
 // wrong with the call, or nil.
-func (c *Call) ask(a *admission.Ask) error {
+func (c *Call) ask(a *engine.Ask) error {
 	if err := a.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
 		return err
 	}

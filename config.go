@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -138,7 +138,7 @@ func newLimiter(cfg Config, s Store, owned bool) (*RateLimiter, error) {
 		cfg.clock = clock.New()
 	}
 	rl := &RateLimiter{
-		engine: admission.New(admission.Config{
+		engine: engine.New(engine.Config{
 			Store: s, Owned: owned, Clock: cfg.clock, Observer: cfg.Observer, OnError: cfg.OnError,
 		}),
 		file:         cfg.FilePath,

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
@@ -160,7 +160,7 @@ func TestNever(t *testing.T) {
 		{"TPD", ModelQuota{MaxTPD: 100}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
 		{"TPD by a calendar", ModelQuota{MaxTPD: 100, DayResetsAt: "00:00 UTC"}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
 		{"TPD below TPM", ModelQuota{MaxTPD: 100, MaxTPM: 200}, Tokens{Input: 60, Output: 41}, DecisionTPDLimit},
-		{"the largest", ModelQuota{MaxTPM: state.MaxQuota}, Tokens{Input: admission.MaxTokens, Output: 1}, DecisionTPMLimit},
+		{"the largest", ModelQuota{MaxTPM: state.MaxQuota}, Tokens{Input: engine.MaxTokens, Output: 1}, DecisionTPMLimit},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestNever(t *testing.T) {
 	})
 	t.Run("exactly the largest", func(t *testing.T) {
 		rl := memLimiter(t, ModelQuota{MaxTPM: state.MaxQuota})
-		memTake(t, rl, admission.MaxTokens)
+		memTake(t, rl, engine.MaxTokens)
 		if s := rl.Stats(memModel); s.TPM != state.MaxQuota {
 			t.Errorf("%+v", s)
 		}
@@ -204,7 +204,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 	before := rl.AllStats()
 	for _, model := range []string{memModel, "free", "unknown", ""} {
-		for _, n := range []int{-1, math.MinInt, admission.MaxTokens + 1, math.MaxInt} {
+		for _, n := range []int{-1, math.MinInt, engine.MaxTokens + 1, math.MaxInt} {
 			check := func(door string, d Decision) {
 				t.Helper()
 				if d.Allowed || d.Code != DecisionInvalidTokens || d.RetryAfter != Never || d.Reason == "" {
@@ -242,15 +242,15 @@ func TestUnknownAndUnlimitedModels(t *testing.T) {
 		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"free": {}, "freeday": {DayResetsAt: "00:00 UTC"}}})
 		for model, code := range map[string]DecisionCode{"unknown": DecisionUnknownModel, "free": DecisionUnlimited, "freeday": DecisionUnlimited} {
 			for range 1000 {
-				d := rl.Decide(model, admission.MaxTokens)
-				res, taken := rl.TryAcquire(model, admission.MaxTokens)
+				d := rl.Decide(model, engine.MaxTokens)
+				res, taken := rl.TryAcquire(model, engine.MaxTokens)
 				if !d.Allowed || d.Code != code || d.RetryAfter != 0 || taken != d || res == nil || !rl.CanSend(model, 5) {
 					t.Fatalf("%s: %+v and %+v; want %s", model, d, taken, code)
 				}
-				if _, err := rl.Acquire(t.Context(), model, admission.MaxTokens); err != nil {
+				if _, err := rl.Acquire(t.Context(), model, engine.MaxTokens); err != nil {
 					t.Fatal(err)
 				}
-				if err := rl.WaitForCapacity(t.Context(), model, admission.MaxTokens); err != nil {
+				if err := rl.WaitForCapacity(t.Context(), model, engine.MaxTokens); err != nil {
 					t.Fatal(err)
 				}
 				res.Cancel()

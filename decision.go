@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
@@ -112,7 +112,7 @@ type ModelStats struct {
 
 // fillDecision fills in d, which is empty, from the engine's result. Both are large, so they are
 // passed by their addresses.
-func (rl *RateLimiter) fillDecision(p *preparedCall, r *admission.Result, d *Decision) {
+func (rl *RateLimiter) fillDecision(p *preparedCall, r *engine.Result, d *Decision) {
 	if p.Invalid != nil {
 		*d = invalid(p.Invalid)
 		d.Stats = rl.Stats(p.Model)
@@ -144,7 +144,7 @@ func (rl *RateLimiter) fillDecision(p *preparedCall, r *admission.Result, d *Dec
 }
 
 // fillDenial fills in the code and the reason of a decision on a call that a limit denies.
-func fillDenial(p *preparedCall, r *admission.Result, v *view, d *Decision) {
+func fillDenial(p *preparedCall, r *engine.Result, v *view, d *Decision) {
 	if s := r.Outcome.Deciding(); p.model == nil || s.Scope != p.model.scope {
 		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
 		if d.RetryAfter == Never {
@@ -166,7 +166,7 @@ func fillDenial(p *preparedCall, r *admission.Result, v *view, d *Decision) {
 			d.Reason = v.reason(facts.dimension, d.RetryAfter)
 		}
 	}
-	if r.Behind && d.RetryAfter > r.Outcome.Wait(r.Outcome.Deciding(), admission.SlotGuess) {
+	if r.Behind && d.RetryAfter > r.Outcome.Wait(r.Outcome.Deciding(), engine.SlotGuess) {
 		d.Reason = "others wait; " + d.Reason
 	}
 }
@@ -199,7 +199,7 @@ type view struct {
 }
 
 // fill copies the verdicts of a model's scope into the view.
-func (v *view) fill(o *admission.Outcome, s *admission.Standing) {
+func (v *view) fill(o *engine.Outcome, s *engine.Standing) {
 	if r := s.Rules(); r != nil {
 		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -18,7 +18,7 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 	if !said.matters(q, lowered) || !lowered && said.agrees(q, m.snapshot.Load(), now) {
 		return
 	}
-	var o admission.Outcome
+	var o engine.Outcome
 	if err := m.look(ctx, &o); err != nil {
 		return // the next call that asks the store reports the error
 	}
@@ -34,7 +34,7 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 
 // usedAtProvider returns what the provider counts as used. Calls that only the quota's
 // margin still counts are not in it: if they were, they would hide usage by others.
-func usedAtProvider(o *admission.Outcome, s *admission.Standing) (used [state.Dimensions]int64) {
+func usedAtProvider(o *engine.Outcome, s *engine.Standing) (used [state.Dimensions]int64) {
 	for i := range s.Len() { // the provider's limit of a dimension comes after the quota's
 		if l, said := o.At(s, i); !l.Pace {
 			used[l.ID%state.AtProvider] = said.Used
@@ -63,15 +63,15 @@ type usageSnapshot struct {
 
 // recordSnapshot keeps the usage that the store reported when it admitted a call. A limiter in
 // memory does without: it can ask its store again for next to nothing.
-func (m *model) recordSnapshot(o *admission.Outcome, s *admission.Standing) {
+func (m *model) recordSnapshot(o *engine.Outcome, s *engine.Standing) {
 	m.snapshot.Store(&usageSnapshot{m.limiter.engine.Now(), usedAtProvider(o, s)})
 }
 
-// Settled implements [admission.Gate]. It subtracts the refund of a settled call from the last
+// Settled implements [engine.Gate]. It subtracts the refund of a settled call from the last
 // snapshot. If the snapshot still contained the refund, usage by others could be mistaken for
 // it. A snapshot that was made after the refund becomes too small; then the store is asked
 // once more.
-func (m *model) Settled(taken, used admission.Amounts) {
+func (m *model) Settled(taken, used engine.Amounts) {
 	for {
 		g := m.snapshot.Load()
 		if g == nil {
@@ -144,9 +144,9 @@ func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensi
 	return grown, shrunk
 }
 
-// Lower implements [admission.Gate]. It returns r with lower limits where the provider has
+// Lower implements [engine.Gate]. It returns r with lower limits where the provider has
 // less left than the quota.
-func (m *model) Lower(r *admission.Rules, now int64) *admission.Rules {
+func (m *model) Lower(r *engine.Rules, now int64) *engine.Rules {
 	e := m.elsewhere.Load()
 	if e == nil {
 		return r
@@ -156,24 +156,24 @@ func (m *model) Lower(r *admission.Rules, now int64) *admission.Rules {
 		m.elsewhere.CompareAndSwap(e, nil)
 		return r
 	}
-	lower := r.Lowered(func(l *admission.Limit) int64 { return lowerCount(l, &missing) })
+	lower := r.Lowered(func(l *engine.Limit) int64 { return lowerCount(l, &missing) })
 	lower.Setup = &setup{setupOf(r).quota, &missing}
 	return lower
 }
 
 // lowerCount returns the count of a limit without what others use of it. It is at least one, so
 // that a call can find out when the provider has more left again.
-func lowerCount(l *admission.Limit, missing *feedback.Missing) int64 {
+func lowerCount(l *engine.Limit, missing *feedback.Missing) int64 {
 	if l.Free || l.Pace {
 		return l.Limit.Count()
 	}
 	return max(l.Limit.Count()-missing.N[l.ID], 1)
 }
 
-// Reconsider implements [admission.Gate]. The engine computes when to retry as if the lowered
+// Reconsider implements [engine.Gate]. The engine computes when to retry as if the lowered
 // limits stayed. Reconsider corrects the time: usage leaves the window, and at the same time
 // the lowered limits rise again.
-func (m *model) Reconsider(ctx context.Context, e *admission.Engine, o *admission.Outcome, s *admission.Standing, ask *admission.Ask) error {
+func (m *model) Reconsider(ctx context.Context, e *engine.Engine, o *engine.Outcome, s *engine.Standing, ask *engine.Ask) error {
 	r := s.Rules()
 	missing := setupOf(r).missing
 	if missing == nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 )
 
 // Ahead reports whether calls of a project wait for a limit of the project, for which, and
@@ -14,8 +14,8 @@ func (rl *RateLimiter) Ahead(project string) (again time.Duration, by string, wa
 	if err != nil {
 		panic(err)
 	}
-	var r admission.Result
-	if err := rl.engine.Look(context.Background(), &admission.Call{}, scopes, &r); err != nil {
+	var r engine.Result
+	if err := rl.engine.Look(context.Background(), &engine.Call{}, scopes, &r); err != nil {
 		panic(err)
 	}
 	return r.Ahead.Again, r.Ahead.By, r.Behind

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
@@ -29,7 +29,7 @@ type DeadlineError = limit.DeadlineError
 // RateLimiter keeps the calls to each model inside its quota. Any number of goroutines
 // may use it. Make one with [New], [NewWithConfig], [NewWithSQLite] or [NewWithStore].
 type RateLimiter struct {
-	engine   *admission.Engine
+	engine   *engine.Engine
 	projects atomic.Pointer[project.Limiter] // nil before NewProjects
 	file     string                          // the path of the YAML file; may be empty: see pathOr
 	inFile   bool                            // Persist writes quotas and usage to the YAML file
@@ -84,7 +84,7 @@ func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservat
 	if prepared.unlimited {
 		return rl.passUnlimited(ctx, &prepared, d), nil
 	}
-	var r admission.Result
+	var r engine.Result
 	err := rl.engine.Try(ctx, &prepared.Call, scopes[:n], &r)
 	if err != nil && prepared.Invalid == nil {
 		*d = lost(err)
@@ -132,7 +132,7 @@ func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Rese
 	if prepared.unlimited && ctx.Err() == nil {
 		return rl.passUnlimited(ctx, &prepared, d), nil
 	}
-	var r admission.Result
+	var r engine.Result
 	err := rl.engine.Acquire(ctx, &prepared.Call, scopes[:n], &r)
 	c.Asked.keep(&prepared, &r)
 	rl.fillDecision(&prepared, &r, d)
@@ -161,7 +161,7 @@ func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens
 	if prepared.unlimited && ctx.Err() == nil {
 		return nil
 	}
-	var r admission.Result
+	var r engine.Result
 	var d Decision
 	err := rl.engine.AwaitCapacity(ctx, &prepared.Call, scopes[:n], &r)
 	rl.fillDecision(&prepared, &r, &d)
@@ -178,7 +178,7 @@ func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
 		rl.fillUnlimited(&prepared, &d)
 		return d
 	}
-	var r admission.Result
+	var r engine.Result
 	if err := rl.engine.Look(context.Background(), &prepared.Call, scopes[:n], &r); err != nil && prepared.Invalid == nil {
 		return lost(err)
 	}
@@ -207,7 +207,7 @@ func (rl *RateLimiter) record(name string, t Tokens) {
 	}
 	t.Input, t.Output = bounded(t.Input), bounded(t.Output)
 	m := rl.findOrMake(name)
-	var used admission.Ask
+	var used engine.Ask
 	used.Set(1, 0, t)
 	used.Split = true // even if both are zero
 	used.Weigh(m.scope.Rules().Count, t, Tokens{}, Tokens{})
@@ -215,18 +215,18 @@ func (rl *RateLimiter) record(name string, t Tokens) {
 }
 
 // bounded returns the number nearest to n that the engine can count.
-func bounded(n int) int { return min(max(n, 0), admission.MaxTokens) }
+func bounded(n int) int { return min(max(n, 0), engine.MaxTokens) }
 
 // preparedCall is a call in the form that the engine takes.
 type preparedCall struct {
-	admission.Call
+	engine.Call
 	model     *model // nil if the call names no model that is counted
 	unlimited bool   // neither a quota nor a project's limit governs the call
 	hasQuota  bool   // the model has a quota
 }
 
 // callScopes has room for the scopes that a call is charged to.
-type callScopes [1 + project.MostScopes]*admission.Scope
+type callScopes [1 + project.MostScopes]*engine.Scope
 
 // prepare fills in p and the scopes that the call is charged to, the model's first. It returns how
 // many these are.
@@ -276,7 +276,7 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n 
 
 // appendProject appends the scopes of a call's project, key and run. Before NewProjects the project's
 // scope has no limits, but calls still have their turns by their projects.
-func (rl *RateLimiter) appendProject(list []*admission.Scope, c *Call) ([]*admission.Scope, error) {
+func (rl *RateLimiter) appendProject(list []*engine.Scope, c *Call) ([]*engine.Scope, error) {
 	projects := rl.projects.Load()
 	if projects == nil {
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
@@ -317,7 +317,7 @@ func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
 // passUnlimited admits a call that no quota and no project's limit governs.
 func (rl *RateLimiter) passUnlimited(ctx context.Context, p *preparedCall, d *Decision) *Reservation {
 	rl.fillUnlimited(p, d)
-	var r admission.Result
+	var r engine.Result
 	r.Outcome.Pass()
 	rl.engine.Observe(ctx, &p.Call, &r, nil)
 	r.Reservation = rl.engine.Unlimited(&p.Call)
@@ -335,7 +335,7 @@ func (rl *RateLimiter) fillUnlimited(p *preparedCall, d *Decision) {
 
 // reservation returns the reservation of a call that was admitted, or nil. For a model without
 // limits, the reservation records the usage when it is committed.
-func (rl *RateLimiter) reservation(p *preparedCall, r *admission.Result) *Reservation {
+func (rl *RateLimiter) reservation(p *preparedCall, r *engine.Result) *Reservation {
 	res := r.Reservation
 	if res == nil {
 		return nil
@@ -352,7 +352,7 @@ func (rl *RateLimiter) reservation(p *preparedCall, r *admission.Result) *Reserv
 }
 
 // modelOutcome returns the answer of the limits of the call's model, or nil if they were not asked.
-func (p *preparedCall) modelOutcome(r *admission.Result) *admission.Standing {
+func (p *preparedCall) modelOutcome(r *engine.Result) *engine.Standing {
 	if p.model == nil {
 		return nil
 	}
@@ -361,7 +361,7 @@ func (p *preparedCall) modelOutcome(r *admission.Result) *admission.Standing {
 
 // lost returns the decision on a call for which the store could not be asked.
 func lost(err error) Decision {
-	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: admission.SlotGuess}
+	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: engine.SlotGuess}
 }
 
 // invalid returns the decision on a call that is not valid, or whose project limiter is closed.

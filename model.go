@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
 // model is what this process knows of one model: the scope with the limits of its quota, and
-// what its provider has said. It implements [admission.Gate] for its scope.
+// what its provider has said. It implements [engine.Gate] for its scope.
 type model struct {
 	limiter *RateLimiter
 	name    string
-	scope   *admission.Scope
+	scope   *engine.Scope
 
 	elsewhere atomic.Pointer[feedback.Elsewhere] // what others use of the account; nil: nothing
 	snapshot  atomic.Pointer[usageSnapshot]      // the usage that the store last reported; nil: none yet
@@ -35,7 +35,7 @@ func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 
 func (m *model) quota() *state.Quota { return &setupOf(m.scope.Rules()).quota }
 
-// Idle implements [admission.Gate]: the model has no pause, and nobody else uses its account.
+// Idle implements [engine.Gate]: the model has no pause, and nobody else uses its account.
 func (m *model) Idle() bool {
 	if m.elsewhere.Load() != nil {
 		return false
@@ -44,16 +44,16 @@ func (m *model) Idle() bool {
 	return !paused
 }
 
-// Look implements [admission.Gate]: it returns for how long a pause denies a call.
-func (m *model) Look(now int64) admission.Closed {
+// Look implements [engine.Gate]: it returns for how long a pause denies a call.
+func (m *model) Look(now int64) engine.Closed {
 	if s, ok := m.limiter.pauseAt(m.name, now); ok && now < s.Probe {
 		return closedBy(&s, now)
 	}
-	return admission.Closed{}
+	return engine.Closed{}
 }
 
-// Admit implements [admission.Gate]: during a pause it admits a call as the probe, or denies it.
-func (m *model) Admit(now int64) (probe int64, closed admission.Closed) {
+// Admit implements [engine.Gate]: during a pause it admits a call as the probe, or denies it.
+func (m *model) Admit(now int64) (probe int64, closed engine.Closed) {
 	if _, ok := m.limiter.pauseAt(m.name, now); !ok {
 		return 0, closed
 	}
@@ -64,15 +64,15 @@ func (m *model) Admit(now int64) (probe int64, closed admission.Closed) {
 	return probe, closed
 }
 
-// GiveBack implements [admission.Gate]: another call may be the probe.
+// GiveBack implements [engine.Gate]: another call may be the probe.
 func (m *model) GiveBack(now, probe int64) { m.limiter.pauses.GiveBack(m.name, now, probe, 0) }
 
-// Served implements [admission.Gate]: the provider took the probe, so the pause ends.
+// Served implements [engine.Gate]: the provider took the probe, so the pause ends.
 func (m *model) Served(probe int64) {
 	m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Number == probe })
 }
 
-// Committed implements [admission.Gate]. A probe that has used tokens ends the pause. A probe
+// Committed implements [engine.Gate]. A probe that has used tokens ends the pause. A probe
 // that has used none was not valid, and says nothing about the pause.
 func (m *model) Committed(now, probe int64, used int) {
 	switch {
@@ -84,12 +84,12 @@ func (m *model) Committed(now, probe int64, used int) {
 }
 
 // closedBy returns for how long a pause denies calls, and when the next probe may pass.
-func closedBy(s *feedback.Pause, now int64) admission.Closed {
-	return admission.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Ends) - now)}
+func closedBy(s *feedback.Pause, now int64) engine.Closed {
+	return engine.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Ends) - now)}
 }
 
 // look fills in o with the model's usage, and charges nothing.
-func (m *model) look(ctx context.Context, o *admission.Outcome) error {
+func (m *model) look(ctx context.Context, o *engine.Outcome) error {
 	return m.limiter.engine.LookAt(ctx, m.scope, o)
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -242,7 +242,7 @@ func (rl *RateLimiter) state() (map[string]state.Usage, error) {
 
 // Stats returns what is used of a model's quota, and the maxima.
 func (rl *RateLimiter) Stats(model string) ModelStats {
-	var o admission.Outcome
+	var o engine.Outcome
 	var v view
 	var s ModelStats
 	m := rl.find(model)

@@ -16,7 +16,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
@@ -192,7 +192,7 @@ func TestRecordUsage(t *testing.T) {
 		{"beyond every quota", 300, 400, 3, ModelStats{RPM: 3, TPM: 2100, RPD: 3, InputTPM: 900, OutputTPM: 1200, TPD: 2100}},
 		{"negative is zero", -5, 4, 1, ModelStats{RPM: 1, TPM: 4, RPD: 1, OutputTPM: 4, TPD: 4}},
 		{"both negative", math.MinInt, math.MinInt, 1, ModelStats{RPM: 1, RPD: 1}},
-		{"huge", math.MaxInt, 0, 1, ModelStats{RPM: 1, TPM: admission.MaxTokens, RPD: 1, InputTPM: admission.MaxTokens, TPD: admission.MaxTokens}},
+		{"huge", math.MaxInt, 0, 1, ModelStats{RPM: 1, TPM: engine.MaxTokens, RPD: 1, InputTPM: engine.MaxTokens, TPD: engine.MaxTokens}},
 		{"huge, often", math.MaxInt, math.MaxInt, 1000, ModelStats{RPM: 1000, TPM: 1 << 62, RPD: 1000, InputTPM: 1 << 62, OutputTPM: 1 << 62, TPD: 1 << 62}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

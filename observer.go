@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
@@ -44,7 +44,7 @@ const (
 func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 	return func(yield func(event.ModelUsage) bool) {
 		for name, m := range *rl.quotas.Load() {
-			var o admission.Outcome
+			var o engine.Outcome
 			var v view
 			err := m.look(context.Background(), &o)
 			if err == nil {

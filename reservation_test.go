@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 		{"not known", time.Second, commit(-1, -1), 60, 1, 1, 60},
 		{"the prompt is not known", time.Second, commit(-1, 10), 60, 1, 1, 60},
 		{"the output is not known", time.Second, commit(10, math.MinInt), 60, 1, 1, 60},
-		{"huge", time.Second, commit(math.MaxInt, math.MaxInt), 2 * admission.MaxTokens, 1, 1, 2 * admission.MaxTokens},
+		{"huge", time.Second, commit(math.MaxInt, math.MaxInt), 2 * engine.MaxTokens, 1, 1, 2 * engine.MaxTokens},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -627,7 +627,7 @@ func (m *naiveModel) decide(n [4]int64) (code DecisionCode, retry time.Duration)
 		panic("it never passes")
 	}
 	if slices.Contains(by, state.Concurrent) { // nobody knows when a call ends; at the latest, its lease does
-		return factsOf(by[0].String()).code, max(passes(state.Concurrent), min(passes(-1), admission.SlotGuess))
+		return factsOf(by[0].String()).code, max(passes(state.Concurrent), min(passes(-1), engine.SlotGuess))
 	}
 	return factsOf(by[0].String()).code, passes(-1)
 }

@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -25,14 +25,14 @@ type setup struct {
 	missing *feedback.Missing // by how much others lower the limits below the quota; nil: by nothing
 }
 
-func setupOf(r *admission.Rules) *setup { return r.Setup.(*setup) }
+func setupOf(r *engine.Rules) *setup { return r.Setup.(*setup) }
 
 // newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
-func newRules(q state.Quota) *admission.Rules {
-	r := &admission.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
+func newRules(q state.Quota) *engine.Rules {
+	r := &engine.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
 	most := q.ReserveTokens == project.ReserveMost
 	cut := q.OnOverrun == project.OverrunCut && !most
-	for _, u := range [...]admission.Unit{admission.Tokens, admission.Input, admission.Output} {
+	for _, u := range [...]engine.Unit{engine.Tokens, engine.Input, engine.Output} {
 		r.Most[u], r.Cut[u] = most || cut, cut
 	}
 	return r
@@ -46,14 +46,14 @@ type limitFacts struct {
 }
 
 var modelLimits = map[string]limitFacts{
-	"rpd":                {state.RPD, DecisionRPDLimit, "requests a day"},
-	"rpm":                {state.RPM, DecisionRPMLimit, "requests a minute"},
-	"tpm":                {state.TPM, DecisionTPMLimit, "tokens a minute"},
-	"input_tpm":          {state.InputTPM, DecisionInputTPMLimit, "input tokens a minute"},
-	"output_tpm":         {state.OutputTPM, DecisionOutputTPMLimit, "output tokens a minute"},
-	"tpd":                {state.TPD, DecisionTPDLimit, "tokens a day"},
-	"concurrent":         {state.Concurrent, DecisionConcurrencyLimit, "concurrent requests"},
-	admission.PausedName: {state.Dimensions, DecisionPaused, "the provider to take calls again"},
+	"rpd":             {state.RPD, DecisionRPDLimit, "requests a day"},
+	"rpm":             {state.RPM, DecisionRPMLimit, "requests a minute"},
+	"tpm":             {state.TPM, DecisionTPMLimit, "tokens a minute"},
+	"input_tpm":       {state.InputTPM, DecisionInputTPMLimit, "input tokens a minute"},
+	"output_tpm":      {state.OutputTPM, DecisionOutputTPMLimit, "output tokens a minute"},
+	"tpd":             {state.TPD, DecisionTPDLimit, "tokens a day"},
+	"concurrent":      {state.Concurrent, DecisionConcurrencyLimit, "concurrent requests"},
+	engine.PausedName: {state.Dimensions, DecisionPaused, "the provider to take calls again"},
 }
 
 // factsOf returns the facts about the limit with a name. A limit that is not a model's is a project's.
@@ -62,7 +62,7 @@ func factsOf(name string) limitFacts {
 	if facts, ok := modelLimits[name]; ok {
 		return facts
 	}
-	limit, isShare := strings.CutSuffix(name, admission.ShareEnd)
+	limit, isShare := strings.CutSuffix(name, engine.ShareEnd)
 	if facts, ok := modelLimits[limit]; ok && isShare {
 		return limitFacts{facts.dimension, DecisionShareLimit, "the project's share of the " + facts.what}
 	}

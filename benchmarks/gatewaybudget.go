@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // A budget of a dollar, in calls that may cost $0.123 and cost $0.005 on the average; and as many tokens a minute as

@@ -166,7 +166,7 @@ func readProfile(path string) (sum profiled, err error) {
 		seconds := float64(s.Value[1]) / 1e9 // the first value is how many samples there were
 		sum.all += seconds
 		switch {
-		case passes(s, "gateway/admin."):
+		case passes(s, "internal/gateway/admin."):
 			sum.viewers += seconds
 		case passes(s, "runtime.gcBgMarkWorker"), passes(s, "runtime.bgsweep"), passes(s, "runtime.bgscavenge"):
 			sum.collector += seconds

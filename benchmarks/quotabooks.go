@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -119,7 +119,7 @@ func booking(l *ratelimit.RateLimiter, booked bool, callers int) instance {
 			return false
 		}
 		if booked {
-			(*admission.Reservation)(res).Book(entries[calls.Add(1)%bookOwners])
+			(*engine.Reservation)(res).Book(entries[calls.Add(1)%bookOwners])
 		}
 		res.Commit(promptTokens, outputTokens)
 		return true

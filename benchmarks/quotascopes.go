@@ -7,7 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -102,19 +102,19 @@ func reserving(l *ratelimit.RateLimiter, project string) instance {
 // engineOver returns a loop of calls that the engine charges to a scope as a model has them, to one
 // as a project has them, and to more scopes that have a limit of requests and one of tokens.
 func engineOver(more int) instance {
-	e := admission.New(admission.Config{Store: store.NewMemory(), Owned: true, Clock: func() int64 { return time.Now().UnixNano() }})
-	scope := func(s *admission.Scope, limits ...admission.Limit) *admission.Scope {
-		if err := e.SetRules(s, &admission.Rules{Limits: limits}); err != nil {
+	e := engine.New(engine.Config{Store: store.NewMemory(), Owned: true, Clock: func() int64 { return time.Now().UnixNano() }})
+	scope := func(s *engine.Scope, limits ...engine.Limit) *engine.Scope {
+		if err := e.SetRules(s, &engine.Rules{Limits: limits}); err != nil {
 			panic(err)
 		}
 		return s
 	}
-	per := func(u admission.Unit, d time.Duration) admission.Limit {
-		return admission.Limit{Name: fmt.Sprint(u, d), Unit: u, Limit: limit.New(1<<40, d).Using(limit.FixedWindow)}
+	per := func(u engine.Unit, d time.Duration) engine.Limit {
+		return engine.Limit{Name: fmt.Sprint(u, d), Unit: u, Limit: limit.New(1<<40, d).Using(limit.FixedWindow)}
 	}
 	const day = 24 * time.Hour
-	requests, tokens := admission.Requests, admission.AllTokens
-	var all admission.Scopes
+	requests, tokens := engine.Requests, engine.AllTokens
+	var all engine.Scopes
 	for i := range more {
 		all = append(all, scope(e.NewOwn(fmt.Sprint("more", i), "more"), per(requests, time.Minute), per(tokens, time.Minute)))
 	}
@@ -123,15 +123,15 @@ func engineOver(more int) instance {
 			per(tokens, time.Minute), per(tokens, time.Hour), per(tokens, day)),
 		scope(e.NewShared("model", "model", nil), per(requests, time.Minute), per(tokens, time.Minute), per(requests, day)))
 	ctx := context.Background()
-	var ask admission.Ask
+	var ask engine.Ask
 	if err := ask.Set(1, callTokens, llm.Tokens{}); err != nil {
 		panic(err)
 	}
 	used := llm.Tokens{Input: promptTokens, Output: outputTokens}
 	return instance{decide: func(keys []string) (n int) {
 		for range keys {
-			c := admission.Call{Ask: ask}
-			var r admission.Result
+			c := engine.Call{Ask: ask}
+			var r engine.Result
 			if err := e.Try(ctx, &c, all, &r); err != nil || !r.Allowed() {
 				return n
 			}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -51,12 +51,12 @@ func sharedQuotas(b *bench) (result, error) {
 // them go on.
 func dividedAmong(projects, active int, shared bool) instance {
 	now, later := clock.New(), int64(0)
-	e := admission.New(admission.Config{Store: store.NewMemoryAt(func() int64 { return now() + later }), Owned: true})
-	per := func(u admission.Unit, d time.Duration) admission.Limit {
-		return admission.Limit{Name: fmt.Sprint(u, d), Unit: u, Limit: limit.New(1<<40, d).Using(algorithm(d))}
+	e := engine.New(engine.Config{Store: store.NewMemoryAt(func() int64 { return now() + later }), Owned: true})
+	per := func(u engine.Unit, d time.Duration) engine.Limit {
+		return engine.Limit{Name: fmt.Sprint(u, d), Unit: u, Limit: limit.New(1<<40, d).Using(algorithm(d))}
 	}
-	scope := func(s *admission.Scope, limits ...admission.Limit) *admission.Scope {
-		if err := e.SetRules(s, &admission.Rules{Limits: limits}); err != nil {
+	scope := func(s *engine.Scope, limits ...engine.Limit) *engine.Scope {
+		if err := e.SetRules(s, &engine.Rules{Limits: limits}); err != nil {
 			panic(err)
 		}
 		return s
@@ -65,21 +65,21 @@ func dividedAmong(projects, active int, shared bool) instance {
 	if shared {
 		model = e.NewShared("model", "model", nil)
 	}
-	scope(model, per(admission.Requests, time.Minute), per(admission.Tokens, time.Minute), per(admission.Requests, 24*time.Hour))
-	all := make([]admission.Scopes, projects)
+	scope(model, per(engine.Requests, time.Minute), per(engine.Tokens, time.Minute), per(engine.Requests, 24*time.Hour))
+	all := make([]engine.Scopes, projects)
 	for i := range all {
 		name := fmt.Sprint("project", i)
-		all[i] = admission.Scopes{scope(e.NewOwn(name+"/", name), per(admission.Requests, time.Minute)), model}
+		all[i] = engine.Scopes{scope(e.NewOwn(name+"/", name), per(engine.Requests, time.Minute)), model}
 	}
 	ctx := context.Background()
-	var ask admission.Ask
+	var ask engine.Ask
 	if err := ask.Set(1, callTokens, llm.Tokens{}); err != nil {
 		panic(err)
 	}
 	used := llm.Tokens{Input: promptTokens, Output: outputTokens}
-	call := func(s admission.Scopes) bool {
-		c := admission.Call{Ask: ask}
-		var r admission.Result
+	call := func(s engine.Scopes) bool {
+		c := engine.Call{Ask: ask}
+		var r engine.Result
 		if err := e.Try(ctx, &c, s, &r); err != nil || !r.Allowed() {
 			return false
 		}

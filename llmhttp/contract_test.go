@@ -24,8 +24,8 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // Answers that report 7 tokens of input and 5 of output. The stream reports them in a chunk

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // Give this http.Client to whatever makes calls, and its calls are limited.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )

@@ -12,8 +12,8 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // A stream that is closed before its usage has come is read on for a moment: it is settled by its usage

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -75,21 +75,21 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 	if cfg.Store == nil {
 		cfg.Store = store.NewMemoryAt(now)
 	}
-	return newOn(admission.New(admission.Config{
+	return newOn(engine.New(engine.Config{
 		Store: cfg.Store, Clock: now, Observer: cfg.Observer, OnError: cfg.OnError,
 	}), true, cfg)
 }
 
 // NewOn returns a limiter on the engine of a ratelimit.RateLimiter. It is for package
 // ratelimit alone: use RateLimiter.NewProjects.
-func NewOn(e *admission.Engine, cfg Config) (*Limiter, error) {
+func NewOn(e *engine.Engine, cfg Config) (*Limiter, error) {
 	if cfg.Store != nil || cfg.Observer != nil || cfg.OnError != nil {
 		return nil, errors.New("ratelimit: Store, Observer and OnError of a project.Config must not be set here: those of the RateLimiter are used")
 	}
 	return newOn(e, false, cfg)
 }
 
-func newOn(e *admission.Engine, owned bool, cfg Config) (*Limiter, error) {
+func newOn(e *engine.Engine, owned bool, cfg Config) (*Limiter, error) {
 	if cfg.MaxWaiting < 0 {
 		return nil, fmt.Errorf("ratelimit: MaxWaiting is %d: it must be at least 0, which is %d", cfg.MaxWaiting, defaultMaxWaiting)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -66,7 +66,7 @@ type ShadowDenial struct {
 }
 
 // ShadowDenialOf returns which limit in shadow would have denied a call. It is for package ratelimit alone.
-func ShadowDenialOf(o *admission.Outcome) ShadowDenial {
+func ShadowDenialOf(o *engine.Outcome) ShadowDenial {
 	over := o.Overlooked
 	if over == nil {
 		return ShadowDenial{}
@@ -120,13 +120,13 @@ func (d *Decision) IsZero() bool { return !d.asked }
 // Hear fills in d, which is zero, with what the limits of a project, and of others that this
 // package knows, have answered to a call that is charged to a model as well. It is for package
 // ratelimit alone.
-func Hear(d *Decision, o *admission.Outcome) {
+func Hear(d *Decision, o *engine.Outcome) {
 	d.Allowed = true
 	d.hear(o)
 }
 
 // hear enters what the limits of the call's own scopes say.
-func (d *Decision) hear(o *admission.Outcome) {
+func (d *Decision) hear(o *engine.Outcome) {
 	all := o.All()
 	for k := range all {
 		s := &all[k]
@@ -140,7 +140,7 @@ func (d *Decision) hear(o *admission.Outcome) {
 }
 
 // hearOne enters what the limits of one scope say.
-func (d *Decision) hearOne(o *admission.Outcome, s *admission.Standing, p *plan) {
+func (d *Decision) hearOne(o *engine.Outcome, s *engine.Standing, p *plan) {
 	if d.asked = true; d.plan == nil {
 		d.plan = p
 	}
@@ -195,7 +195,7 @@ func (d *Decision) enterSlots(p *plan, owner string, said *limit.Verdict) {
 	if d.Concurrent == 0 {
 		d.Concurrent = min(said.Used, int64(p.limit.MaxConcurrent))
 	}
-	if guess := min(said.RetryAfter, admission.SlotGuess); guess > d.RetryAfter {
+	if guess := min(said.RetryAfter, engine.SlotGuess); guess > d.RetryAfter {
 		d.Allowed, d.RetryAfter, d.Exceeded, d.Owner, d.plan = false, guess, Concurrent, owner, p
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -133,7 +133,7 @@ func (l Limit) validateShares() error {
 type field struct {
 	field string
 	name  string
-	unit  admission.Unit
+	unit  engine.Unit
 	most  int64
 	limit func(limit.Calendar, int64) limit.Limit
 }
@@ -145,18 +145,18 @@ const (
 
 func (l *Limit) fields() [windows]field {
 	return [windows]field{
-		{"RequestsPerMinute", "minute", admission.Requests, int64(l.RequestsPerMinute), perMinute},
-		{"RequestsPerHour", "hour", admission.Requests, int64(l.RequestsPerHour), limit.Calendar.PerHour},
-		{"RequestsPerDay", "day", admission.Requests, int64(l.RequestsPerDay), limit.Calendar.PerDay},
-		{"TokensPerMinute", "tokens-minute", admission.AllTokens, int64(l.TokensPerMinute), perMinute},
-		{"TokensPerHour", "tokens-hour", admission.AllTokens, int64(l.TokensPerHour), limit.Calendar.PerHour},
-		{"TokensPerDay", "tokens-day", admission.AllTokens, int64(l.TokensPerDay), limit.Calendar.PerDay},
-		{"TokensPerMonth", "tokens-month", admission.AllTokens, int64(l.TokensPerMonth), limit.Calendar.PerMonth},
-		{"DollarsPerHour", "dollars-hour", admission.Dollars, int64(l.DollarsPerHour), limit.Calendar.PerHour},
-		{"DollarsPerDay", "dollars-day", admission.Dollars, int64(l.DollarsPerDay), limit.Calendar.PerDay},
-		{"DollarsPerWeek", "dollars-week", admission.Dollars, int64(l.DollarsPerWeek), limit.Calendar.PerWeek},
-		{"DollarsPerMonth", "dollars-month", admission.Dollars, int64(l.DollarsPerMonth), limit.Calendar.PerMonth},
-		{"Dollars", "dollars", admission.Dollars, int64(l.Dollars), total},
+		{"RequestsPerMinute", "minute", engine.Requests, int64(l.RequestsPerMinute), perMinute},
+		{"RequestsPerHour", "hour", engine.Requests, int64(l.RequestsPerHour), limit.Calendar.PerHour},
+		{"RequestsPerDay", "day", engine.Requests, int64(l.RequestsPerDay), limit.Calendar.PerDay},
+		{"TokensPerMinute", "tokens-minute", engine.AllTokens, int64(l.TokensPerMinute), perMinute},
+		{"TokensPerHour", "tokens-hour", engine.AllTokens, int64(l.TokensPerHour), limit.Calendar.PerHour},
+		{"TokensPerDay", "tokens-day", engine.AllTokens, int64(l.TokensPerDay), limit.Calendar.PerDay},
+		{"TokensPerMonth", "tokens-month", engine.AllTokens, int64(l.TokensPerMonth), limit.Calendar.PerMonth},
+		{"DollarsPerHour", "dollars-hour", engine.Dollars, int64(l.DollarsPerHour), limit.Calendar.PerHour},
+		{"DollarsPerDay", "dollars-day", engine.Dollars, int64(l.DollarsPerDay), limit.Calendar.PerDay},
+		{"DollarsPerWeek", "dollars-week", engine.Dollars, int64(l.DollarsPerWeek), limit.Calendar.PerWeek},
+		{"DollarsPerMonth", "dollars-month", engine.Dollars, int64(l.DollarsPerMonth), limit.Calendar.PerMonth},
+		{"Dollars", "dollars", engine.Dollars, int64(l.Dollars), total},
 	}
 }
 
@@ -165,7 +165,7 @@ func (f *field) check() error {
 	switch {
 	case f.most >= 0 && f.most <= maxAmount:
 		return nil
-	case f.unit == admission.Dollars:
+	case f.unit == engine.Dollars:
 		return fmt.Errorf("ratelimit: %s is %v: it must be from $0, which is unlimited, to %v", f.field, price.Amount(f.most), price.Amount(maxAmount))
 	}
 	return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", f.field, f.most, int64(maxAmount))
@@ -180,13 +180,13 @@ func total(_ limit.Calendar, n int64) limit.Limit { return limit.Total(n) }
 // plan is a limit made ready. Plans are replaced, never changed.
 type plan struct {
 	limit    Limit
-	windows  []Window          // of requests, then of tokens and of dollars
-	exceeded []error           // what Allow says of each
-	requests store.Charge      // requests alone, prepared for any project
-	limits   []admission.Limit // of the windows, by their places there, and then the one on calls at a time
-	waiting  int               // how many calls may wait for one model
-	caps     amounts           // the smallest of the limits
-	divided  amounts           // the smallest of those that projects inside share
+	windows  []Window       // of requests, then of tokens and of dollars
+	exceeded []error        // what Allow says of each
+	requests store.Charge   // requests alone, prepared for any project
+	limits   []engine.Limit // of the windows, by their places there, and then the one on calls at a time
+	waiting  int            // how many calls may wait for one model
+	caps     amounts        // the smallest of the limits
+	divided  amounts        // the smallest of those that projects inside share
 
 	mostTokens, mostDollars bool // whether the limits reserve the most of a call
 	cut                     bool // whether the limits that do not cut streams
@@ -224,25 +224,25 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	}
 	p.nameMonths()
 	if l.MaxConcurrent > 0 {
-		p.limits = append(p.limits, admission.Limit{
-			Name: Concurrent, ID: len(p.windows), Unit: admission.Slots, Limit: admission.AtATime(int64(l.MaxConcurrent)),
+		p.limits = append(p.limits, engine.Limit{
+			Name: Concurrent, ID: len(p.windows), Unit: engine.Slots, Limit: engine.AtATime(int64(l.MaxConcurrent)),
 		})
 	}
 	return p, p.prepare()
 }
 
 // add adds a window.
-func (p *plan) add(name string, unit admission.Unit, of limit.Limit, calendar bool) {
+func (p *plan) add(name string, unit engine.Unit, of limit.Limit, calendar bool) {
 	w := Window{
-		Name: name, Tokens: unit == admission.AllTokens, Dollars: unit == admission.Dollars,
+		Name: name, Tokens: unit == engine.AllTokens, Dollars: unit == engine.Dollars,
 		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
-		Most: unit == admission.AllTokens && p.mostTokens || unit == admission.Dollars && p.mostDollars,
+		Most: unit == engine.AllTokens && p.mostTokens || unit == engine.Dollars && p.mostDollars,
 	}
 	w.Cut = p.cut && !w.Most && (w.Tokens || w.Dollars)
-	p.limits = append(p.limits, admission.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
+	p.limits = append(p.limits, engine.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
 	p.caps.lower(&w)
-	if w.Period <= admission.LongestDivided {
+	if w.Period <= engine.LongestDivided {
 		p.divided.lower(&w)
 	}
 	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
@@ -267,7 +267,7 @@ func (p *plan) nameMonths() {
 func (p *plan) prepare() (err error) {
 	var requests []limit.Limit
 	for i := range p.limits {
-		if p.limits[i].Unit == admission.Requests {
+		if p.limits[i].Unit == engine.Requests {
 			requests = append(requests, p.limits[i].Limit)
 		}
 	}
@@ -279,13 +279,13 @@ func (p *plan) prepare() (err error) {
 const Concurrent = "concurrent-project"
 
 // rules returns the plan as the rules of a scope.
-func (p *plan) rules() *admission.Rules {
-	r := &admission.Rules{
+func (p *plan) rules() *engine.Rules {
+	r := &engine.Rules{
 		Limits: p.limits, Setup: p, LeastTokens: 1, Rank: p.limit.Priority, Weight: p.limit.Weight, MaxWaiting: p.waiting,
 		MinShare: p.limit.MinShare.Part(), MaxShare: p.limit.MaxShare.Part(),
 	}
-	r.Most[admission.AllTokens], r.Most[admission.Dollars] = p.mostTokens || p.cut, p.mostDollars || p.cut
-	r.Cut[admission.AllTokens], r.Cut[admission.Dollars] = p.cut && !p.mostTokens, p.cut && !p.mostDollars
+	r.Most[engine.AllTokens], r.Most[engine.Dollars] = p.mostTokens || p.cut, p.mostDollars || p.cut
+	r.Cut[engine.AllTokens], r.Cut[engine.Dollars] = p.cut && !p.mostTokens, p.cut && !p.mostDollars
 	return r
 }
 

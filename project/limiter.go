@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -33,7 +33,7 @@ var (
 // Limiter limits what each project may use. Any number of goroutines may use it. Make
 // one with [New] or [NewWithConfig].
 type Limiter struct {
-	engine     *admission.Engine
+	engine     *engine.Engine
 	owned      bool          // the engine is this limiter's alone
 	memory     *store.Memory // the store, if it is that
 	maxWaiting int
@@ -115,7 +115,7 @@ type Call struct {
 
 	// Asked, if it is not nil, is filled in with what each limit has answered. It is for package
 	// gateway alone.
-	Asked *admission.Asked
+	Asked *engine.Asked
 
 	// Tag is told by WaitingCalls of a ratelimit.RateLimiter while the call waits.
 	Tag any
@@ -160,13 +160,13 @@ func (d *Decision) err() error {
 // nothing says when it ends. In memory, Spend allocates nothing for a call without
 // tokens that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
-	if l.isSimple(&c) && l.engine.Quiet() && l.check(&c, new(admission.Ask)) == nil {
+	if l.isSimple(&c) && l.engine.Quiet() && l.check(&c, new(engine.Ask)) == nil {
 		err = l.spendInMemory(ctx, &c, &d)
 		return d, err
 	}
-	part := admission.WithoutSlots
+	part := engine.WithoutSlots
 	if c.tokens() == 0 && c.Dollars <= 0 {
-		part = admission.RequestsOnly
+		part = engine.RequestsOnly
 	}
 	if c.MaxWait == 0 {
 		_, d, err = l.try(ctx, &c, part)
@@ -203,7 +203,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 		charge.N = int64(max(c.Requests, 1))
 		said, _, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), charge, room[:0])
 		if err != nil {
-			l.engine.Observe(ctx, &admission.Call{Project: c.Project, Shadow: c.Shadow}, &admission.Result{}, err)
+			l.engine.Observe(ctx, &engine.Call{Project: c.Project, Shadow: c.Shadow}, &engine.Result{}, err)
 			return err
 		}
 		for i := range said {
@@ -251,26 +251,26 @@ func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, 
 }
 
 // try asks for a call, of the part of its limits that is given.
-func (l *Limiter) try(ctx context.Context, c *Call, part admission.Part) (*Reservation, Decision, error) {
-	var asks admission.Call
-	var r admission.Result
-	var room [MostScopes]*admission.Scope
+func (l *Limiter) try(ctx context.Context, c *Call, part engine.Part) (*Reservation, Decision, error) {
+	var asks engine.Call
+	var r engine.Result
+	var room [MostScopes]*engine.Scope
 	err := l.engine.Try(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
 	return l.answer(c, &asks, &r, err)
 }
 
 // acquire is try that waits.
-func (l *Limiter) acquire(ctx context.Context, c *Call, part admission.Part) (*Reservation, Decision, error) {
-	var asks admission.Call
-	var r admission.Result
-	var room [MostScopes]*admission.Scope
+func (l *Limiter) acquire(ctx context.Context, c *Call, part engine.Part) (*Reservation, Decision, error) {
+	var asks engine.Call
+	var r engine.Result
+	var room [MostScopes]*engine.Scope
 	err := l.engine.Acquire(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
 	return l.answer(c, &asks, &r, err)
 }
 
 // answer returns what became of a call of a project. An error of one that could never pass
 // says so in words.
-func (l *Limiter) answer(c *Call, asks *admission.Call, r *admission.Result, err error) (*Reservation, Decision, error) {
+func (l *Limiter) answer(c *Call, asks *engine.Call, r *engine.Result, err error) (*Reservation, Decision, error) {
 	if c.Asked != nil {
 		c.Asked.Keep(asks, r)
 	}
@@ -282,7 +282,7 @@ func (l *Limiter) answer(c *Call, asks *admission.Call, r *admission.Result, err
 }
 
 // decisionOf returns the decision on a call of a project alone.
-func decisionOf(r *admission.Result) (d Decision) {
+func decisionOf(r *engine.Result) (d Decision) {
 	d.hear(&r.Outcome)
 	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()
 	d.Shadow = ShadowDenialOf(&r.Outcome)
@@ -291,7 +291,7 @@ func decisionOf(r *admission.Result) (d Decision) {
 
 // ready makes asks, which is empty, what the engine is asked for a call. It appends the scopes of
 // the call, or nothing if the call is not valid.
-func (l *Limiter) ready(c *Call, part admission.Part, asks *admission.Call, scopes []*admission.Scope) []*admission.Scope {
+func (l *Limiter) ready(c *Call, part engine.Part, asks *engine.Call, scopes []*engine.Scope) []*engine.Scope {
 	asks.Part, asks.MaxWait, asks.Priority, asks.Project, asks.Shadow = part, c.MaxWait, c.Priority, c.Project, c.Shadow
 	asks.Tag = c.Tag
 	if asks.Invalid = l.check(c, &asks.Ask); asks.Invalid != nil {
@@ -315,9 +315,9 @@ func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) 
 
 // PeekCall is Peek of a call, which may name a key and a run. It returns what Take would answer.
 func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
-	var asks admission.Call
-	var r admission.Result
-	var room [MostScopes]*admission.Scope
+	var asks engine.Call
+	var r engine.Result
+	var room [MostScopes]*engine.Scope
 	if err := l.engine.Look(ctx, &asks, l.ready(&c, c.part(), &asks, room[:0]), &r); err != nil {
 		return Decision{}, err
 	}
@@ -342,7 +342,7 @@ func (l *Limiter) Reset(ctx context.Context, projectID string) error {
 }
 
 // check makes ask, which is empty, what a call asks for, or returns what is wrong with it.
-func (l *Limiter) check(c *Call, ask *admission.Ask) error {
+func (l *Limiter) check(c *Call, ask *engine.Ask) error {
 	if c.Fault != nil && !l.closed.Load() {
 		return fmt.Errorf("%w: %w", ErrInvalid, c.Fault)
 	}
@@ -373,11 +373,11 @@ func (l *Limiter) checkID(id string) error {
 }
 
 // part returns the part of the limits that a call with a reservation is charged to.
-func (c *Call) part() admission.Part {
+func (c *Call) part() engine.Part {
 	if c.Batch {
-		return admission.Batch
+		return engine.Batch
 	}
-	return admission.Whole
+	return engine.Whole
 }
 
 // tokens returns how many a call is thought to use.

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -27,7 +27,7 @@ type Owners struct {
 // AppendScopes appends the scopes that a call is charged to beside its model: those of its project
 // and of all above it, and those of its key and of its run if they have limits. It is for package
 // ratelimit alone.
-func (l *Limiter) AppendScopes(scopes []*admission.Scope, of Owners) ([]*admission.Scope, error) {
+func (l *Limiter) AppendScopes(scopes []*engine.Scope, of Owners) ([]*engine.Scope, error) {
 	if of.Shadow == "" {
 		return l.appendScopes(scopes, of)
 	}
@@ -44,7 +44,7 @@ func (l *Limiter) AppendScopes(scopes []*admission.Scope, of Owners) ([]*admissi
 
 // shadow replaces the scopes of the project that is in shadow, of those inside of it, of the key and of
 // the run by their shadows.
-func (of *Owners) shadow(scopes []*admission.Scope) {
+func (of *Owners) shadow(scopes []*engine.Scope) {
 	for i, s := range scopes {
 		if above := strings.HasPrefix(of.Shadow, s.Name+"/"); !above {
 			scopes[i] = s.Shadow()
@@ -52,7 +52,7 @@ func (of *Owners) shadow(scopes []*admission.Scope) {
 	}
 }
 
-func (l *Limiter) appendScopes(scopes []*admission.Scope, of Owners) ([]*admission.Scope, error) {
+func (l *Limiter) appendScopes(scopes []*engine.Scope, of Owners) ([]*engine.Scope, error) {
 	scope, err := l.scopeOf(of)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (l *Limiter) planOfKey(id string) *plan {
 	return l.inner
 }
 
-func (l *Limiter) newKeyScope(id string) (*admission.Scope, error) {
+func (l *Limiter) newKeyScope(id string) (*engine.Scope, error) {
 	return l.engine.NewOwn("key/"+url.PathEscape(id)+"/", "key "+id), nil
 }
 
@@ -122,7 +122,7 @@ const maxName = 128 // bytes
 
 // SetPrice lets a call whose expected tokens are set ask for a price, and for the most that it can use. Prices may be
 // unknown, and so may the most. It is for package ratelimit alone.
-func SetPrice(ask *admission.Ask, dollars price.Amount, expected, most llm.Tokens, mostDollars price.Amount) error {
+func SetPrice(ask *engine.Ask, dollars price.Amount, expected, most llm.Tokens, mostDollars price.Amount) error {
 	if dollars != price.Unknown {
 		if err := ask.SetPrice(int64(dollars)); err != nil {
 			return err
@@ -139,7 +139,7 @@ func SetPrice(ask *admission.Ask, dollars price.Amount, expected, most llm.Token
 
 // SetFirst lets a call that extends its reservation ask for what it reserves at first. It is for package ratelimit
 // alone.
-func SetFirst(ask *admission.Ask, first llm.Tokens, dollars price.Amount) error {
+func SetFirst(ask *engine.Ask, first llm.Tokens, dollars price.Amount) error {
 	if first == (llm.Tokens{}) {
 		return nil
 	}
@@ -152,18 +152,18 @@ func unbounded(most llm.Tokens) bool { return most.Input < 0 || most.Output < 0 
 // CheckKnown returns [ErrUnpriced] if the price of a call is not known and one of its scopes limits dollars, and
 // [ErrUnbounded] if the most that the call can use is not known and one of them reserves that. It is for package
 // ratelimit alone.
-func CheckKnown(scopes []*admission.Scope, dollars price.Amount, most llm.Tokens, mostDollars price.Amount) error {
+func CheckKnown(scopes []*engine.Scope, dollars price.Amount, most llm.Tokens, mostDollars price.Amount) error {
 	if dollars != price.Unknown && mostDollars != price.Unknown && !unbounded(most) {
 		return nil
 	}
 	for _, s := range scopes {
 		switch {
 		case s.IsShadow():
-		case dollars == price.Unknown && s.Limits(admission.Dollars):
+		case dollars == price.Unknown && s.Limits(engine.Dollars):
 			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
-		case mostDollars == price.Unknown && s.Reserves(admission.Dollars):
+		case mostDollars == price.Unknown && s.Reserves(engine.Dollars):
 			return fmt.Errorf("%w, and the limits of %s in dollars reserve that", ErrUnbounded, OwnerText(s.Name))
-		case unbounded(most) && s.Reserves(admission.AllTokens):
+		case unbounded(most) && s.Reserves(engine.AllTokens):
 			return fmt.Errorf("%w, and the limits of %s in tokens reserve that", ErrUnbounded, OwnerText(s.Name))
 		}
 	}
@@ -172,8 +172,8 @@ func CheckKnown(scopes []*admission.Scope, dollars price.Amount, most llm.Tokens
 
 // CheckBounded returns [ErrUnbounded] if the most tokens that a call can use are not known and the quota of its model
 // reserves them. It is for package ratelimit alone.
-func CheckBounded(model *admission.Scope, most llm.Tokens) error {
-	if unbounded(most) && (model.Reserves(admission.Tokens) || model.Reserves(admission.Input) || model.Reserves(admission.Output)) {
+func CheckBounded(model *engine.Scope, most llm.Tokens) error {
+	if unbounded(most) && (model.Reserves(engine.Tokens) || model.Reserves(engine.Input) || model.Reserves(engine.Output)) {
 		return fmt.Errorf("%w, and the quota of model %q reserves that", ErrUnbounded, model.Name)
 	}
 	return nil
@@ -190,10 +190,10 @@ func (l *Limiter) LimitsTokens(projectID string) bool {
 // TokensLimitedBy returns whose limit on tokens holds for a call: project "acme", key "7", run "x". It is
 // empty if there is none, or if it only counts. It is for package gateway alone.
 func (l *Limiter) TokensLimitedBy(of Owners) (owner string, err error) {
-	var room [MostScopes]*admission.Scope
+	var room [MostScopes]*engine.Scope
 	scopes, err := l.AppendScopes(room[:0], of)
 	for _, s := range scopes {
-		if s.Limits(admission.AllTokens) && !s.IsShadow() {
+		if s.Limits(engine.AllTokens) && !s.IsShadow() {
 			return OwnerText(s.Name), nil
 		}
 	}

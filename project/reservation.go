@@ -3,7 +3,7 @@ package project
 import (
 	"context"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -15,7 +15,7 @@ import (
 //
 // If the model or the project has MaxConcurrent, the call holds a slot until then, and for
 // ten minutes at most: see [Reservation.Keep].
-type Reservation admission.Reservation
+type Reservation engine.Reservation
 
 // Commit corrects what was reserved to what the call has used, in the windows
 // that it was taken from. What was used beyond the estimate is a debt, which
@@ -35,7 +35,7 @@ func (r *Reservation) Commit(promptTokens, outputTokens int) {
 // with them.
 func (r *Reservation) CommitTokens(t llm.Tokens) {
 	if r != nil {
-		(*admission.Reservation)(r).Commit(t)
+		(*engine.Reservation)(r).Commit(t)
 	}
 }
 
@@ -43,7 +43,7 @@ func (r *Reservation) CommitTokens(t llm.Tokens) {
 // price that is [price.Unknown], what was reserved stands, as it does with the other commits.
 func (r *Reservation) CommitPriced(t llm.Tokens, dollars price.Amount) {
 	if r != nil {
-		(*admission.Reservation)(r).CommitPriced(t, int64(dollars))
+		(*engine.Reservation)(r).CommitPriced(t, int64(dollars))
 	}
 }
 
@@ -58,7 +58,7 @@ func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, dollars price
 	if r == nil {
 		return true, nil
 	}
-	denial, err := (*admission.Reservation)(r).Extend(ctx, more, int64(dollars))
+	denial, err := (*engine.Reservation)(r).Extend(ctx, more, int64(dollars))
 	return denial == nil && err == nil, err
 }
 
@@ -67,7 +67,7 @@ func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, dollars price
 // provider, so Commit it.
 func (r *Reservation) Cancel() {
 	if r != nil {
-		(*admission.Reservation)(r).Cancel()
+		(*engine.Reservation)(r).Cancel()
 	}
 }
 
@@ -76,7 +76,7 @@ func (r *Reservation) Cancel() {
 // minutes, and be sure to commit or cancel them: their slots are not free otherwise.
 func (r *Reservation) Keep() {
 	if r != nil {
-		(*admission.Reservation)(r).Keep()
+		(*engine.Reservation)(r).Keep()
 	}
 }
 
@@ -85,12 +85,12 @@ func (r *Reservation) Keep() {
 // Commit of tokens that were used does the same.
 func (r *Reservation) Served() {
 	if r != nil {
-		(*admission.Reservation)(r).Served()
+		(*engine.Reservation)(r).Served()
 	}
 }
 
 // FindDeposit returns the reservation that a process has deposited in the store under an id or a name,
 // or nil if there is none. It is for package call alone.
-func (l *Limiter) FindDeposit(ctx context.Context, name string) (*admission.Deposit, error) {
+func (l *Limiter) FindDeposit(ctx context.Context, name string) (*engine.Deposit, error) {
 	return l.engine.FindDeposit(ctx, name)
 }

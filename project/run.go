@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -65,9 +65,9 @@ func (r RunLimit) Validate() error {
 
 func (r *RunLimit) fields() [3]field {
 	return [3]field{
-		{field: "Calls", name: RunCalls, unit: admission.Requests, most: int64(r.Calls)},
-		{field: "Tokens", name: RunTokens, unit: admission.AllTokens, most: int64(r.Tokens)},
-		{field: "Dollars", name: RunDollars, unit: admission.Dollars, most: int64(r.Dollars)},
+		{field: "Calls", name: RunCalls, unit: engine.Requests, most: int64(r.Calls)},
+		{field: "Tokens", name: RunTokens, unit: engine.AllTokens, most: int64(r.Tokens)},
+		{field: "Dollars", name: RunDollars, unit: engine.Dollars, most: int64(r.Dollars)},
 	}
 }
 
@@ -115,7 +115,7 @@ func CheckRun(id string) error { return checkName("run", id) }
 
 // appendRun appends the scope of a run. Runs of the same id are different ones in different
 // projects, so that no project can use up a run of another.
-func (l *Limiter) appendRun(scopes []*admission.Scope, projectID, run string) ([]*admission.Scope, error) {
+func (l *Limiter) appendRun(scopes []*engine.Scope, projectID, run string) ([]*engine.Scope, error) {
 	if err := CheckRun(run); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (l *Limiter) appendRun(scopes []*admission.Scope, projectID, run string) ([
 }
 
 // newRunScope returns the scope of a run of a project, whose ids have a space between them.
-func (l *Limiter) newRunScope(id string) (*admission.Scope, error) {
+func (l *Limiter) newRunScope(id string) (*engine.Scope, error) {
 	run, projectID, _ := strings.Cut(id, " ")
 	return l.engine.NewOwn("run/"+url.PathEscape(projectID)+"/"+url.PathEscape(run)+"/", "run "+run), nil
 }

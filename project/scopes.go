@@ -6,7 +6,7 @@ import (
 	"sync"
 	"weak"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 )
 
 // scopes is the scopes of projects that are in use, or of keys, or of runs: made when one is first
@@ -14,13 +14,13 @@ import (
 // forget a scope costs no more than making it again. A scope that a call still has is found
 // again, so that new limits reach the call.
 type scopes struct {
-	engine *admission.Engine
-	make   func(id string) (*admission.Scope, error) // returns a new scope without rules
+	engine *engine.Engine
+	make   func(id string) (*engine.Scope, error) // returns a new scope without rules
 	planOf func(id string) *plan
 
 	// isCurrent reports whether the scopes above one are still those that it should have. A scope
 	// that has others is made anew. It may be nil: they never change.
-	isCurrent func(id string, scope *admission.Scope) bool
+	isCurrent func(id string, scope *engine.Scope) bool
 
 	seed   maphash.Seed
 	shards [scopeShards]scopeShard
@@ -28,9 +28,9 @@ type scopes struct {
 
 type scopeShard struct {
 	mu        sync.RWMutex
-	byID      map[string]*admission.Scope
-	forgotten map[string]weak.Pointer[admission.Scope] // that calls may still have
-	_         [24]byte                                 // so that no two shards share a cache line
+	byID      map[string]*engine.Scope
+	forgotten map[string]weak.Pointer[engine.Scope] // that calls may still have
+	_         [24]byte                              // so that no two shards share a cache line
 }
 
 const (
@@ -38,11 +38,11 @@ const (
 	mostScopes  = 256 // in a shard
 )
 
-func newScopes(e *admission.Engine, make func(id string) (*admission.Scope, error), planOf func(id string) *plan) *scopes {
+func newScopes(e *engine.Engine, make func(id string) (*engine.Scope, error), planOf func(id string) *plan) *scopes {
 	s := &scopes{engine: e, make: make, planOf: planOf, seed: maphash.MakeSeed()}
 	for i := range s.shards {
-		s.shards[i].byID = map[string]*admission.Scope{}
-		s.shards[i].forgotten = map[string]weak.Pointer[admission.Scope]{}
+		s.shards[i].byID = map[string]*engine.Scope{}
+		s.shards[i].forgotten = map[string]weak.Pointer[engine.Scope]{}
 	}
 	return s
 }
@@ -52,7 +52,7 @@ func (s *scopes) shard(id string) *scopeShard {
 }
 
 // known returns the scope of an id that is in use, or nil.
-func (s *scopes) known(id string) *admission.Scope {
+func (s *scopes) known(id string) *engine.Scope {
 	shard := s.shard(id)
 	shard.mu.RLock()
 	defer shard.mu.RUnlock()
@@ -60,7 +60,7 @@ func (s *scopes) known(id string) *admission.Scope {
 }
 
 // of returns the scope of an id, with its limit as it is now.
-func (s *scopes) of(id string) (*admission.Scope, error) {
+func (s *scopes) of(id string) (*engine.Scope, error) {
 	if scope := s.known(id); scope != nil {
 		return scope, nil
 	}
@@ -77,7 +77,7 @@ func (s *scopes) of(id string) (*admission.Scope, error) {
 
 // add adds a scope that was made for an id and returns it, or the one that the id has already. It
 // returns nil if another is to be made, because limits have changed meanwhile.
-func (s *scopes) add(id string, made *admission.Scope) (*admission.Scope, error) {
+func (s *scopes) add(id string, made *engine.Scope) (*engine.Scope, error) {
 	shard := s.shard(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -98,12 +98,12 @@ func (s *scopes) add(id string, made *admission.Scope) (*admission.Scope, error)
 	return scope, nil
 }
 
-func (s *scopes) current(id string, scope *admission.Scope) bool {
+func (s *scopes) current(id string, scope *engine.Scope) bool {
 	return s.isCurrent == nil || s.isCurrent(id, scope)
 }
 
 // find returns the scope of an id that is known, or that a call still has, or nil.
-func (s *scopeShard) find(id string) *admission.Scope {
+func (s *scopeShard) find(id string) *engine.Scope {
 	if scope := s.byID[id]; scope != nil {
 		return scope
 	}
@@ -165,7 +165,7 @@ func (s *scopes) updateOne(id string) {
 }
 
 // refresh gives a scope the limit that its id has now.
-func (s *scopes) refresh(id string, scope *admission.Scope) {
+func (s *scopes) refresh(id string, scope *engine.Scope) {
 	p := s.planOf(id)
 	if scope.Rules().Setup == p {
 		return

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -107,7 +107,7 @@ func (l *Limiter) dedicate(some map[string]*plan) {
 	if !changed {
 		return
 	}
-	dedicated := map[string]*admission.Rules{}
+	dedicated := map[string]*engine.Rules{}
 	for id, each := range l.minima {
 		if each.Dedicated {
 			dedicated[id] = l.plans.of(id).rules()

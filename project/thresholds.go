@@ -1,7 +1,7 @@
 package project
 
 import (
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -14,7 +14,7 @@ func (l *Limiter) SetThresholds(percents []int) error { return l.engine.SetThres
 func (l *Limiter) notice(project string, p *plan, said []limit.Verdict, admitted bool) {
 	for i := range said {
 		if admitted || !said[i].Allowed {
-			l.engine.Notice(project, &p.limits[i], &said[i], i, func() *admission.Scope {
+			l.engine.Notice(project, &p.limits[i], &said[i], i, func() *engine.Scope {
 				scope, _ := l.scopes.of(project) // which fails only for an id that is not valid
 				return scope
 			})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -98,7 +98,7 @@ func (l *Limiter) rootOf(id string) string {
 }
 
 // isRooted reports whether the scopes above that of a project are those that it should have.
-func (l *Limiter) isRooted(id string, scope *admission.Scope) bool {
+func (l *Limiter) isRooted(id string, scope *engine.Scope) bool {
 	return scope.Root().Name == l.rootOf(id)
 }
 
@@ -120,7 +120,7 @@ func (l *Limiter) planOfTemplate(names []string) *plan {
 }
 
 // newScope returns a scope of a project, which knows those above it.
-func (l *Limiter) newScope(id string) (*admission.Scope, error) {
+func (l *Limiter) newScope(id string) (*engine.Scope, error) {
 	if strings.IndexByte(id, '/') < 0 {
 		return l.engine.NewOwn(keyOf(id), id), nil
 	}
@@ -137,7 +137,7 @@ func (l *Limiter) newScope(id string) (*admission.Scope, error) {
 
 // scopeOf returns the scope of the project of a call. If the call says that its project is a user of
 // another, it is charged to that one too, whether or not a plan was set for it.
-func (l *Limiter) scopeOf(of Owners) (*admission.Scope, error) {
+func (l *Limiter) scopeOf(of Owners) (*engine.Scope, error) {
 	base := of.Project
 	if len(of.RunProject) < len(base) && strings.HasPrefix(base, of.RunProject) && base[len(of.RunProject)] == '/' {
 		base = of.RunProject
@@ -158,7 +158,7 @@ func (l *Limiter) scopeOf(of Owners) (*admission.Scope, error) {
 
 // newUserScope returns the scope of a user of a project for which no plan was set. The ids of both have
 // a space between them.
-func (l *Limiter) newUserScope(ids string) (*admission.Scope, error) {
+func (l *Limiter) newUserScope(ids string) (*engine.Scope, error) {
 	base, id, _ := strings.Cut(ids, " ")
 	l.nested.Store(true)
 	of, above := l.scopes, parentOf(id)
@@ -174,7 +174,7 @@ func (l *Limiter) newUserScope(ids string) (*admission.Scope, error) {
 
 // isOfProject reports whether the scope of a user is below the one that its project has now, which follows
 // the project's limits.
-func (l *Limiter) isOfProject(ids string, scope *admission.Scope) bool {
+func (l *Limiter) isOfProject(ids string, scope *engine.Scope) bool {
 	base, _, _ := strings.Cut(ids, " ")
 	for scope.Name != base {
 		scope = scope.Parent()

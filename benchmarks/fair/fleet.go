@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // fleet is gateways, each a process of its own, on one Redis and before one provider.

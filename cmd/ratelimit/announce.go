@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/dashboard"
-	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/dashboard"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
-	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 )
 
 // Fields have the names of the configuration; what is wrong with one is said before a gateway is asked.

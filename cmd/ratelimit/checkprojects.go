@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
 )
 
 func newDemo() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 )
 
 func newKey() *cobra.Command {

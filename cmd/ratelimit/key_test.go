@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
 // keyFields are the fields of a key that can be changed. Only projects have a weight, a priority and shares.

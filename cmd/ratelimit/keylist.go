@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
-	"dappco.re/go/core/go-ratelimit/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"

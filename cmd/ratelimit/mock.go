@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // mockFlags is what the flags of mock say.

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"slices"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 

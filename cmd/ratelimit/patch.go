@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
 )
 
 func newServe() *cobra.Command {

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // serving is a gateway that a test has started by its command.

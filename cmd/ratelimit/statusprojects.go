@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/project"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
 // innerShareLines returns a table of what those inside of projects use of their shares of the projects'

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
 // topProjects is how many projects the overview has, those closest to their limits. A filter and

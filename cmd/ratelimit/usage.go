@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway"
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"

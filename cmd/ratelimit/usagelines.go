@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
 )

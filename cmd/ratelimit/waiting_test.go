@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
 // The mode of a gateway is shown and set: in shadow, nothing is denied.

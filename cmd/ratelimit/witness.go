@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // window is the time in which the witness looks for more than a minute's limit. It is a

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/server"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // start runs a gateway in front of a stand-in for the provider, and returns its URL. extra is part of

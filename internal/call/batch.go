@@ -9,8 +9,8 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -34,7 +34,7 @@ type Batch struct {
 	unknown     bool                 // nobody knows that of some call
 	unbounded   bool                 // a call of it does not say how long its answer may be
 	reservation *project.Reservation // nil if the batch was deposited by another process, or
-	deposit     *admission.Deposit
+	deposit     *engine.Deposit
 	owners      project.Owners // to whom the batch is charged
 	settled     sync.Once
 }
@@ -237,7 +237,7 @@ func (b *Batch) commit(t *Total, tokens llm.Tokens) {
 		return
 	}
 	if b.reservation != nil {
-		r := (*admission.Reservation)(b.reservation)
+		r := (*engine.Reservation)(b.reservation)
 		if entry != nil {
 			r.Book(*entry)
 		}

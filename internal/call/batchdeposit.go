@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -35,7 +35,7 @@ func (b *Batch) Deposit(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("ratelimit: the batch cannot be kept: %w", err)
 	}
-	return (*admission.Reservation)(b.reservation).Deposit(ctx, id, note)
+	return (*engine.Reservation)(b.reservation).Deposit(ctx, id, note)
 }
 
 // FindBatch returns the batch that was deposited under an id or a name, with its id. The

@@ -1,8 +1,8 @@
 package call
 
 import (
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -12,7 +12,7 @@ func (c *Call) book(used *llm.Usage, charged llm.Tokens) {
 	if c.Owner == nil || c.reservation == nil {
 		return
 	}
-	(*admission.Reservation)(c.reservation).Book(books.Entry{Owner: *c.Owner, Amounts: books.Amounts{
+	(*engine.Reservation)(c.reservation).Book(books.Entry{Owner: *c.Owner, Amounts: books.Amounts{
 		books.Requests:   1,
 		books.Input:      int64(charged.Input),
 		books.Cached:     int64(used.Cached),

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -132,7 +132,7 @@ func (c *Call) try(ctx context.Context) (d ratelimit.Decision, err error) {
 // TryTentatively is Try for one of several quotas that the call may be charged to. Observers
 // are not told of a denial, because the caller asks again with another quota.
 func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
-	return c.try(admission.Tentatively(ctx))
+	return c.try(engine.Tentatively(ctx))
 }
 
 // limiterCall returns the call in the form that the limiter takes. The estimator is asked once, and

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -31,7 +31,7 @@ type stream struct {
 	output int        // how many tokens of output are reserved
 	came   int        // the most tokens of output that have come
 	slice  int        // the next slice
-	denial *admission.Denial
+	denial *engine.Denial
 	lost   error // the store could not be asked
 }
 
@@ -59,7 +59,7 @@ func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 }
 
 // Extends reports whether the answer to the call reserves what it uses as it comes: ask Extend before each of its events.
-func (c *Call) Extends() bool { return (*admission.Reservation)(c.reservation).Extends() }
+func (c *Call) Extends() bool { return (*engine.Reservation)(c.reservation).Extends() }
 
 // Extend reserves what the answer needs to go on of which at most so many tokens have come, and some more. It reports
 // whether that was reserved. If not, the answer must end: see Cut.
@@ -88,7 +88,7 @@ func (c *Call) take(ctx context.Context, slice int) bool {
 	s := &c.stream
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	more, dollars := q.Count.Dearest(llm.Tokens{Output: slice}), c.slicePrice(slice)
-	s.denial, s.lost = (*admission.Reservation)(c.reservation).Extend(context.WithoutCancel(ctx), more, int64(dollars))
+	s.denial, s.lost = (*engine.Reservation)(c.reservation).Extend(context.WithoutCancel(ctx), more, int64(dollars))
 	if s.denial != nil || s.lost != nil {
 		return false
 	}
@@ -114,7 +114,7 @@ func (c *Call) affordable(slice int) int {
 		return 0
 	}
 	each := int64(1)
-	if d.Limit.Unit == admission.Dollars {
+	if d.Limit.Unit == engine.Dollars {
 		each = max(int64(c.slicePrice(slice))/int64(slice)+1, 1)
 	}
 	return int(d.Left / each)
@@ -136,7 +136,7 @@ func (c *Call) Cut() *llm.Refusal {
 	if !d.Scope.IsShared() {
 		owner = project.OwnerText(d.Scope.Name)
 	}
-	r := &llm.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != admission.Dollars}
+	r := &llm.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != engine.Dollars}
 	r.Message = fmt.Sprintf("cut off: the limit %q of %s has no more for this answer", d.Limit.Name, owner)
 	switch {
 	case d.Limit.Limit.Period() > longestWindow: // a total

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -35,7 +35,7 @@ func (c *Call) Fitted() int {
 // the request has it.
 func (c *Call) tryFitted(ctx context.Context) (d ratelimit.Decision, ok bool) {
 	c.unfit() // an earlier attempt of the call may have been fitted
-	ctx = admission.Tentatively(ctx)
+	ctx = engine.Tentatively(ctx)
 	d, err := c.try(ctx)
 	for range fitAttempts {
 		if err != nil || d.Allowed || !c.lower(c.fitting(&d)) {
@@ -59,7 +59,7 @@ func (c *Call) acquireFitted(ctx context.Context) (ratelimit.Decision, error) {
 	defer func(own time.Duration) { c.MaxWait = own }(c.MaxWait)
 	for range fitAttempts {
 		began, bounded := time.Now(), c.MaxWait > 0
-		d, err := c.wait(admission.Tentatively(ctx))
+		d, err := c.wait(engine.Tentatively(ctx))
 		if !Denied(ctx, err) {
 			return d, err
 		}

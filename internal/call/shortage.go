@@ -7,7 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -57,7 +57,7 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 			may: fmt.Sprintf("%s may use %s %s", c.model(), most, unit), unit: unit, left: left, needs: needs,
 		}
 	}
-	switch s := &d.Stats; strings.TrimSuffix(d.Limit, admission.ShareEnd) {
+	switch s := &d.Stats; strings.TrimSuffix(d.Limit, engine.ShareEnd) {
 	case "rpm":
 		return of("requests a minute", s.MaxRPM, s.RPM, llm.Tokens{})
 	case "rpd":

@@ -1,7 +1,7 @@
 package call
 
 import (
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -54,7 +54,7 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 	case c.ending == erred:
 		tokens = c.estimated
 	default:
-		(*admission.Reservation)(c.reservation).Inexact()
+		(*engine.Reservation)(c.reservation).Inexact()
 	}
 	c.book(&used, tokens)
 	c.addCharge(tokens, cost)
@@ -75,7 +75,7 @@ func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 	if cost != price.Unknown {
 		c.Charged.Dollars += cost
 	}
-	if r := (*admission.Reservation)(c.reservation); r != nil && r.Waited() > 0 {
+	if r := (*engine.Reservation)(c.reservation); r != nil && r.Waited() > 0 {
 		c.Charged.Waited = true
 	}
 }

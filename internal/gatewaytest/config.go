@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 )
 
 // Config returns the configuration that a YAML text describes. In the text, MOCK stands for the

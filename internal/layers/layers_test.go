@@ -25,7 +25,7 @@ var order = []string{
 	"scripts",
 	"examples",
 	"cmd",
-	"gateway",
+	"internal/gateway",
 	"llmhttp",
 	"internal/call",  // what the two share
 	"internal/batch", // the calls of batches and their results, for the gateway
@@ -36,15 +36,15 @@ var order = []string{
 	"webhook",
 	".", // package ratelimit
 	"project",
-	"internal/feedback",             // what a provider says, for the root
-	"internal/database",             // quotas and usage in SQLite
-	"internal/statefile",            // quotas and usage in YAML
-	"internal/state",                // what is kept in files and tables
-	"internal/admission/fleettests", // its tests with several nodes
-	"internal/admission",            // the engine of the two
-	"internal/share",                // how the engine divides what is shared
+	"internal/feedback",          // what a provider says, for the root
+	"internal/database",          // quotas and usage in SQLite
+	"internal/statefile",         // quotas and usage in YAML
+	"internal/state",             // what is kept in files and tables
+	"internal/engine/fleettests", // its tests with several nodes
+	"internal/engine",            // the engine of the two
+	"internal/share",             // how the engine divides what is shared
 	"event",
-	"mockprovider",
+	"internal/mockprovider",
 	"internal/tokencount", // for the root
 	"price",
 	"llm",
@@ -59,7 +59,7 @@ var order = []string{
 // kits are what the tests of a package share with those in interop. Each stands in the
 // layer of its package.
 var kits = map[string]string{
-	"internal/gatewaytest":   "gateway",
+	"internal/gatewaytest":   "internal/gateway",
 	"internal/llmhttptest":   "llmhttp",
 	"internal/telemetrytest": "telemetry",
 }
@@ -133,16 +133,16 @@ func TestFaults(t *testing.T) {
 		{"store/memory.go", module, false},
 		{"ratelimit.go", module + "/store/sqlitestore", true},
 		{"ratelimit.go", module + "/project", true},
-		{"ratelimit.go", module + "/gateway", false},
-		{"gateway/proxy.go", module, true},
+		{"ratelimit.go", module + "/internal/gateway", false},
+		{"internal/gateway/proxy.go", module, true},
 		{"httplimit/refusal.go", module + "/internal/admit", true},
 		{"internal/admit/admit.go", module + "/project", true},
 		{"project/limiter.go", module + "/internal/admit", false},
-		{"project/limiter.go", module + "/internal/admission", true},
+		{"project/limiter.go", module + "/internal/engine", true},
 		{"project/limiter.go", module, false},
 		{"project/limiter_test.go", module, false},
-		{"internal/admission/take.go", module + "/store", true},
-		{"internal/admission/take.go", module + "/project", false},
+		{"internal/engine/take.go", module + "/store", true},
+		{"internal/engine/take.go", module + "/project", false},
 		{"internal/line/line.go", module + "/project", false},
 		{"internal/llmhttptest/world.go", module + "/llmhttp", true},
 		{"llmhttp/limits_test.go", module + "/internal/llmhttptest", true},
@@ -190,11 +190,12 @@ func layerOf(folder string) int {
 	if of, ok := kits[folder]; ok {
 		folder = of
 	}
-	if own := slices.Index(order, folder); own >= 0 {
-		return own
+	for {
+		if own := slices.Index(order, folder); own >= 0 || folder == "." {
+			return own
+		}
+		folder = path.Dir(folder)
 	}
-	first, _, _ := strings.Cut(folder, "/")
-	return slices.Index(order, first)
 }
 
 // ownModule reports whether a folder is a module of its own.

@@ -105,7 +105,7 @@ func moduleOf(imported string, modules []string) (of string) {
 // selfContained is the packages that link the standard library and this module alone, but
 // for packages of the modules that are named: whoever limits projects links no database.
 var selfContained = map[string][]string{
-	"limit": nil, "rate": nil, "store": nil, "llm": nil, "price": nil, "event": nil, "internal/admission": nil, "project": nil, "httplimit": nil,
+	"limit": nil, "rate": nil, "store": nil, "llm": nil, "price": nil, "event": nil, "internal/engine": nil, "project": nil, "httplimit": nil,
 	"grpclimit": {"google.golang.org"}, // gRPC and its messages
 }
 

@@ -1,6 +1,6 @@
 package llmhttptest
 
-import "dappco.re/go/core/go-ratelimit/mockprovider"
+import "dappco.re/go/core/go-ratelimit/internal/mockprovider"
 
 // Script returns the configuration of a provider that replies the same to every call.
 func Script(r mockprovider.Reply) mockprovider.Config {

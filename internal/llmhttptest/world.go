@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // Model is the model that tests call, unless they compare several models.

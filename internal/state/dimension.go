@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -24,20 +24,20 @@ const (
 )
 
 var dimensions = [Dimensions]struct {
-	unit admission.Unit
+	unit engine.Unit
 	name string
 }{
-	RPD:        {admission.Requests, "rpd"},
-	RPM:        {admission.Requests, "rpm"},
-	TPM:        {admission.Tokens, "tpm"},
-	InputTPM:   {admission.Input, "input_tpm"},
-	OutputTPM:  {admission.Output, "output_tpm"},
-	TPD:        {admission.Tokens, "tpd"},
-	Concurrent: {admission.Slots, "concurrent"},
+	RPD:        {engine.Requests, "rpd"},
+	RPM:        {engine.Requests, "rpm"},
+	TPM:        {engine.Tokens, "tpm"},
+	InputTPM:   {engine.Input, "input_tpm"},
+	OutputTPM:  {engine.Output, "output_tpm"},
+	TPD:        {engine.Tokens, "tpd"},
+	Concurrent: {engine.Slots, "concurrent"},
 }
 
 // Unit returns what the dimension counts.
-func (d Dimension) Unit() admission.Unit { return dimensions[d].unit }
+func (d Dimension) Unit() engine.Unit { return dimensions[d].unit }
 
 // String returns the name of the dimension's limit.
 func (d Dimension) String() string { return dimensions[d].name }
@@ -65,19 +65,19 @@ func (q *Quota) Max(d Dimension) *int {
 
 // Limits returns the limits of a valid quota. Requests and tokens are counted even if they are not
 // limited, so that users can see them.
-func (q *Quota) Limits() (list []admission.Limit) {
+func (q *Quota) Limits() (list []engine.Limit) {
 	for d := range Dimensions {
 		most := *q.Max(d)
 		if d <= TPM || most > 0 {
-			list = append(list, admission.Limit{Name: d.String(), ID: int(d), Unit: d.Unit(), Limit: q.limit(d), Free: most == 0})
+			list = append(list, engine.Limit{Name: d.String(), ID: int(d), Unit: d.Unit(), Limit: q.limit(d), Free: most == 0})
 		}
 		if q.Margin > 0 && most > 0 && d.OfMinute() {
-			minute := limit.New(admission.Boundless, time.Minute).Using(limit.SlidingLog)
-			list = append(list, admission.Limit{ID: int(d) + AtProvider, Unit: d.Unit(), Limit: minute, Free: true})
+			minute := limit.New(engine.Boundless, time.Minute).Using(limit.SlidingLog)
+			list = append(list, engine.Limit{ID: int(d) + AtProvider, Unit: d.Unit(), Limit: minute, Free: true})
 		}
 		if q.Pace == PaceEven && most > 0 && d.OfMinute() {
 			paced := limit.New(int64(most), q.minute()).WithBurst(q.Burst(d))
-			list = append(list, admission.Limit{Name: d.String() + PaceEnd, ID: int(d) + Paced, Unit: d.Unit(), Limit: paced, Pace: true})
+			list = append(list, engine.Limit{Name: d.String() + PaceEnd, ID: int(d) + Paced, Unit: d.Unit(), Limit: paced, Pace: true})
 		}
 	}
 	return list
@@ -93,14 +93,14 @@ func (q *Quota) Burst(d Dimension) int64 {
 func (q *Quota) limit(d Dimension) limit.Limit {
 	most := int64(*q.Max(d))
 	if most == 0 {
-		most = admission.Boundless
+		most = engine.Boundless
 	}
 	switch {
 	case d.OfDay():
 		day, _ := q.Day(most)
 		return day
 	case d == Concurrent:
-		return admission.AtATime(most)
+		return engine.AtATime(most)
 	default:
 		return limit.New(most, q.minute()).Using(limit.SlidingLog)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 )
 
 // AllModels is the prefix of the keys of all models' counters.
@@ -15,7 +15,7 @@ const AllModels = "model/"
 func KeyPrefix(model string) string { return AllModels + url.PathEscape(model) + "/" }
 
 // Key returns the key under which a unit of a model is counted.
-func Key(model string, u admission.Unit) string { return KeyPrefix(model) + u.String() }
+func Key(model string, u engine.Unit) string { return KeyPrefix(model) + u.String() }
 
 // ModelsOf returns the names of the models whose keys are given, each once. The keys are sorted.
 func ModelsOf(keys []string) (names []string) {

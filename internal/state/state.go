@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -32,8 +32,8 @@ type Quota struct {
 	Margin      time.Duration
 	Reserve     limit.Percent
 
-	ReserveTokens admission.Reserve
-	OnOverrun     admission.OnOverrun
+	ReserveTokens engine.Reserve
+	OnOverrun     engine.OnOverrun
 
 	Pace      string
 	PaceBurst limit.Percent

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // Accounts is what a model has used of each unit that is counted.
-type Accounts map[admission.Unit]*limit.Account
+type Accounts map[engine.Unit]*limit.Account
 
 // Empty reports whether nothing that was used counts any more at now, in Unix nanoseconds.
 func (a Accounts) Empty(now int64) bool {

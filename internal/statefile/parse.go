@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/admission"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/state"
@@ -85,8 +85,8 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("auto", strictyaml.Flag(&q.Auto)),
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
 		field("reserve", percent(&q.Reserve, "; what calls reserve of its tokens is reserve_tokens")),
-		field("reserve_tokens", strictyaml.OneOf(&q.ReserveTokens, admission.ReserveMost, admission.ReserveExpected)),
-		field("on_overrun", strictyaml.OneOf(&q.OnOverrun, admission.OverrunDebt, admission.OverrunCut)),
+		field("reserve_tokens", strictyaml.OneOf(&q.ReserveTokens, engine.ReserveMost, engine.ReserveExpected)),
+		field("on_overrun", strictyaml.OneOf(&q.OnOverrun, engine.OverrunDebt, engine.OverrunCut)),
 		field("pace", strictyaml.Parsed(&q.Pace, state.PaceEven, func(text string) (string, bool) { return text, text == state.PaceEven })),
 		field("burst", burst(&q.PaceBurst)),
 		field("count", weights(q)),

@@ -77,7 +77,7 @@ func TestGenerateRefuses(t *testing.T) {
 // The document of the admin API makes a client with all of its operations. That it compiles, and what it
 // does, is tested in interop.
 func TestGenerateFromTheAPI(t *testing.T) {
-	document, err := os.ReadFile("../../gateway/admin/openapi.json")
+	document, err := os.ReadFile("../../internal/gateway/admin/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}

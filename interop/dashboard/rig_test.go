@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/server"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // hostile is the name of a project that would be an element, if a page took it for markup.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 

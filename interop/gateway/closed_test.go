@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
 // SDKs try again where a server closes before it answers: the gateway's 502 told them not

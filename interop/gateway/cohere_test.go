@@ -12,7 +12,7 @@ import (
 	"github.com/cohere-ai/cohere-go/v2/client"
 	"github.com/cohere-ai/cohere-go/v2/option"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
 // cohereSDK returns Cohere's SDK for Go, which calls the gateway.

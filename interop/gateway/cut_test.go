@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/smithy-go/auth/bearer"
 
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // cutter passes streams of a mock on as the gateway does, and cuts them off after a few tokens.

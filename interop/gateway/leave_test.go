@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
 // A client that leaves in mid-stream ends the call upstream and gives back its place at

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // provider is a mock provider on a listener. It takes files too, and remembers what it

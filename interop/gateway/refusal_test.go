@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
 // noWait is a configuration in which calls do not wait for their turn.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // project is the one that clients belong to.

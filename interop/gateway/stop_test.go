@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dappco.re/go/core/go-ratelimit/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
 // dayUsedUp is a configuration in which a project has a single request a day.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 // waited serves streams that begin as those of the gateway do whose calls wait: with signs of life. They end in

@@ -11,8 +11,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func newAnthropic(client *http.Client, options ...option.RequestOption) anthropic.Client {

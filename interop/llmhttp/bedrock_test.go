@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // Calls of Amazon's SDK, which signs them, are charged what they use.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/genai"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func newGemini(ctx context.Context, client *http.Client, retry *genai.HTTPRetryOptions) *genai.Client {

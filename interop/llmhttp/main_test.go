@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 func TestMain(m *testing.M) {

@@ -14,8 +14,8 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 func newOpenAI(client *http.Client, options ...option.RequestOption) openai.Client {

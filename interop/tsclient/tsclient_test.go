@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
-	"dappco.re/go/core/go-ratelimit/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/tsclient"
-	"dappco.re/go/core/go-ratelimit/mockprovider"
 )
 
 const yaml = `
@@ -67,7 +67,7 @@ func started(t *testing.T) server.Running {
 // withClient returns a folder with the client and with the program that uses it.
 func withClient(t *testing.T) (folder string) {
 	t.Helper()
-	document, err := os.ReadFile("../../gateway/admin/openapi.json")
+	document, err := os.ReadFile("../../internal/gateway/admin/openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}

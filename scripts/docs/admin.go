@@ -71,7 +71,7 @@ type schema struct {
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
 func admin(root string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, "gateway/admin/openapi.json"))
+	text, err := os.ReadFile(filepath.Join(root, "internal/gateway/admin/openapi.json"))
 	if err != nil {
 		return "", err
 	}

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 )
 
 const aboutConfiguration = `# Every field of the configuration

@@ -1,5 +1,5 @@
 // Command docs writes the parts of the documentation that are generated: every field of the
-// gateway's file, from gateway/config/example.yaml, and every operation of the admin API, from its
+// gateway's file, from internal/gateway/config/example.yaml, and every operation of the admin API, from its
 // OpenAPI document. It runs in the root of the repository.
 package main
 

@@ -21,7 +21,7 @@ func (r *release) writePackage(b binary, kind string) error {
 	contents := []map[string]any{
 		{"src": b.path, "dst": "/usr/bin/ratelimit", "file_info": map[string]any{"mode": 0o755, "mtime": r.time}},
 		{"src": "deploy/systemd/ratelimit.service", "dst": "/usr/lib/systemd/system/ratelimit.service", "file_info": r.info()},
-		{"src": "gateway/config/example.yaml", "dst": "/etc/ratelimit/gateway.yaml", "type": "config|noreplace", "file_info": r.info()},
+		{"src": "internal/gateway/config/example.yaml", "dst": "/etc/ratelimit/gateway.yaml", "type": "config|noreplace", "file_info": r.info()},
 		{"src": "LICENSE", "dst": "/usr/share/doc/ratelimit/copyright", "file_info": r.info()},
 	}
 	for _, d := range documents {

@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: tsclient DOCUMENT FILE, such as gateway/admin/openapi.json client/ratelimit.ts")
+		fmt.Fprintln(os.Stderr, "usage: tsclient DOCUMENT FILE, such as internal/gateway/admin/openapi.json client/ratelimit.ts")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2]); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
 // configuration is a company with a few models and teams.

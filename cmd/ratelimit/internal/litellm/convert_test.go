@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/litellm"
-	"dappco.re/go/core/go-ratelimit/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 )
 
 // convert converts LiteLLM's file, and reads the result as the gateway does.

@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// claim is what a call asks for of its flow's shares of the limits of one scope.
+type claim struct {
+	*sharing
+	rules  *Rules
+	scope  *Scope
+	at     int // the place of the scope among those of the call
+	member *share.Who
+	terms  share.Terms
+	said   share.Denial // the answer of the shares
+	taken  bool         // the shares were charged
+	lent   bool         // others do not want what the call takes
+	room   [mostShared]share.Amount
+}
+
+// claims is what a call asks for of the shares of each of its scopes whose limits are divided.
+type claims []claim
+
+// mostClaims is how many scopes of a call may be divided: a model, and a project with all above it.
+const mostClaims = 9
+
+// pools returns which of a call's scopes have limits that are divided among several flows, one bit for
+// each, and the innermost of the call's own scopes: nil if it has none. Calls without one are one member
+// of a shared scope, as soon as there is another.
+func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
+	if o.divided == 0 || e.undivided {
+		return 0, nil
+	}
+	all := o.all()
+	for i := range all {
+		if all[i].Scope.line == nil {
+			own = all[i].Scope.Real()
+			break
+		}
+	}
+	for rest := o.divided; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest)
+		if o.isDivided(e, i, own, peeks) {
+			in |= 1 << i
+		}
+	}
+	return in, own
+}
+
+// isDivided reports whether the limits of a scope that may be divided are, for a call of a flow. Those of an
+// own scope are not while one flow has them alone, unless a maximum share holds for it: that of a scope
+// inside of this one, which comes before it.
+func (o *Outcome) isDivided(e *Engine, i int, own *Scope, peeks bool) bool {
+	s := &o.all()[i]
+	if s.Scope.line != nil {
+		return own != nil || !s.plan.rules.sharing.Load().pool.Empty()
+	}
+	d := s.plan.rules.divided()
+	return e.memory == nil || o.capped&(1<<i-1) != 0 || !d.isSole(own, peeks)
+}
+
+// isSole reports whether only calls of one scope have come to a scope that others are below. While that is
+// so, there is nothing to divide in this process. A call that only peeks is not remembered.
+func (s *sharing) isSole(own *Scope, peeks bool) bool {
+	if !s.pool.Empty() {
+		return false
+	}
+	sole := s.sole.Load()
+	if sole == nil && !peeks && s.sole.CompareAndSwap(nil, own) {
+		return true
+	}
+	return sole == own || sole == nil && peeks
+}
+
+// claims appends the claims of a call. list has room for them.
+func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
+	all := o.all()
+	for i := range all {
+		if in&(1<<i) == 0 {
+			continue
+		}
+		list = list[:len(list)+1]
+		to := &list[len(list)-1]
+		to.rules, to.scope, to.at = all[i].plan.rules, all[i].Scope, i
+		to.sharing = to.rules.sharing.Load()
+		if to.member = &to.nobody; own != nil {
+			to.member, to.terms = &own.member, own.terms()
+		}
+		for k, at := range to.limits {
+			l := &to.rules.Limits[at]
+			to.room[k] = share.Amount{N: -1, Count: l.Limit.Count()}
+			if c.Part.has(l.Unit) && !c.Part.onlyCounts(l) {
+				to.room[k].N = to.rules.Amount(l.Unit, &c.Ask)
+			}
+		}
+	}
+	return list
+}
+
+func (c *claim) amounts() []share.Amount { return c.room[:len(c.limits)] }
+
+// take asks all shares, and charges those that admit the call. It reports whether all do.
+func (all claims) take(now int64, again bool) bool {
+	admitted := true
+	for i := range all {
+		c := &all[i]
+		if d := c.pool.Take(c.member, c.terms, now, c.amounts(), again); d.Denied {
+			c.said, admitted = d, false
+		} else {
+			c.taken = true
+		}
+	}
+	return admitted
+}
+
+// undo gives back what was taken of shares at a time, for a call that was denied after all. Of a scope
+// whose share the call does not want, it is as if it had not asked.
+func (all claims) undo(at int64, o *Outcome) {
+	for i := range all {
+		c := &all[i]
+		wanted := o.wants(c.scope)
+		if c.taken {
+			c.pool.GiveBack(c.member, at, c.amounts(), wanted)
+		} else if !wanted {
+			c.pool.Unask(c.member, c.amounts())
+		}
+	}
+}
+
+// wants reports whether the flow of a call that was denied wants its share of a scope's limits. It does
+// not, if another scope denies the call, or if the call can never pass.
+func (o *Outcome) wants(of *Scope) bool {
+	all := o.all()
+	for i := range all {
+		s := &all[i]
+		if wait := o.wait(s, SlotGuess, s.Closed.Probe); wait == limit.Never || wait > 0 && s.Scope != of {
+			return false
+		}
+	}
+	return true
+}
+
+// extra returns what was charged beyond what the call asks for, one number for each limit that is divided;
+// nil for nothing.
+func (all claims) extra() (list []int64) {
+	some := false
+	for i := range all {
+		for _, a := range all[i].amounts() {
+			some = some || a.Extra != 0
+		}
+	}
+	if !some {
+		return nil
+	}
+	for i := range all {
+		for _, a := range all[i].amounts() {
+			list = append(list, a.Extra)
+		}
+	}
+	return list
+}
+
+// mask returns the places of the scopes among those of the call, one bit for each.
+func (all claims) mask() (in uint32) {
+	for i := range all {
+		in |= 1 << all[i].at
+	}
+	return in
+}
+
+// used returns what is used of the limits that are divided, by their own verdicts.
+func (c *claim) used(o *Outcome, list []int64) []int64 {
+	s := o.Of(c.scope)
+	for _, i := range c.limits {
+		n := int64(0)
+		if k := slices.Index(s.plan.limits, i); k >= 0 {
+			n = o.said()[s.first+k].Used
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// align lets the pool know when the fixed windows of its limits began, by their own verdicts.
+func (c *claim) align(o *Outcome, now int64) {
+	s := o.Of(c.scope)
+	for k, i := range c.limits {
+		if at := slices.Index(s.plan.limits, i); at >= 0 && c.rules.Limits[i].Limit.Algorithm() == limit.FixedWindow {
+			said := &o.said()[s.first+at]
+			c.pool.Began(k, now, said.Since, now+int64(said.ResetAfter))
+		}
+	}
+}
+
+// deny lets the outcome say that a share has denied the call.
+func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
+	o.Of(c.scope).share, o.Denied = c.denial(d, now), true
+}
+
+func (c *claim) denial(d share.Denial, now int64) *Share {
+	s := &Share{
+		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Of: c.member.Name, Denial: d,
+		RetryAfter: limit.Never, own: c.scope.line == nil,
+	}
+	if !d.Never {
+		s.RetryAfter = time.Duration(max(d.Until-now, 1))
+	}
+	return s
+}

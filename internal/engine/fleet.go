@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/bus"
+	"dappco.re/go/core/go-ratelimit/internal/share"
+)
+
+// fleet is this process among those that share its store. They tell each other who calls and who
+// waits, so that shares and turns hold over all of them, and what is given back, so that calls which
+// wait elsewhere ask again at once. All of it may be lost: then calls ask again by themselves.
+type fleet struct {
+	engine *Engine
+	bus    bus.Bus
+	node   string // the random name of this process
+
+	elsewhere atomic.Int32 // the number of keys in waiting
+
+	mu          sync.Mutex
+	unsubscribe func()
+	closed      bool
+	timer       *time.Timer         // at whose end the others are told; nil: it was never needed
+	due         int64               // when that is; 0: nothing is to be told
+	telling     bool                // the others are being told
+	divided     map[string]*divided // the scopes whose limits are divided, by their keys
+	wakes       map[string]bool     // the keys of scopes to which something was given back, for the next message
+	waiting     map[string]int64    // the keys of scopes for which calls wait elsewhere, and until when that counts
+	told        map[string]int64    // the keys of scopes for which the others know that calls wait here, and until when
+}
+
+// divided is a scope whose limits are divided.
+type divided struct {
+	scope *Scope
+	due   int64 // when the others are told of its pool; 0: there is nothing to tell
+}
+
+// message is what one process tells the others.
+type message struct {
+	Node   string        `json:"node"`
+	Wakes  []string      `json:"wakes,omitempty"`  // the keys of scopes to which something was given back
+	Waits  []string      `json:"waits,omitempty"`  // the keys of scopes for which calls wait there
+	Key    string        `json:"key,omitempty"`    // of a scope whose limits are divided
+	Report *share.Report `json:"report,omitempty"` // on its pool
+	Reset  bool          `json:"reset,omitempty"`  // what was used of the scope is forgotten
+}
+
+const (
+	// tellAtOnce and tellSoon are how long a process collects what it has to tell: that something was given
+	// back, and that somebody calls or waits.
+	tellAtOnce = time.Millisecond
+	tellSoon   = 20 * time.Millisecond
+
+	// membersAtOnce is how many members are reported in one message, so that it is not too large.
+	membersAtOnce = 50
+)
+
+// join lets the process be one of a fleet, if its store carries messages.
+func (e *Engine) join() *fleet {
+	e.joining.Do(func() {
+		carrier, ok := bus.Of(e.store)
+		if !ok {
+			return
+		}
+		f := &fleet{engine: e, bus: carrier, node: rand.Text(), divided: map[string]*divided{}, wakes: map[string]bool{}, waiting: map[string]int64{}, told: map[string]int64{}}
+		var err error
+		if f.unsubscribe, err = carrier.Subscribe(f.receive); err == nil {
+			if e.fleet.Store(f); e.closed.Load() { // meanwhile: Close may not have seen it
+				f.leave()
+			}
+		} else if !errors.Is(err, errors.ErrUnsupported) {
+			e.Miss(err)
+		}
+	})
+	return e.fleet.Load()
+}
+
+// leave ends the part of the process in its fleet.
+func (f *fleet) leave() {
+	f.mu.Lock()
+	f.closed = true
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.mu.Unlock()
+	f.unsubscribe()
+}
+
+// changed says that something has changed in the pool of a scope.
+func (f *fleet) changed(s *Scope) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.divided[s.Key]
+	if d == nil {
+		d = &divided{}
+		f.divided[s.Key] = d
+	}
+	wait := f.collects(s, tellSoon)
+	due := f.engine.clock() + int64(wait)
+	if d.scope = s; d.due == 0 || due < d.due {
+		d.due = due
+	}
+	f.tellIn(wait)
+}
+
+// collects returns for how long a process collects what it tells of the pool of a scope: for longer than the
+// least if it is an own scope, of which there may be very many. The caller holds mu.
+func (f *fleet) collects(s *Scope, least time.Duration) time.Duration {
+	if s.line != nil {
+		return least
+	}
+	return max(least, tellSoon*time.Duration(1+len(f.divided)/fewDivided))
+}
+
+// fewDivided is how many own scopes may be divided before a process collects for longer what it tells of
+// their pools.
+const fewDivided = 10
+
+// gave says that something was given back to a scope.
+func (f *fleet) gave(s *Scope) {
+	if f.elsewhere.Load() == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.engine.clock() < f.waiting[s.Key] {
+		f.wakes[s.Key] = true
+		f.tellIn(tellAtOnce)
+	}
+}
+
+// tellIn lets the others be told after a time at the latest. The caller holds mu.
+func (f *fleet) tellIn(d time.Duration) {
+	due := f.engine.clock() + int64(d)
+	if f.closed || f.due != 0 && f.due <= due {
+		return
+	}
+	f.due = due
+	switch {
+	case f.telling: // the timer is set at the end
+	case f.timer == nil:
+		f.timer = time.AfterFunc(d, f.tell)
+	default:
+		f.timer.Reset(d)
+	}
+}
+
+// tell tells the others what happens here. It goes on as long as calls come or wait, so that the
+// others know that the process lives.
+func (f *fleet) tell() {
+	f.mu.Lock()
+	if f.closed || f.telling || f.due == 0 {
+		f.mu.Unlock()
+		return
+	}
+	f.telling, f.due = true, 0
+	now := f.engine.clock()
+	wakes := slices.Collect(maps.Keys(f.wakes))
+	clear(f.wakes)
+	reports := map[string]*Scope{}
+	for key, d := range f.divided {
+		if d.due != 0 && d.due <= now+int64(tellAtOnce) {
+			reports[key], d.due = d.scope, 0
+		}
+	}
+	f.mu.Unlock()
+
+	waits := f.engine.waitedFor()
+	waiting := len(waits) > 0
+	waits = f.untold(waits, now)
+	for part := range slices.Chunk(wakes, mostTold) {
+		f.send(message{Wakes: part})
+	}
+	if len(waits) > 0 {
+		f.send(message{Waits: waits})
+	}
+	for key, s := range reports {
+		if d := s.Rules().shared(); d == nil || !f.report(key, d.pool.Report(now)) {
+			delete(reports, key)
+		}
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.telling = false
+	next := f.due
+	f.due = 0
+	if again := now + int64(share.ReportEvery); waiting && (next == 0 || again < next) {
+		next = again
+	}
+	for key, d := range f.divided {
+		if reports[key] != nil && d.due == 0 {
+			d.due = now + int64(f.collects(d.scope, share.ReportEvery))
+		}
+		switch {
+		case d.due == 0 && d.scope.line == nil:
+			delete(f.divided, key) // nobody calls
+		case d.due != 0 && (next == 0 || d.due < next):
+			next = d.due
+		}
+	}
+	if next != 0 {
+		f.tellIn(max(time.Duration(next-f.engine.clock()), tellAtOnce))
+	}
+}
+
+// untold returns the keys of scopes of which the others do not know that calls wait for them here, or
+// will have forgotten it soon. From now on they know.
+func (f *fleet) untold(keys []string, now int64) (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.told, func(_ string, until int64) bool { return until <= now+int64(tellAtOnce) })
+	for _, key := range keys {
+		if f.told[key] == 0 {
+			f.told[key] = now + int64(share.ReportEvery)
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+// report sends a report on the pool of a scope, in as many messages as it takes, and says whether
+// there is anything in it.
+func (f *fleet) report(key string, r share.Report) bool {
+	for part := range slices.Chunk(r.Members, membersAtOnce) {
+		f.sendReport(key, share.Report{Members: part, Used: r.Used})
+		r.Used = nil
+	}
+	return len(r.Members) > 0
+}
+
+// sendReport sends a report in one message, or in halves if that is too large.
+func (f *fleet) sendReport(key string, r share.Report) {
+	if half := len(r.Members) / 2; !f.send(message{Key: key, Report: &r}) && half > 0 {
+		f.sendReport(key, share.Report{Members: r.Members[:half], Used: r.Used})
+		f.sendReport(key, share.Report{Members: r.Members[half:]})
+	}
+}
+
+// send sends a message, unless it is too large.
+func (f *fleet) send(m message) (fits bool) {
+	m.Node = f.node
+	text, err := json.Marshal(m)
+	if err != nil {
+		f.engine.Miss(err)
+		return true
+	}
+	if bus.Check(text) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	f.bus.Publish(ctx, text) // what is lost is told again, or found by asking
+	return true
+}
+
+// receive enters what another process has told. A message that cannot be read does not count.
+func (f *fleet) receive(text []byte) {
+	var m message
+	if json.Unmarshal(text, &m) != nil || m.Node == "" || m.Node == f.node {
+		return
+	}
+	e := f.engine
+	now := e.clock()
+	f.mu.Lock()
+	for _, key := range m.Waits {
+		if f.waiting[key] != 0 || len(f.waiting) < mostWaited {
+			f.waiting[key] = now + int64(3*share.ReportEvery)
+		}
+	}
+	for key, until := range f.waiting {
+		if now >= until {
+			delete(f.waiting, key)
+		}
+	}
+	f.elsewhere.Store(int32(len(f.waiting)))
+	d := f.divided[m.Key]
+	var s *Scope
+	if d != nil {
+		s = d.scope
+	}
+	f.mu.Unlock()
+	for _, key := range m.Wakes {
+		e.wakeKey(key)
+	}
+	if s == nil {
+		return
+	}
+	pools := s.Rules().shared()
+	if pools == nil {
+		return
+	}
+	if m.Reset {
+		pools.pool.Reset()
+	}
+	if m.Report != nil {
+		pools.pool.Hear(m.Node, now, *m.Report)
+	}
+}
+
+// mostWaited is how many keys of scopes are known at most for which calls wait elsewhere.
+const mostWaited = 1 << 14
+
+// tellOfWaits lets other processes know soon that calls wait here for scopes, unless they do. The
+// caller holds the engine's mu.
+func (e *Engine) tellOfWaits(scopes Scopes) {
+	f := e.fleet.Load()
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := e.clock()
+	if slices.ContainsFunc(scopes, func(s *Scope) bool { return f.told[s.Key] <= now }) {
+		f.tellIn(tellAtOnce)
+	}
+}
+
+// waitedFor returns the keys of the scopes for which calls wait here.
+func (e *Engine) waitedFor() (keys []string) {
+	if e.waiting.Load() == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key := range e.waits {
+		if len(keys) < mostTold {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// mostTold is how many keys of scopes one message has at most. Calls that wait for others ask again
+// by themselves.
+const mostTold = 100
+
+// wakeKey lets calls ask again that wait for the scope of a key.
+func (e *Engine) wakeKey(key string) {
+	if s := e.waitedForBy(key); s != nil {
+		e.wakeHere(s)
+	}
+}
+
+// waitedForBy returns the scope of a key, if calls wait for it here.
+func (e *Engine) waitedForBy(key string) *Scope {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, waits := range e.waits[key] {
+		for w := range waits {
+			if i := slices.IndexFunc(w.scopes, func(s *Scope) bool { return s.Key == key }); i >= 0 {
+				return w.scopes[i]
+			}
+		}
+	}
+	return nil
+}

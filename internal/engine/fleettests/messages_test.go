@@ -1,0 +1,128 @@
+package fleettests
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/bus"
+	"dappco.re/go/core/go-ratelimit/internal/clock"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// overheard is a store that remembers the messages of its node.
+type overheard struct {
+	store.Store
+	mu   sync.Mutex
+	sent []string
+}
+
+func (s *overheard) Publish(_ context.Context, message []byte) error {
+	if err := bus.Check(message); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = append(s.sent, string(message))
+	return nil
+}
+
+func (s *overheard) Subscribe(func([]byte)) (func(), error) { return func() {}, nil }
+
+// A node reports on the models that are called, not on all others each time, and on every project,
+// however long its name is.
+func TestMessages(t *testing.T) {
+	s := &overheard{Store: store.NewMemory()}
+	e := engine.New(engine.Config{Store: s, Owned: true, Clock: clock.New()})
+	defer e.Close()
+	const models, projects = 50, 60
+	var scopes []*engine.Scope
+	for k := range models {
+		m := e.NewShared(fmt.Sprintf("m%d/", k), "m", nil)
+		l := limit.New(1_000_000, time.Minute).Using(limit.SlidingLog)
+		if err := e.SetRules(m, &engine.Rules{Limits: []engine.Limit{{Name: "requests", Unit: engine.Requests, Limit: l}}}); err != nil {
+			t.Fatal(err)
+		}
+		scopes = append(scopes, m)
+	}
+	call := func(project int, m *engine.Scope) {
+		name := fmt.Sprintf("%s%03d", strings.Repeat("x", 1000), project)
+		p := e.NewOwn("p/"+name+"/", name)
+		n := &node{Engine: e, model: m, projects: map[string]*engine.Scope{"p": p}}
+		res, err := n.acquire(t.Context(), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Commit(llm.Tokens{})
+	}
+	for _, m := range scopes {
+		call(0, m)
+	}
+	for k := range projects {
+		call(k, scopes[0])
+	}
+	const ticks = 20
+	for range ticks {
+		time.Sleep(25 * time.Millisecond)
+		call(0, scopes[0])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told, reports := map[string]bool{}, map[string]int{}
+	for _, text := range s.sent {
+		var m struct {
+			Key    string
+			Report struct {
+				M []struct{ N string }
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		reports[m.Key]++
+		for _, each := range m.Report.M {
+			told[each.N] = true
+		}
+	}
+	if len(told) != projects {
+		t.Errorf("%d of %d projects were reported", len(told), projects)
+	}
+	if n := reports["m1/"]; n == 0 || n > 3 {
+		t.Errorf("%d messages of a model that was called once, while another was called %d times", n, ticks)
+	}
+}
+
+// However many projects have limits that are divided, a node sends a bounded number of reports on them.
+func TestReportsOnManyProjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &overheard{Store: store.NewMemory()}
+		e := engine.New(engine.Config{Store: s, Owned: true, Clock: clock.New()})
+		defer e.Close()
+		for i := range 2000 {
+			org := e.NewOwn(fmt.Sprintf("o%d/", i), fmt.Sprintf("o%d", i))
+			l := limit.New(100, time.Minute).Using(limit.SlidingLog)
+			if err := e.SetRules(org, &engine.Rules{Limits: []engine.Limit{{Name: "requests", Unit: engine.Requests, Limit: l}}}); err != nil {
+				t.Fatal(err)
+			}
+			team := e.NewBelow(org, org.Key+"team/", org.Name+"/team")
+			var r engine.Result
+			if err := e.Try(t.Context(), &engine.Call{Ask: engine.Ask{Parts: engine.Parts{Amounts: engine.Amounts{engine.Requests: 1}}}}, team.Append(nil), &r); err != nil || !r.Allowed() {
+				t.Fatal(r, err)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := len(s.sent); n < 2000 || n > 20*500 {
+			t.Errorf("%d messages in 20 s; want one for each project, and 500 a second at most", n)
+		}
+	})
+}

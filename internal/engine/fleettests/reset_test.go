@@ -1,0 +1,49 @@
+package fleettests
+
+import (
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// What projects have used of their shares is forgotten on all nodes when a model is reset on one.
+func TestResetIsToldToOtherNodes(t *testing.T) {
+	rules := func() *engine.Rules {
+		log := limit.New(20, time.Minute).Using(limit.SlidingLog)
+		return &engine.Rules{Limits: []engine.Limit{{Name: "requests", Unit: engine.Requests, Limit: log}}}
+	}
+	eachStore(t, func(t *testing.T, open func() (store.Store, error)) {
+		list := newNodes(t, open, 2, rules, map[string]int{"a": 1, "b": 1})
+		take := func(at *node, project string, n int) {
+			t.Helper()
+			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := at.acquireN(ctx, project, n); err != nil {
+				t.Fatal(project, err)
+			}
+		}
+		take(list[0], "b", 1)
+		take(list[1], "b", 1)
+		take(list[1], "a", 10)
+		if err := list[0].Reset(t.Context(), list[0].model); err != nil {
+			t.Fatal(err)
+		}
+		for until := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+			used := 0
+			for _, f := range list[1].Shares(list[1].model) {
+				used += f.Limits[0].Used
+			}
+			if used == 0 {
+				break
+			}
+			if time.Now().After(until) {
+				t.Fatalf("5 s after a reset, the other node knows of %d that were used", used)
+			}
+		}
+		take(list[1], "a", 10)
+	})
+}

@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Scope is whatever has limits, and calls that wait for it. What every call needs comes first, so that it is
+// together in the processor's cache.
+type Scope struct {
+	rules  atomic.Pointer[Rules]
+	line   *line.Line // of calls that wait; nil: only calls of one flow name the scope
+	gate   Gate
+	real   *Scope      // of which this one is the shadow; nil: it is none
+	parent *Scope      // the scope above this one, to which its calls are charged too; nil: none
+	below  atomic.Bool // there are scopes below it
+	counts bool        // it only counts what a member of a shared scope uses
+
+	Name string // of the model or the project, for observers
+	Key  string // begins the keys of its counters, and no other scope's
+
+	engine  *Engine
+	twin    atomic.Pointer[Scope] // its shadow; nil: it was not needed yet
+	wakes   atomic.Uint64         // how often Wake was called, if the store is not in memory
+	member  share.Who             // of the shares of its calls
+	group   share.Group           // of the shares of calls of the scopes below it
+	nothing plan                  // of calls while the scope limits nothing
+	held    atomic.Pointer[held]  // nil: nothing is
+}
+
+// Gate stands before the limits of a scope. It may let nothing pass for a while, but
+// for single calls that find out whether it may open, and it may lower the limits.
+type Gate interface {
+	// Idle reports whether the gate is open and lowers nothing, which it nearly always
+	// is. The other methods are not called then.
+	Idle() bool
+
+	// Lower returns rules with the limits as they are at a time.
+	Lower(r *Rules, now int64) *Rules
+
+	// Look says for how long the gate lets nothing pass.
+	Look(now int64) Closed
+
+	// Admit lets one call pass, if it may: as a probe, whose number is not 0, if the
+	// gate is closed.
+	Admit(now int64) (probe int64, closed Closed)
+
+	// GiveBack says that a probe was not made.
+	GiveBack(now, probe int64)
+
+	// Served says that the provider has taken a probe, and Committed how many tokens a
+	// probe has used: -1 where that is not known.
+	Served(probe int64)
+	Committed(now, probe int64, used int)
+
+	// Settled says what a call has taken of the scope and what of it it has used, where
+	// other processes may count in the store too.
+	Settled(taken, used Amounts)
+
+	// Reconsider corrects when a call passes that lowered limits have denied: the store
+	// does not know of what they are lowered by.
+	Reconsider(ctx context.Context, e *Engine, o *Outcome, s *Standing, ask *Ask) error
+}
+
+// Closed says for how long a gate lets nothing pass. The zero Closed is open.
+type Closed struct {
+	For   time.Duration // as far as callers are told
+	Probe time.Duration // until a single call may find out whether it opens
+}
+
+// NewShared returns a scope that calls of several flows name, such as a model. Calls
+// that wait for it have their turns by the ranks and weights of their own scopes.
+// gate may be nil.
+func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
+	s := e.NewOwn(key, name)
+	s.gate, s.line = gate, e.hall.NewLine()
+	return s
+}
+
+// NewOwn returns a scope whose calls are one flow, such as a project.
+func (e *Engine) NewOwn(key, name string) *Scope {
+	s := &Scope{Key: key, Name: name, engine: e, member: share.Who{Name: name}, group: share.Group{Name: name}}
+	s.nothing.scope = s
+	return s
+}
+
+// NewBelow is NewOwn of a scope whose calls are charged to its parent as well, such as a part of a
+// project. parent may be nil.
+func (e *Engine) NewBelow(parent *Scope, key, name string) *Scope {
+	s := e.NewOwn(key, name)
+	if parent != nil {
+		s.parent, s.member.Group, s.group.Above = parent, &parent.group, &parent.group
+		parent.below.Store(true)
+	}
+	return s
+}
+
+// Parent returns the scope above the scope, or nil.
+func (s *Scope) Parent() *Scope { return s.parent }
+
+// Root returns the outermost scope above the scope, or the scope itself if it has none.
+func (s *Scope) Root() *Scope {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s
+}
+
+// Append appends the scope and all scopes above it, the innermost first: what a call of the scope
+// is charged to.
+func (s *Scope) Append(list []*Scope) []*Scope {
+	for ; s != nil; s = s.parent {
+		list = append(list, s)
+	}
+	return list
+}
+
+// SetRules replaces the scope's rules. What was used stays. Calls that wait are decided
+// on by the new rules, and fail at once if these let them never pass.
+func (e *Engine) SetRules(s *Scope, r *Rules) error {
+	if err := r.ready(s); err != nil {
+		return err
+	}
+	if (s.line != nil || s.below.Load()) && !e.undivided {
+		r.divide(s.rules.Load())
+	}
+	s.rules.Store(r)
+	s.group.Set(r.terms())
+	if twin := s.twin.Load(); twin != nil {
+		twin.follow()
+	}
+	e.endImpossible(s)
+	e.Wake(s)
+	return nil
+}
+
+// Refit lets what was used of a scope go on under its rules as they are now. Otherwise it
+// does when the scope is next charged: too late for a window whose end has changed.
+func (e *Engine) Refit(ctx context.Context, s *Scope) error {
+	list := (&s.rules.Load().plans[Whole]).append(nil, &Ask{})
+	if len(list) == 0 {
+		return nil
+	}
+	_, _, err := e.store.Take(ctx, list)
+	return err
+}
+
+// Rules returns the scope's rules, or nil before any were set.
+func (s *Scope) Rules() *Rules { return s.rules.Load() }
+
+// Shared reports whether calls of several flows name the scope.
+func (s *Scope) Shared() bool { return s.isShared() }
+
+// HasBelow reports whether there are scopes below the scope.
+func (s *Scope) HasBelow() bool { return s.below.Load() }
+
+// Limited reports whether a limit of the scope may deny a call.
+func (s *Scope) Limited() bool { r := s.rules.Load(); return r != nil && r.limited }
+
+// Limits reports whether a limit of the scope on a unit may deny a call.
+func (s *Scope) Limits(u Unit) bool { r := s.rules.Load(); return r != nil && r.smallest[u] > 0 }
+
+// Waiting returns how many calls wait for a shared scope.
+func (s *Scope) Waiting() int { return s.line.Waiting() }
+
+// planFor returns what a call is charged in the scope now. Without an engine, that is without what
+// the gate lowers.
+func (s *Scope) planFor(e *Engine, part Part) *plan {
+	r := s.rules.Load()
+	if r == nil || !r.limited && s.line != nil {
+		return &s.nothing
+	}
+	if e != nil && s.gate != nil && !s.gate.Idle() {
+		r = s.gate.Lower(r, e.clock())
+	}
+	return &r.plans[part]
+}
+
+// Lowered returns the rules with other counts. count returns that of a limit.
+func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
+	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Cut: r.Cut, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
+	for i := range r.Limits {
+		l := r.Limits[i]
+		l.Limit = l.Limit.WithCount(count(&r.Limits[i]))
+		lower.Limits = append(lower.Limits, l)
+	}
+	if lower.ready(r.scope) != nil {
+		return r // a count out of range
+	}
+	lower.sharing.Store(r.sharing.Load())
+	return lower
+}
+
+// Record charges what was used without a reservation, whatever the limits say.
+func (e *Engine) Record(ctx context.Context, s *Scope, used *Ask) error {
+	r := s.rules.Load()
+	if r == nil {
+		return nil
+	}
+	p := &r.plans[WithoutSlots]
+	if e.memory != nil {
+		var few [fewCharges]store.Amount
+		return e.memory.Record(ctx, p.amounts(few[:0], used))
+	}
+	list := p.withoutLimits(used)
+	if len(list) == 0 {
+		return nil
+	}
+	_, said, err := e.store.Take(ctx, list)
+	if err != nil || store.Allowed(said) {
+		return err
+	}
+	actual := make([]int64, len(list)) // it is too much to count: as far as it can be
+	for i := range list {
+		actual[i], list[i].N = list[i].N, 0
+	}
+	receipt, _, err := e.store.Take(ctx, list)
+	if err != nil {
+		return err
+	}
+	return e.store.Settle(ctx, receipt, actual)
+}
+
+// withoutLimits returns charges of what was used, under limits that deny nothing.
+func (p *plan) withoutLimits(used *Ask) []store.Charge {
+	list := p.append(nil, used)
+	for i := range list {
+		list[i] = store.Charge{Key: list[i].Key, N: list[i].N}
+		for _, l := range p.charges[i].Limits {
+			list[i].Limits = append(list[i].Limits, boundless(l))
+		}
+	}
+	return list
+}
+
+// boundless returns a limit that denies nothing, and counts as l does.
+func boundless(l limit.Limit) limit.Limit {
+	if l.Algorithm() == limit.GCRA { // with another count, what was taken before could not be refunded
+		return l.WithBurst(min(l.Count(), Boundless>>20) << 20)
+	}
+	return l.WithCount(Boundless)
+}
+
+// Read returns what the scope has used of each unit that it counts, and as of which
+// time in Unix nanoseconds.
+func (e *Engine) Read(ctx context.Context, s *Scope) (used map[Unit]*limit.Account, at int64, err error) {
+	r := s.rules.Load()
+	p := &r.plans[Whole]
+	keys := make([]string, len(p.charges))
+	for i := range keys {
+		keys[i] = p.charges[i].Key
+	}
+	if e.closed.Load() {
+		return nil, 0, store.ErrClosed
+	}
+	accounts, at, err := e.store.Read(ctx, keys...)
+	if err != nil {
+		return nil, 0, err
+	}
+	used = map[Unit]*limit.Account{}
+	for i, a := range accounts {
+		a.Fit(p.charges[i].Limits, at)
+		used[p.charges[i].unit] = a
+	}
+	return used, at, nil
+}
+
+// LookAt says what is used of a scope. Nothing is asked for, and no gate.
+func (e *Engine) LookAt(ctx context.Context, s *Scope, o *Outcome) error {
+	if e.closed.Load() {
+		return store.ErrClosed
+	}
+	o.few[0], o.scopes = Standing{Scope: s, plan: &s.rules.Load().plans[Whole]}, 1
+	o.makeRoom()
+	return e.peekStandings(ctx, &Ask{}, o)
+}
+
+// Reset forgets what the scope has used.
+func (e *Engine) Reset(ctx context.Context, s *Scope) error {
+	err := e.store.Reset(ctx, s.Key)
+	r := s.rules.Load()
+	if err == nil && r != nil && r.budgets != nil {
+		r.budgets.forget()
+	}
+	if d := r.shared(); err == nil && d != nil {
+		d.pool.Reset()
+		if f := e.join(); f != nil {
+			f.send(message{Key: s.Key, Reset: true})
+		}
+	}
+	e.Wake(s)
+	return err
+}

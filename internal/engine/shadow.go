@@ -1,0 +1,99 @@
+package engine
+
+import "dappco.re/go/core/go-ratelimit/limit"
+
+// Shadow returns the scope for calls that its limits count and do not deny. It has the same counters, so
+// what is used by either counts for both, and no line, no gate and no shares. It stands behind all scopes
+// of a call that have limits which deny.
+func (s *Scope) Shadow() *Scope {
+	if s.real != nil {
+		return s
+	}
+	twin := s.twin.Load()
+	if twin == nil {
+		twin = s.engine.NewOwn(s.Key, s.Name)
+		twin.real = s
+		if !s.twin.CompareAndSwap(nil, twin) {
+			twin = s.twin.Load()
+		}
+	}
+	twin.follow()
+	return twin
+}
+
+// follow gives a scope in shadow the rules that its scope has now.
+func (s *Scope) follow() {
+	for {
+		rules, own := s.real.rules.Load(), s.rules.Load()
+		if rules == nil || own != nil && own.shadowOf == rules {
+			return
+		}
+		shadow := &Rules{
+			Limits: rules.Limits, Setup: rules.Setup, InOrder: rules.InOrder, LeastTokens: rules.LeastTokens, Count: rules.Count, Most: rules.Most, Cut: rules.Cut,
+			Rank: rules.Rank, Weight: rules.Weight, MaxWaiting: rules.MaxWaiting, MinShare: rules.MinShare, MaxShare: rules.MaxShare,
+			shadowOf: rules,
+		}
+		s.engine.Miss(shadow.ready(s)) // as the rules themselves were
+		s.rules.CompareAndSwap(own, shadow)
+	}
+}
+
+// IsShadow reports whether the scope's limits count calls and do not deny them.
+func (s *Scope) IsShadow() bool { return s.real != nil }
+
+// Real returns the scope itself of one in shadow.
+func (s *Scope) Real() *Scope {
+	if s.real != nil {
+		return s.real
+	}
+	return s
+}
+
+// IsShared reports whether calls of several flows name the scope: it is a model's.
+func (s *Scope) IsShared() bool { return s.isShared() }
+
+// isShared reports whether calls of several flows name the scope.
+func (s *Scope) isShared() bool { return s.Real().line != nil }
+
+// Overlooked is a limit in shadow that would have denied a call which has passed.
+type Overlooked struct {
+	Scope     *Scope // itself, and not its shadow
+	Limit     string
+	Used, Max int64 // with the call; both are 0 for a gate that is closed
+}
+
+// overlook finds out what limits in shadow would have said to a call that was admitted, and lets them say
+// what is left of them.
+func (e *Engine) overlook(c *Call, o *Outcome) {
+	all := o.all()
+	o.Overlooked = nil
+	for k := range all {
+		s := &all[k]
+		if s.plan.rules == nil || s.plan.rules.shadowOf == nil {
+			continue
+		}
+		for i := range s.Len() {
+			l, v := o.At(s, i)
+			if l.Free {
+				continue
+			}
+			most := l.Limit.Burst()
+			v.Remaining = max(most-v.Used, 0)
+			if o.Overlooked == nil && !c.Part.onlyCounts(l) && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.Ask)) {
+				o.Overlooked = &Overlooked{s.Scope.real, l.Name, v.Used, most}
+			}
+		}
+		if gate := s.Scope.real.gate; gate != nil && o.Overlooked == nil && !gate.Idle() && gate.Look(e.clock()) != (Closed{}) {
+			o.Overlooked = &Overlooked{Scope: s.Scope.real, Limit: PausedName}
+		}
+	}
+}
+
+// exceeds reports whether a limit would have denied a call of n that it has counted.
+func exceeds(l *Limit, v *limit.Verdict, n int64) bool {
+	most := l.Limit.Burst()
+	if l.Pace && n > most { // such a call passes when nothing else is used
+		return v.Used > n
+	}
+	return v.Used > most
+}

@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// sharing is how the limits of a scope are divided among the flows of its calls: those of a shared scope
+// among all flows, and those of an own scope among the flows of the scopes below it and of its own calls.
+type sharing struct {
+	pool   *share.Pool
+	limits []int    // the limits that are divided, by their places in Rules.Limits
+	names  []string // of the shares, as callers and observers are told them
+
+	nobody share.Who             // the member of calls without a scope of their own
+	sole   atomic.Pointer[Scope] // of an own scope, the first of those in it whose calls have come: see isSole
+
+	mu       sync.Mutex
+	counters map[string]*Scope // that count what each member uses, in a store that several processes share
+}
+
+// mostShared is how many limits of a scope are divided. No scope has more yet.
+const mostShared = 12
+
+// ShareEnd ends the name of a share of a limit.
+const ShareEnd = "_share"
+
+// LongestDivided is the longest period of a limit of an own scope that is divided. What flows will want of
+// longer ones could only be guessed.
+const LongestDivided = 24 * time.Hour
+
+// divides reports whether a limit of the rules may be divided among flows.
+func (r *Rules) divides(l *Limit) bool {
+	return !l.Free && !l.Pace && l.Unit != Slots && (r.scope.line != nil || l.Limit.Period() <= LongestDivided)
+}
+
+// divide lets the limits of a scope be divided. What the flows have used stays, if nothing but counts has
+// changed since the rules before, which may be nil.
+func (r *Rules) divide(before *Rules) {
+	var list []limit.Limit
+	s := &sharing{}
+	for i := range r.Limits {
+		if l := &r.Limits[i]; r.divides(l) && len(list) < mostShared {
+			list = append(list, l.Limit)
+			s.limits, s.names = append(s.limits, i), append(s.names, l.Name+ShareEnd)
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	if old := before.shared(); old != nil && before.Reserve == r.Reserve && slices.Equal(old.kinds(before), s.kinds(r)) {
+		s.pool = old.pool
+		s.sole.Store(old.sole.Load())
+	} else if s.pool = share.NewPool(list, r.Reserve); r.scope.line != nil {
+		s.pool.Follow(&r.scope.engine.dedicated)
+	} else {
+		s.pool.Inside(&r.scope.group)
+	}
+	r.sharing.CompareAndSwap(nil, s)
+}
+
+// divided returns how the limits of an own scope are divided. They are from its first call on with which
+// there are scopes below it.
+func (r *Rules) divided() *sharing {
+	if s := r.sharing.Load(); s != nil {
+		return s
+	}
+	r.divide(nil)
+	return r.sharing.Load()
+}
+
+// shared returns how the limits are divided; nil: they are not. r may be nil.
+func (r *Rules) shared() *sharing {
+	if r == nil {
+		return nil
+	}
+	return r.sharing.Load()
+}
+
+// kinds returns the limits that are divided without their counts.
+func (s *sharing) kinds(r *Rules) (list []Limit) {
+	for _, i := range s.limits {
+		l := r.Limits[i]
+		l.Limit = l.Limit.WithCount(1)
+		list = append(list, l)
+	}
+	return list
+}
+
+// terms returns what the flow of a scope was promised where it shares another.
+func (s *Scope) terms() (t share.Terms) {
+	if r := s.rules.Load(); r != nil {
+		t = r.terms()
+	}
+	return t
+}
+
+func (r *Rules) terms() share.Terms {
+	return share.Terms{Weight: r.Weight, Rank: r.Rank, Min: r.MinShare, Max: r.MaxShare}
+}
+
+// Dedicate lets flows have the MinShare of their rules in every shared scope, even if they have
+// never called. It replaces the flows that had it so far.
+func (e *Engine) Dedicate(flows map[string]*Rules) {
+	terms := make(map[string]share.Terms, len(flows))
+	for name, r := range flows {
+		terms[name] = r.terms()
+	}
+	e.dedicated.Set(terms)
+}
+
+// Share is what a flow's share of a limit has said to a call that it denies.
+type Share struct {
+	share.Denial
+	Name       string
+	Of         string        // the name of the flow
+	Limit      *Limit        // that is divided
+	RetryAfter time.Duration // until enough of what the flow has used has come back; limit.Never, if the call is larger than its MaxShare
+
+	own bool // the limit is that of an own scope
+}
+
+// Share returns which share of the scope denies the call, or nil.
+func (s *Standing) Share() *Share { return s.share }
+
+// Shares returns where each flow stands in the limits of a scope that are divided, in the order of their
+// names.
+func (e *Engine) Shares(s *Scope) (all []event.ProjectShare) {
+	r := s.rules.Load()
+	d := r.shared()
+	if d == nil {
+		return nil
+	}
+	for _, flow := range d.pool.Read(e.clock()) {
+		of := event.ProjectShare{Project: flow.Name, Waiting: flow.Waiting}
+		for i, p := range flow.Parts {
+			of.Limits = append(of.Limits, event.LimitShare{Name: r.Limits[d.limits[i]].Name, Share: int(p.Share), Used: int(p.Used), Part: int(p.Part), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
+		}
+		all = append(all, of)
+	}
+	slices.SortFunc(all, func(a, b event.ProjectShare) int { return cmp.Compare(a.Project, b.Project) })
+	return all
+}

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"context"
+	"math/bits"
+
+	"dappco.re/go/core/go-ratelimit/internal/share"
+)
+
+// takeMany is takeShared of a call that has several claims, which need more room.
+func (e *Engine) takeMany(ctx context.Context, c *Call, o *Outcome, in uint32, own *Scope) (*Reservation, error) {
+	var room [mostClaims]claim
+	return e.takeShared(ctx, c, o, o.claims(c, in, own, room[:0]))
+}
+
+// takeShared is takeLimits of a call that has claims: all shares admit it, or lend it what others do not
+// want, or nothing is taken.
+func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, all claims) (*Reservation, error) {
+	now := e.clock()
+	if err := e.seed(ctx, c, o, all, now); err != nil {
+		return nil, err
+	}
+	var res *Reservation
+	passes, err := all.take(now, c.again), error(nil)
+	if !passes {
+		passes, err = e.borrow(ctx, c, o, all, now)
+	}
+	if passes {
+		res, err = e.takeCounted(ctx, c, o, all, now)
+	}
+	if res == nil {
+		all.undo(now, o)
+		return nil, err
+	}
+	res.pools, res.at = all.mask(), now
+	if extra := all.extra(); extra != nil {
+		res.set().extra = extra
+	}
+	return res, nil
+}
+
+// seed lets pools that have no members yet know of the calls of the only scope that has called so far,
+// because another one calls now.
+func (e *Engine) seed(ctx context.Context, c *Call, o *Outcome, all claims, now int64) error {
+	for i := range all {
+		cl := &all[i]
+		sole := cl.sole.Load()
+		if sole == nil || !cl.pool.Empty() {
+			continue
+		}
+		if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
+			return err
+		}
+		var room [mostShared]int64
+		cl.pool.Seed(&sole.member, sole.terms(), now, cl.used(o, room[:0]))
+		o.Denied = false
+	}
+	return nil
+}
+
+// borrow lends a call what the shares that deny it may lend, if the limits themselves admit it. It reports
+// whether the call passes.
+func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, now int64) (bool, error) {
+	if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
+		return false, err
+	}
+	for i := range all {
+		if cl := &all[i]; cl.said.Never {
+			cl.deny(o, cl.said, now)
+			return false, nil
+		}
+	}
+	if o.Denied { // the limits deny it too, and it is theirs to say when it passes
+		return false, e.reconsider(ctx, c, o)
+	}
+	for i := range all {
+		cl := &all[i]
+		if cl.taken {
+			continue
+		}
+		var room [mostShared]int64
+		cl.align(o, now)
+		if !cl.pool.Lend(cl.member, now, cl.amounts(), cl.used(o, room[:0])) {
+			cl.deny(o, cl.said, now)
+			return false, nil
+		}
+		cl.taken, cl.lent = true, true
+	}
+	return true, nil
+}
+
+// takeCounted is takeStore of a call that its shares admit, as far as this process knows. If others
+// share the store, the store also counts what each member uses, and the call is denied after all if
+// that is more than this process knew of.
+func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claims, now int64) (*Reservation, error) {
+	if e.memory != nil {
+		return e.takeStore(ctx, c, o, now)
+	}
+	f := e.join()
+	if f == nil {
+		return e.takeStore(ctx, c, o, now)
+	}
+	var counters [mostClaims]*Scope
+	for i := range all {
+		cl := &all[i]
+		if f.changed(cl.scope); cl.lent || cl.pool.Alone() {
+			continue
+		}
+		var err error
+		if counters[i], err = cl.counter(e); err != nil {
+			return nil, err
+		}
+		if counters[i] != nil {
+			o.also(counters[i], c.Part)
+		}
+	}
+	res, err := e.takeStore(ctx, c, o, now)
+	if res == nil {
+		return nil, err
+	}
+	for i, counter := range counters {
+		if counter == nil {
+			continue
+		}
+		cl := &all[i]
+		var room [mostShared]int64
+		if d := cl.pool.Confirm(cl.member, now, cl.amounts(), cl.counted(o, counter, room[:0])); d.Denied {
+			res.settle(&c.Ask, &spent{}, nil)
+			cl.deny(o, d, now)
+			return nil, nil
+		}
+	}
+	return res, nil
+}
+
+// peekShares says what the shares of a call say that all limits admit.
+func (e *Engine) peekShares(c *Call, o *Outcome) {
+	if o.Denied {
+		return
+	}
+	in, own := o.pools(e, true)
+	if in == 0 {
+		return
+	}
+	now := e.clock()
+	var room [mostClaims]claim
+	all := o.claims(c, in, own, room[:0])
+	for i := range all {
+		cl := &all[i]
+		var room [mostShared]int64
+		d := cl.pool.Peek(cl.member, now, cl.amounts())
+		if d.Denied && !cl.pool.WouldLend(cl.member, now, cl.amounts(), cl.used(o, room[:0])) {
+			cl.deny(o, d, now)
+			return
+		}
+	}
+}
+
+// correctShares corrects what the call has taken of its flow's shares to what it has used.
+func (r *Reservation) correctShares(asked *Ask, used *spent) {
+	var own *share.Who
+	for _, p := range r.plans {
+		if p.scope.line == nil {
+			own = &p.scope.Real().member
+			break
+		}
+	}
+	extra := r.extra
+	for rest := r.pools; rest != 0; rest &= rest - 1 {
+		p := r.plans[bits.TrailingZeros32(rest)]
+		d, member := p.rules.sharing.Load(), own
+		if member == nil {
+			member = &d.nobody
+		}
+		if n := len(d.limits); extra == nil {
+			d.correct(p, member, r.at, asked, used, nil)
+		} else {
+			d.correct(p, member, r.at, asked, used, extra[:n])
+			extra = extra[n:]
+		}
+	}
+}
+
+// correct corrects what a member has taken by a plan at a time to what it has used. extra is what was charged
+// beyond what was asked for; nil is nothing.
+func (s *sharing) correct(p *plan, member *share.Who, at int64, asked *Ask, used *spent, extra []int64) {
+	var more [mostShared]int64
+	for k, place := range s.limits {
+		l := &p.rules.Limits[place]
+		if n := used.of(p.rules, l.Unit); n >= 0 && !p.onlyCounts(l) {
+			more[k] = n - p.rules.Amount(l.Unit, asked)
+		}
+	}
+	s.pool.Correct(member, at, more[:len(s.limits)], extra)
+}

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/fairqueue"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// crossing is a budget that has reached a threshold, to be told by the teller.
+type crossing struct {
+	project string // whose call has reached it
+	rules   *Rules
+	at      int   // the place of the budget in the rules
+	now     int64 // when it was reached, in Unix nanoseconds
+	verdict limit.Verdict
+	told    *told
+}
+
+// teller tells observers of crossings, on a goroutine of its own that runs while there are any. No call
+// waits for it.
+type teller struct {
+	mu      sync.Mutex
+	queue   fairqueue.Queue[crossing]
+	running chan struct{} // is closed when the goroutine ends; nil: none runs
+
+	raised []raise     // scopes of which settlements have used more than was taken
+	timer  *time.Timer // for these; nil: there are none
+}
+
+const (
+	mostCrossings = 1024 // that wait to be told; those beyond are missed
+	mostOfGroup   = 128  // of these, that are about budgets of one group: see [fairqueue.GroupOf]
+	mostRaised    = 1024 // scopes; those beyond are looked at when a call next takes of them
+
+	claimTimeout = 5 * time.Second // for one question to the store
+	restTimeout  = 2 * time.Second // for telling the rest when the engine is closed
+)
+
+var (
+	errTooMany = errors.New("ratelimit: too many thresholds were reached at a time")
+	errUnknown = errors.New("ratelimit: the store does not know whether the threshold was told")
+)
+
+// add adds a crossing to the queue, unless that is full.
+func (t *teller) add(e *Engine, c crossing) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue.Most, t.queue.Each = mostCrossings, mostOfGroup
+	if !t.queue.Add(fairqueue.GroupOf(c.rules.scope.Name, c.project), c) {
+		return false
+	}
+	if t.running == nil {
+		t.running = make(chan struct{})
+		go e.tellAll(t.running)
+	}
+	return true
+}
+
+// tellAll tells all crossings of the queue.
+func (e *Engine) tellAll(done chan struct{}) {
+	defer close(done)
+	for {
+		e.teller.mu.Lock()
+		c, ok := e.teller.queue.Next()
+		if !ok {
+			e.teller.running = nil
+		}
+		e.teller.mu.Unlock()
+		if !ok {
+			return
+		}
+		e.tell(&c)
+	}
+}
+
+// tell tells the observer of every threshold that a crossing has reached and nobody has told yet. An observer that has
+// no room for the event is asked before the threshold is claimed: once claimed, nobody tells it again.
+func (e *Engine) tell(c *crossing) {
+	final := *c.told
+	bounded, _ := e.observer.(event.Bounded)
+	for _, p := range c.told.of.percents {
+		if p > c.told.percent {
+			break
+		}
+		ev := c.event(p)
+		if bounded != nil && !bounded.HasRoom(ev) {
+			e.missed(c, errTooMany)
+			return
+		}
+		first, until, err := e.claim(c, p)
+		if err != nil {
+			e.missed(c, err)
+			return
+		}
+		if first {
+			e.observer.Observe(context.Background(), ev)
+		}
+		final.until = min(final.until, until)
+	}
+	c.rules.budgets.told[c.at].CompareAndSwap(c.told, &final)
+}
+
+// claim asks the store whether this process is the first to tell a threshold in the budget's window, and
+// until when nobody may tell it again.
+func (e *Engine) claim(c *crossing, percent int64) (first bool, until int64, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	now := e.clock()
+	_, said, err := e.store.Take(ctx, []store.Charge{c.claim(percent)})
+	if err != nil {
+		return false, 0, err
+	}
+	d := said[0]
+	if !d.Allowed && d.Since == 0 {
+		return false, 0, errUnknown
+	}
+	return d.Allowed, now + int64(d.ResetAfter), nil
+}
+
+// claim returns the charge of which one can be taken in the budget's window. Its key begins with that of
+// the scope, so that a reset of the scope forgets what was told. If the budget changes, its thresholds
+// are told anew.
+func (c *crossing) claim(percent int64) store.Charge {
+	l := c.limit()
+	key := fmt.Sprintf("%sthreshold/%s/%d/%d", c.rules.scope.Key, l.Name, l.Limit.Count(), percent)
+	if l.Limit.Algorithm() != limit.FixedWindow {
+		return store.Charge{Key: key, N: 1, Limits: []limit.Limit{limit.New(1, l.Limit.Period()).Anchored()}}
+	}
+	key += "/" + strconv.FormatInt(c.verdict.Since, 10)
+	return store.Charge{Key: key, N: 1, Limits: []limit.Limit{l.Limit.WithCount(1)}}
+}
+
+func (c *crossing) limit() *Limit { return &c.rules.Limits[c.at] }
+
+// event returns the event of a threshold that was reached.
+func (c *crossing) event(percent int64) event.Event {
+	return event.Event{
+		Kind: event.Threshold, Project: c.project, Limit: c.limit().Name, RemainingMinute: -1, Budget: c.budget(int(percent)),
+	}
+}
+
+// budget returns what the observer is told of a threshold.
+func (c *crossing) budget(percent int) *event.Budget {
+	l := c.limit()
+	b := &event.Budget{
+		Owner: c.rules.scope.Name, Limit: l.Name, Unit: l.Unit.String(), Percent: percent,
+		Used: c.verdict.Used, Max: l.Limit.Count(), At: time.Unix(0, c.now).UTC(),
+	}
+	if l.Limit.Period() != limit.Total(1).Period() {
+		b.Resets = b.At.Add(c.verdict.ResetAfter)
+	}
+	return b
+}
+
+// missed tells the observer that a crossing is not told. A later call that reaches the threshold may be.
+func (e *Engine) missed(c *crossing, err error) {
+	c.rules.budgets.told[c.at].CompareAndSwap(c.told, nil)
+	ev := c.event(c.told.percent)
+	ev.Err = err
+	e.observer.Observe(context.Background(), ev)
+}
+
+// tellRest tells what is still to be told, for a short time.
+func (e *Engine) tellRest() {
+	e.lookAtRaised()
+	e.teller.mu.Lock()
+	running := e.teller.running
+	e.teller.mu.Unlock()
+	if running == nil {
+		return
+	}
+	timeout := time.NewTimer(restTimeout)
+	defer timeout.Stop()
+	select {
+	case <-running:
+	case <-timeout.C:
+	}
+}

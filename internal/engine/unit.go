@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Unit is what a limit counts.
+type Unit uint8
+
+const (
+	Requests  Unit = iota
+	Tokens         // tokens that the provider counts, prompt and output together
+	Input          // tokens of the prompt that the provider counts
+	Output         // tokens of the output that the provider counts
+	Slots          // calls under way
+	AllTokens      // all tokens, also those that the provider does not count
+	Dollars        // billionths of a dollar
+	units
+)
+
+// keyEnds end the keys of a scope's counters. No scope limits both Tokens and AllTokens.
+var keyEnds = [units]string{"requests", "tokens", "input", "output", "slots", "tokens", "dollars"}
+
+// String returns the end of the unit's keys.
+func (u Unit) String() string { return keyEnds[u] }
+
+// Amounts is an amount of each unit.
+type Amounts [units]int64
+
+// MaxTokens is the most that a call may ask for, of tokens and of requests.
+const MaxTokens = 1 << 53
+
+// Ask is what a call is expected to use, and the most that it can use.
+type Ask struct {
+	Parts
+
+	// Split is set if input and output are known. Otherwise their sum is, in Tokens, and
+	// each of them may be all of it.
+	Split bool
+
+	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is zero if
+	// it is not known to be more than what is expected.
+	Most Parts
+
+	// First is what a call that extends its reservation reserves at first, for scopes that cut. It is zero if the
+	// call does not: then they reserve Most.
+	First Parts
+}
+
+// Parts is an amount of each unit, and what is needed to tell AllTokens of a prompt from those of an output.
+type Parts struct {
+	Amounts
+
+	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count. They
+	// are negative where it counts more than all.
+	FreeInput, FreeOutput int64
+}
+
+// Set fills in an empty ask for a call that counts as a number of requests; 0 requests count as
+// one. Its tokens are either estimated as a sum or, if tokens are not zero, known by their parts.
+func (a *Ask) Set(requests, estimated int, tokens llm.Tokens) error {
+	if err := checkCount(requests, "requests", "0, which is one,"); err != nil {
+		return err
+	}
+	a.Amounts[Requests], a.Amounts[Slots] = max(int64(requests), 1), 1
+	switch {
+	case tokens == (llm.Tokens{}):
+		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(estimated), int64(estimated)
+		return checkCount(estimated, "tokens", "0")
+	case estimated != 0:
+		return errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
+	}
+	a.Split = true
+	return a.split(tokens)
+}
+
+// SetMost fills in the most that the call can use, after Set and SetPrice: tokens, and a price in billionths of a
+// dollar. What is less than is expected counts as that.
+func (a *Ask) SetMost(expected, most llm.Tokens, price int64) error {
+	if most != (llm.Tokens{}) && !a.Split {
+		return errors.New("ratelimit: Most is set, and Tokens is not: the most of a call needs its expected tokens by their parts")
+	}
+	a.Most.Amounts = a.Amounts
+	if a.Split {
+		most.Input, most.Output = max(most.Input, expected.Input), max(most.Output, expected.Output)
+		most.FreeInput, most.FreeOutput = min(most.FreeInput, expected.FreeInput), min(most.FreeOutput, expected.FreeOutput)
+		if err := a.Most.split(most); err != nil {
+			return err
+		}
+	}
+	if price > MaxTokens {
+		return errPrice(price)
+	}
+	a.Most.Amounts[Dollars] = max(price, a.Amounts[Dollars])
+	return nil
+}
+
+// SetFirst fills in what a call that extends its reservation reserves at first, after Set: tokens, and a price in
+// billionths of a dollar.
+func (a *Ask) SetFirst(first llm.Tokens, price int64) error {
+	if !a.Split {
+		return errors.New("ratelimit: First is set, and Tokens is not: what a call reserves at first needs its expected tokens by their parts")
+	}
+	if price < 0 || price > MaxTokens {
+		return errPrice(price)
+	}
+	a.First.Amounts = a.Amounts
+	a.First.Amounts[Dollars] = price
+	return a.First.split(first)
+}
+
+func errPrice(n int64) error {
+	return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
+}
+
+// SetPrice lets the call ask for a price, in billionths of a dollar.
+func (a *Ask) SetPrice(n int64) error {
+	if n < 0 || n > MaxTokens {
+		return errPrice(n)
+	}
+	a.Amounts[Dollars] = n
+	return nil
+}
+
+// split fills in tokens whose parts are known.
+func (a *Parts) split(t llm.Tokens) error {
+	a.FreeInput, a.FreeOutput = int64(t.FreeInput), int64(t.FreeOutput)
+	a.Amounts[Input], a.Amounts[Output] = int64(t.Input)-a.FreeInput, int64(t.Output)-a.FreeOutput
+	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
+	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
+	return cmp.Or(checkCount(t.Input, "tokens", "0"), checkCount(t.Output, "tokens", "0"),
+		checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output),
+		checkPart(t.Cached, t.Input-t.FreeInput), checkPart(t.CacheWrite, t.Input-t.FreeInput-t.Cached), checkPart(t.Reasoning, t.Output-t.FreeOutput))
+}
+
+// Weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
+// as the kind of tokens that counts most.
+func (a *Ask) Weigh(w llm.TokenWeights, t, most, first llm.Tokens) {
+	switch {
+	case w.IsZero():
+	case a.Split:
+		a.weigh(w, t)
+		if a.Most != (Parts{}) {
+			most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
+			a.Most.weigh(w, most)
+		}
+		if a.First != (Parts{}) {
+			a.First.weigh(w, first)
+		}
+	default:
+		a.Amounts[Tokens] = w.Most(int(a.Amounts[AllTokens]))
+		a.FreeInput = a.Amounts[AllTokens] - a.Amounts[Tokens]
+	}
+}
+
+// weigh lets tokens whose parts are known count by weights.
+func (a *Parts) weigh(w llm.TokenWeights, t llm.Tokens) {
+	a.Amounts[Input], a.Amounts[Output] = w.Count(t)
+	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
+	a.FreeInput, a.FreeOutput = int64(t.Input)-a.Amounts[Input], int64(t.Output)-a.Amounts[Output]
+}
+
+func checkCount(n int, of, least string) error {
+	if n < 0 || int64(n) > MaxTokens {
+		return fmt.Errorf("ratelimit: %d %s: it must be from %s to %d", n, of, least, int64(MaxTokens))
+	}
+	return nil
+}
+
+func checkFree(free, all int) error {
+	if free < 0 || free > all {
+		return fmt.Errorf("ratelimit: %d tokens that do not count, of %d: it must be from 0 to all", free, all)
+	}
+	return nil
+}
+
+func checkPart(part, all int) error {
+	if part < 0 || part > all {
+		return fmt.Errorf("ratelimit: a part of %d tokens, of %d that count: it must be from 0 to all", part, max(all, 0))
+	}
+	return nil
+}
+
+// bounded returns a number of tokens as one that can be counted.
+func bounded(n int) int64 { return min(max(int64(n), 0), MaxTokens) }

@@ -1,0 +1,26 @@
+package engine
+
+import "testing"
+
+// A call that waits behind others of its project waits for what they wait for now, and nobody knows until
+// when; one behind those of another project keeps what it was told. One
+// that was told nothing waits for what the call before it does.
+func TestWaitsForWhatThoseBeforeItDo(t *testing.T) {
+	scope := &Scope{}
+	before, last := map[string]string{}, ""
+	for i, c := range []struct {
+		project   string
+		has, want WaitsFor
+	}{
+		{"hog", WaitsFor{Limit: "rpm_share", Scope: scope, At: 7}, WaitsFor{Limit: "rpm_share", Scope: scope, At: 7}},
+		{"chat", WaitsFor{Limit: "concurrent", At: 3, Behind: true}, WaitsFor{Limit: "concurrent", At: 3, Behind: true}},
+		{"hog", WaitsFor{Limit: "concurrent", At: 3, Behind: true}, WaitsFor{Limit: "rpm_share", Behind: true}},
+		{"hog", WaitsFor{Limit: "rpm", At: 3, Behind: true}, WaitsFor{Limit: "rpm_share", Behind: true}},
+		{"new", WaitsFor{}, WaitsFor{Limit: "rpm_share", Behind: true}},
+	} {
+		if c.has.follow(before, c.project, last); c.has != c.want {
+			t.Errorf("%d: %+v: want %+v", i, c.has, c.want)
+		}
+		last = c.has.Limit
+	}
+}

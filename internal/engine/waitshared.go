@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/share"
+)
+
+// inPools is a waiting call as the pools of its scopes know it.
+type inPools []inPool
+
+// inPool is a waiting call as the pool of one of its scopes knows it.
+type inPool struct {
+	scope   *Scope
+	waiting share.Waiting
+}
+
+// waitInPools says that a call waits from now on. said is what its scopes have said to it, if they were
+// asked.
+func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools) {
+	var o Outcome
+	o.begin(e, c.Part, all)
+	in, own := o.pools(e, false)
+	if in |= o.scarce(said); in == 0 {
+		return nil
+	}
+	f := e.fleet.Load()
+	if e.memory == nil {
+		f = e.join()
+	}
+	for _, cl := range o.claims(c, in, own, make(claims, 0, mostClaims)) {
+		if cl.scope.line == nil && cl.pool.Empty() && said.asked {
+			cl.pool.Seed(cl.member, cl.terms, e.clock(), cl.used(said, nil))
+		}
+		pools = append(pools, inPool{cl.scope, cl.pool.Wait(cl.member, cl.terms, e.clock())})
+		if f != nil {
+			f.changed(cl.scope)
+		}
+	}
+	return pools
+}
+
+// scarce returns the own scopes that would be divided if there were others, and whose limits deny the call:
+// another one that comes should find out that it waits.
+func (o *Outcome) scarce(said *Outcome) (in uint32) {
+	all := o.all()
+	for i := range all {
+		s := all[i].Scope
+		if by := said.Of(s); by != nil && s.line == nil && all[i].plan.rules.shared() != nil && said.denies(by) && said.wants(s) {
+			in |= 1 << i
+		}
+	}
+	return in
+}
+
+// turn says what the call has found in its turn: o is what its scopes said, and aside says whether its own
+// scopes deny it longest.
+func (all inPools) turn(o *Outcome, aside bool) {
+	for i := range all {
+		p := &all[i]
+		if p.scope.line != nil {
+			p.waiting.Turn(aside)
+		} else {
+			p.waiting.Turn(!o.wants(p.scope))
+		}
+	}
+}
+
+// behind says that the call waits behind others of its flow, which wait for limits of their own.
+func (all inPools) behind() {
+	for i := range all {
+		if all[i].scope.line != nil {
+			all[i].waiting.Turn(true)
+		}
+	}
+}
+
+// leave says that the call waits no more.
+func (all inPools) leave(e *Engine) {
+	for i := range all {
+		all[i].waiting.Leave(e.clock())
+	}
+}
+
+// mostUnasked is for how long a call that its share denies does not ask a store that several processes
+// share, as long as this process knows of nothing by which it would pass.
+const mostUnasked = 3 * time.Second
+
+// stillDenied answers a waiting call that its share has denied, if it would be denied again as far
+// as this process knows. So a call that asks often asks the store rarely.
+func (w *wait) stillDenied() (a line.Answer, denied bool) {
+	e, now := w.engine, w.engine.clock()
+	by := w.result.Outcome.shared()
+	if e.memory != nil || by == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
+		return a, false
+	}
+	var o Outcome
+	o.begin(e, w.call.Part, w.scopes)
+	in, own := o.pools(e, true)
+	for _, cl := range o.claims(w.call, in, own, make(claims, 0, mostClaims)) {
+		if cl.scope != by.Scope {
+			continue
+		}
+		if d := cl.pool.StillDenies(cl.member, now, cl.amounts()); d.Denied {
+			return cl.denial(d, now).answer(), true
+		}
+	}
+	return a, false
+}
+
+// answer lets a waiting call that the share denies ask again, while others have their turns.
+func (s *Share) answer() line.Answer {
+	return line.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
+}
+
+// again returns when a call that a share denies asks again. The share may grow at any time,
+// because others may want less than was expected.
+func (s *Share) again() time.Duration {
+	period := s.Limit.Limit.Period()
+	return min(s.RetryAfter, max(min(period/600, SlotGuess), 10*time.Millisecond))
+}
+
+// share returns the share that denies the call, or nil.
+func (o *Outcome) share() *Share {
+	if s := o.shared(); s != nil {
+		return s.share
+	}
+	return nil
+}
+
+// shared returns the standing in which a share denies the call, or nil.
+func (o *Outcome) shared() *Standing {
+	all := o.all()
+	for i := range all {
+		if all[i].share != nil {
+			return &all[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+)
+
+// Entry is a line of the audit log. Each change has two: one before it is made, and one
+// after.
+type Entry struct {
+	Seq     uint64    `json:"seq"` // grows by one with each entry, across restarts
+	Time    time.Time `json:"time"`
+	Who     string    `json:"who"` // "token", "session" or "loopback", and the client's address
+	Action  string    `json:"action"`
+	Subject string    `json:"subject,omitempty"`
+	Before  any       `json:"before,omitempty"`
+	After   any       `json:"after,omitempty"`
+	Result  string    `json:"result"` // "intended", "done" or "failed"
+	Error   string    `json:"error,omitempty"`
+}
+
+// The results of an entry.
+const (
+	intended = "intended"
+	done     = "done"
+	failed   = "failed"
+)
+
+// auditFile returns the path of the audit log, or "" if it has no file.
+func auditFile(cfg *config.Config) string {
+	if cfg.Admin.Audit != "" || storeOf(cfg) != "sqlite" {
+		return cfg.Admin.Audit
+	}
+	return cfg.State + ".audit.jsonl"
+}
+
+// audit is the log of changes. Entries go to a file, if it has one, and to the program's
+// log. The last maxEntries are in memory, too.
+type audit struct {
+	path string // may be empty
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	seq  uint64 // the Seq of the last entry
+	last []Entry
+}
+
+const maxEntries = 1024
+
+func openAudit(path string, log *slog.Logger) (*audit, error) {
+	a := &audit{path: path, log: log}
+	if path == "" {
+		return a, nil
+	}
+	if err := a.recall(); err != nil {
+		return nil, fmt.Errorf("ratelimit: the audit log: %w", err)
+	}
+	return a, nil
+}
+
+// write records an entry. Once it returns nil, the entry is on disk or, without a file, in
+// the program's log.
+func (a *audit) write(e *Entry) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.Seq, e.Time = a.seq+1, time.Now().UTC()
+	line, err := json.Marshal(e)
+	if err == nil && a.path != "" {
+		err = a.appendToFile(append(line, '\n'))
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.toLog(e.Time, line); err != nil && a.path == "" {
+		return err
+	}
+	a.seq = e.Seq
+	a.remember(*e)
+	return nil
+}
+
+// toLog writes an entry to the program's log. It ignores the log's level, because no entry
+// may be left out.
+func (a *audit) toLog(at time.Time, line []byte) error {
+	r := slog.NewRecord(at, slog.LevelInfo, "audit", 0)
+	r.AddAttrs(slog.Any("entry", json.RawMessage(line)))
+	return a.log.Handler().Handle(context.Background(), r)
+}
+
+// openFile opens the file, and creates it if it is missing.
+func (a *audit) openFile() (*os.File, error) {
+	return os.OpenFile(a.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
+// appendToFile writes a line to the file. It opens the file each time, so that an operator may
+// move it away without a restart.
+func (a *audit) appendToFile(line []byte) error {
+	f, err := a.openFile()
+	if err != nil {
+		return err
+	}
+	if endsMidLine(f) {
+		line = append([]byte{'\n'}, line...)
+	}
+	if _, err = f.Write(line); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// endsMidLine reports whether the last line of a file is incomplete, as after a crash.
+func endsMidLine(f *os.File) bool {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil || end == 0 {
+		return false
+	}
+	var last [1]byte
+	_, err = f.ReadAt(last[:], end-1)
+	return err == nil && last[0] != '\n'
+}
+
+func (a *audit) remember(e Entry) {
+	if len(a.last) == maxEntries {
+		a.last = append(a.last[:0], a.last[1:]...)
+	}
+	a.last = append(a.last, e)
+}
+
+// maxRecalled is how many bytes recall reads: more than maxEntries entries, unless they are
+// long.
+const maxRecalled = 2 << 20
+
+// recall reads the last entries from the file. It skips lines that are no entries.
+func (a *audit) recall() error {
+	f, err := a.openFile()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > maxRecalled {
+		f.Seek(-maxRecalled, io.SeekEnd)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxRecalled))
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(text) {
+		var e Entry
+		if json.Unmarshal(line, &e) == nil && e.Seq > 0 {
+			a.remember(e)
+			a.seq = max(a.seq, e.Seq)
+		}
+	}
+	return nil
+}
+
+// after returns the first n entries after a sequence number, oldest first. A number above
+// the last is from another run of the gateway, and all entries follow it.
+func (a *audit) after(seq uint64, n int) []Entry {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if seq > a.seq {
+		seq = 0
+	}
+	found := []Entry{}
+	for _, e := range a.last {
+		if e.Seq > seq && len(found) < n {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// change is a change that the audit log records.
+type change struct {
+	action, subject string
+	before          func() any
+	apply           func() (after any, err error)
+}
+
+// do makes a change, unless the audit log cannot record it. Changes are made one at a time.
+func (a *Admin) do(r *http.Request, c change) error {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	return a.record(r, c)
+}
+
+// record is do for a caller that has locked changing.
+func (a *Admin) record(r *http.Request, c change) error {
+	e := Entry{Who: a.actor(r), Action: c.action, Subject: c.subject, Result: intended}
+	if c.before != nil {
+		e.Before = c.before()
+	}
+	if err := a.audit.write(&e); err != nil {
+		return problemf(http.StatusServiceUnavailable, "nothing was changed, since it cannot be recorded: the audit log: %v", err)
+	}
+	after, err := c.apply()
+	e.After, e.Result = after, done
+	if err != nil {
+		e.After, e.Result, e.Error = nil, failed, message.Plain(err)
+	}
+	if err := a.audit.write(&e); err != nil {
+		a.log.Error("audit: a change was made, but what became of it cannot be recorded", "error", err, "action", e.Action, "subject", e.Subject, "result", e.Result)
+	}
+	a.gateway.Publish(&gateway.Event{Kind: gateway.EventChange, Change: e})
+	return err
+}
+
+// AuditList is a page of the audit log, oldest entry first.
+type AuditList struct {
+	Entries []Entry `json:"entries"`
+	Next    uint64  `json:"next"` // the parameter after of the next page
+}
+
+func (a *Admin) auditLog(r *http.Request) (any, error) {
+	q, err := parameters(r, "after", "limit")
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := pageAfter(q, a.audit.after, func(e Entry) uint64 { return e.Seq })
+	return AuditList{list, next}, err
+}

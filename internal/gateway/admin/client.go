@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+)
+
+// Client calls the admin API of a gateway. An error that the API has answered with is a
+// [*Problem]; an error of the connection wraps that of net/http.
+type Client struct {
+	Base  string       // such as http://127.0.0.1:8081
+	Token string       // empty: none is sent
+	HTTP  *http.Client // nil: one that gives up after 30 seconds
+}
+
+// State returns the state of the gateway.
+func (c *Client) State(ctx context.Context) (State, error) {
+	return get[State](ctx, c, http.MethodGet, "/v1/state", nil)
+}
+
+// Projects returns a project and all that are known inside of it.
+func (c *Client) Projects(ctx context.Context, below string) ([]Project, error) {
+	var all []Project
+	for after := ""; ; {
+		page, err := get[ProjectList](ctx, c, http.MethodGet, "/v1/projects?limit=1000&below="+url.QueryEscape(below)+"&after="+url.QueryEscape(after), nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Projects...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+// Keys returns all virtual keys.
+func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
+	var all []keys.Key
+	for after := ""; ; {
+		page, err := get[KeyList](ctx, c, http.MethodGet, "/v1/keys?limit=1000&after="+url.QueryEscape(after), nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Keys...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+// CreateKey makes a key of a project. It expires after ttl; 0 is never.
+func (c *Client) CreateKey(ctx context.Context, project, name string, ttl time.Duration) (IssuedKey, error) {
+	return c.IssueKey(ctx, NewKey{Project: project, Name: name, TTL: Seconds(ttl)})
+}
+
+// IssueKey is CreateKey of a key that may have a limit and models.
+func (c *Client) IssueKey(ctx context.Context, k NewKey) (IssuedKey, error) {
+	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", k)
+}
+
+// RotateKey gives a key a new secret. The old secret stays valid for the grace period.
+func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (IssuedKey, error) {
+	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys/"+url.PathEscape(id)+"/rotate", Rotation{Seconds(grace)})
+}
+
+// RevokeKey removes a key.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	_, err := get[struct{}](ctx, c, http.MethodDelete, "/v1/keys/"+url.PathEscape(id), nil)
+	return err
+}
+
+// maxAnswer is how many bytes of an answer a Client reads.
+const maxAnswer = 64 << 20
+
+// get sends a request to the API and returns its answer.
+func get[T any](ctx context.Context, c *Client, method, path string, body any) (answer T, err error) {
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return answer, err
+	}
+	defer resp.Body.Close()
+	from := io.LimitReader(resp.Body, maxAnswer)
+	if resp.StatusCode >= 300 {
+		return answer, c.problemIn(resp)
+	}
+	if resp.StatusCode == http.StatusNoContent {
+		return answer, nil
+	}
+	if err := json.NewDecoder(from).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("ratelimit: what answers at %s is no gateway's admin API: %w: %s", c.Base, err, c.wantedBase())
+	}
+	return answer, nil
+}
+
+// problemIn returns the problem that an answer is.
+func (c *Client) problemIn(resp *http.Response) error {
+	p := Problem{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&p); err != nil || p.Detail == "" {
+		return fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why: %s", resp.Status, c.wantedBase())
+	}
+	p.Status = resp.StatusCode
+	return &p
+}
+
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var text io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		text = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.Base, "/")+path, text)
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: the address of the admin API: %w: it must be one such as http://127.0.0.1:8081", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	client := c.HTTP
+	if client == nil {
+		client = &http.Client{Timeout: 30 * time.Second}
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit: cannot ask the gateway: %w", err)
+	}
+	return resp, nil
+}
+
+// wantedBase is the hint for an answer that does not look like the admin API's.
+func (c *Client) wantedBase() string {
+	return c.Base + " must be the address of the admin API, and not that for clients; it begins with https:// where that has TLS"
+}

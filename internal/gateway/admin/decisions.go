@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+)
+
+// DecisionList is a page of the last requests, oldest first.
+type DecisionList struct {
+	Decisions []Decision `json:"decisions"`
+	Next      uint64     `json:"next"` // the parameter after of the next page
+}
+
+// Decision is what became of a request.
+type Decision struct {
+	gateway.Record
+	Waited   float64 `json:"waited_seconds"`
+	Upstream float64 `json:"upstream_seconds"` // from sending the request to the beginning of the response
+	Took     float64 `json:"took_seconds"`
+}
+
+func newDecision(rec gateway.Record) Decision {
+	return Decision{rec, rec.Waited.Seconds(), rec.Upstream.Seconds(), rec.Took.Seconds()}
+}
+
+func (a *Admin) decisions(r *http.Request) (any, error) {
+	q, err := parameters(r, "project", "model", "key", "outcome", "since", "after", "limit")
+	if err != nil {
+		return nil, err
+	}
+	f, err := filterOf(q)
+	if err != nil {
+		return nil, err
+	}
+	recent := func(seq uint64, n int) []gateway.Record { return a.gateway.RecentBy(f, seq, n) }
+	list, next, err := pageAfter(q, recent, func(rec gateway.Record) uint64 { return rec.Seq })
+	if err != nil {
+		return nil, err
+	}
+	decisions := make([]Decision, len(list))
+	for i, rec := range list {
+		decisions[i] = newDecision(rec)
+	}
+	return DecisionList{decisions, next}, nil
+}
+
+// outcomes are all outcomes of requests.
+var outcomes = []gateway.Outcome{gateway.Passed, gateway.Denied, gateway.Refused, gateway.Throttled, gateway.Failed, gateway.Left, gateway.Lost}
+
+// filterOf returns which requests a client asks for.
+func filterOf(q url.Values) (f gateway.Filter, err error) {
+	f = gateway.Filter{Project: q.Get("project"), Model: q.Get("model"), Key: q.Get("key")}
+	if f.Outcomes, err = among("outcome", q.Get("outcome"), outcomes); err != nil {
+		return f, err
+	}
+	if q.Get("since") != "" {
+		if f.Since, err = books.ParseTime(q.Get("since"), time.Now()); err != nil {
+			return f, invalid(err)
+		}
+	}
+	return f, nil
+}
+
+// among returns the words of a parameter, which have commas between them: nil if it is empty. It refuses
+// all but the known ones, and those that are there twice: each event is compared with all.
+func among[T ~string](name, value string, known []T) (list []T, err error) {
+	if value == "" {
+		return nil, nil
+	}
+	for word := range strings.SplitSeq(value, ",") {
+		if !slices.Contains(known, T(word)) {
+			return nil, problemf(http.StatusBadRequest, "%s is %.40q: it must be some of %s, with commas between them", name, word, joined(known))
+		}
+		if slices.Contains(list, T(word)) {
+			return nil, problemf(http.StatusBadRequest, "%s has %s twice: once is enough", name, word)
+		}
+		list = append(list, T(word))
+	}
+	return list, nil
+}
+
+// joined returns words with commas between them.
+func joined[T ~string](words []T) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,307 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
+)
+
+// follower reads a stream of events.
+type follower struct {
+	t     *testing.T
+	body  io.ReadCloser
+	lines *bufio.Scanner
+	end   context.CancelFunc
+}
+
+// follows begins to follow events. Headers are given as names and values.
+func (r *rig) follows(t *testing.T, path string, headers ...string) *follower {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	}
+	f := &follower{t, resp.Body, bufio.NewScanner(resp.Body), cancel}
+	f.lines.Buffer(nil, 1<<20)
+	for f.lines.Scan() && f.lines.Text() != ": "+following {
+	}
+	return f
+}
+
+// next returns the next event and its data; kind is empty at the end.
+func (f *follower) next() (kind, data string) {
+	for f.lines.Scan() {
+		line := f.lines.Text()
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			kind = name
+		} else if text, ok := strings.CutPrefix(line, "data: "); ok {
+			data = text
+		} else if line == "" && kind != "" {
+			return kind, data
+		}
+	}
+	return "", ""
+}
+
+// wantEvent returns the data of the next event, which has to be of a kind and valid by its schema.
+func wantEvent[T any](t *testing.T, f *follower, kind, schema string) (value T) {
+	t.Helper()
+	got, data := f.next()
+	if got != kind {
+		t.Fatalf("the event is %q %s: want %s", got, data, kind)
+	}
+	var decoded any
+	if err := json.Unmarshal([]byte(data), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&validator{document(t)}).validate(decoded, object{"$ref": "#/components/schemas/" + schema}); err != nil {
+		t.Errorf("%s: %v", data, err)
+	}
+	return as[T](t, answer{text: data})
+}
+
+// lively is a gateway with whatever events are about.
+const lively = `
+state: memory
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 1000}, once: {max_rpm: 1}}}
+defaults: {max_wait: 0s}
+thresholds: {at: [50%]}
+projects:
+  acme: {requests_per_day: 4}
+`
+
+// Decisions, thresholds, pauses, changes and reloads are told as they come.
+func TestEvents(t *testing.T) {
+	reloads := make(chan error, 1)
+	var r *rig
+	r = newRigWith(t, lively, Options{Reload: func(dryRun bool) ([]gateway.Changed, error) {
+		if dryRun {
+			return nil, nil
+		}
+		err := <-reloads
+		if err != nil {
+			r.gateway.ReloadFailed(err)
+			return nil, err
+		}
+		return nil, r.gateway.Reload(gatewaytest.Config(t, strings.Replace(lively, "MOCK", "http://127.0.0.1:1", 1), "http://127.0.0.1:1"))
+	}})
+	all := r.follows(t, "/v1/events")
+	_, id := r.asks(t, "once", "X-Project-ID", "acme/search")
+	if d := wantEvent[Decision](t, all, "decision", "Decision"); d.ID != id || d.Project != "acme/search" || d.Outcome != gateway.Passed || d.Took <= 0 {
+		t.Errorf("%+v", d)
+	}
+	r.asks(t, "once", "X-Project-ID", "acme/search")
+	if d := wantEvent[Decision](t, all, "decision", "Decision"); d.Outcome != gateway.Denied || d.Owner != "once" {
+		t.Errorf("%+v", d)
+	}
+
+	thresholds := r.follows(t, "/v1/events?kind=threshold&project=acme")
+	r.asks(t, "gpt-4o", "X-Project-ID", "acme/search")
+	if b := wantEvent[Threshold](t, thresholds, "threshold", "Threshold"); b.Owner != "acme" || b.Scope != "project" || b.Limit != "day" || b.Percent != 50 || b.Used != 2 || b.Max != 4 || b.Unit != "requests" || b.ResetsAt.IsZero() {
+		t.Errorf("%+v", b)
+	}
+
+	pauses := r.follows(t, "/v1/events?kind=pause,resume&model=gpt-4o")
+	r.asks(t, "gpt-4o", "X-Mock", "status=429 retry-after=20s")
+	if p := wantEvent[Pause](t, pauses, "pause", "Pause"); p.Model != "gpt-4o" || p.Provider != "openai" || p.Cause == "" || time.Until(p.Until) > 20*time.Second || time.Until(p.Until) < 0 {
+		t.Errorf("%+v", p)
+	}
+	r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`)
+	if p := wantEvent[Pause](t, pauses, "resume", "Pause"); p.Model != "gpt-4o" || p.Paused <= 0 || !p.Until.IsZero() {
+		t.Errorf("%+v", p)
+	}
+
+	changes := r.follows(t, "/v1/events?kind=change,reload")
+	r.want(t, 200, "PATCH", "/v1/projects/acme", `{"requests_per_day": 50}`)
+	if e := wantEvent[Entry](t, changes, "change", "Entry"); e.Subject != "acme" || e.Result != done || e.Seq == 0 {
+		t.Errorf("%+v", e)
+	}
+	reloads <- nil
+	r.want(t, 200, "POST", "/v1/reload", "")
+	if e := wantEvent[ReloadEvent](t, changes, "reload", "ReloadEvent"); e.Result != done || e.Error != "" {
+		t.Errorf("%+v", e)
+	}
+	wantEvent[Entry](t, changes, "change", "Entry")
+	reloads <- fmt.Errorf("ratelimit: line 3 is wrong")
+	r.want(t, 422, "POST", "/v1/reload", "")
+	if e := wantEvent[ReloadEvent](t, changes, "reload", "ReloadEvent"); e.Result != failed || e.Error != "line 3 is wrong" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Who follows is told that the store is lost, and that it is back.
+func TestEventsOfTheStore(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
+	r := newRig(t, strings.Replace(usual, "state: memory", "on_store_loss: allow\nstate: "+proxy.URL(), 1))
+	f := r.follows(t, "/v1/events?kind=store")
+	proxy.Cut()
+	r.call(t, "search", "gpt-4o")
+	if s := wantEvent[StoreEvent](t, f, "store", "StoreEvent"); s.State != "lost" || s.Error == "" || s.OnStoreLoss != "allow" {
+		t.Errorf("%+v", s)
+	}
+	proxy.Heal()
+	if s := wantEvent[StoreEvent](t, f, "store", "StoreEvent"); s.State != "back" || s.Error != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Filters let only the events pass that are asked for, and bad ones are refused with what is allowed.
+func TestEventFilters(t *testing.T) {
+	r := newRig(t, lively)
+	for query, want := range map[string]string{
+		"kind=decision":                    "a a/b ab",
+		"kind=decision&project=a":          "a a/b",
+		"outcome=denied":                   "ab",
+		"kind=decision&model=once":         "a ab",
+		"kind=decision,change&project=a/b": "a/b",
+		"key=nobody&kind=decision":         "",
+	} {
+		t.Run(query, func(t *testing.T) {
+			r.want(t, 204, "POST", "/v1/reset", `{"model": "once"}`)
+			f := r.follows(t, "/v1/events?"+query)
+			end := r.follows(t, "/v1/events?kind=decision&project=end")
+			for _, c := range [][2]string{{"a", "once"}, {"a/b", "gpt-4o"}, {"ab", "once"}, {"end", "gpt-4o"}} {
+				r.asks(t, c[1], "X-Project-ID", c[0])
+			}
+			end.next()
+			var got []string
+			for range strings.Fields(want) {
+				_, data := f.next()
+				got = append(got, as[Decision](t, answer{text: data}).Project)
+			}
+			testkit.Equal(t, "the projects", want, strings.Join(got, " "))
+		})
+	}
+	for query, says := range map[string]string{
+		"kind=all":       "must be some of decision, threshold, pause, resume, change, reload, store",
+		"outcome=happy":  "must be some of passed",
+		"since=1h":       "unknown parameter",
+		"kind=%0adata:1": "must be some of",
+	} {
+		if a := r.want(t, 400, "GET", "/v1/events?"+query, ""); !strings.Contains(a.text, says) {
+			t.Errorf("%s: %s", query, a.text)
+		}
+	}
+}
+
+// A follower that does not read holds up nobody, and is told how much it has missed, where it is missing.
+func TestSlowFollower(t *testing.T) {
+	r := newRig(t, lively)
+	f := r.gateway.Follow(func(*gateway.Event) bool { return true })
+	defer f.Close()
+	const calls = 1500
+	for range calls {
+		r.asks(t, "once")
+	}
+	events, missed := f.Read()
+	if len(events) != 1024 || missed != calls-1024 || events[0].Record.Seq != 1 || events[1023].Record.Seq != 1024 {
+		t.Errorf("%d events, and %d are missed", len(events), missed)
+	}
+	r.asks(t, "once")
+	if events, missed = f.Read(); len(events) != 1 || missed != 0 || events[0].Record.Seq != calls+1 {
+		t.Errorf("%d events, and %d are missed", len(events), missed)
+	}
+}
+
+// What a follower has missed comes as an event, behind those that it has got.
+func TestMissedIsAnEvent(t *testing.T) {
+	r := newRig(t, lively)
+	f := r.follows(t, "/v1/events?kind=change")
+	const changes = 20_000 // more than the buffers of the connection have room for
+	text := strings.Repeat("x", 1000)
+	for i := range changes {
+		r.gateway.Publish(&gateway.Event{Kind: gateway.EventChange, Change: Entry{Seq: uint64(i + 1), Action: "quota.set", Subject: text, Result: done, Who: "token x"}})
+	}
+	got, missed := uint64(0), uint64(0)
+	for got+missed < changes {
+		kind, data := f.next()
+		switch kind {
+		case "change":
+			if seq := as[Entry](t, answer{text: data}).Seq; seq != got+missed+1 {
+				t.Fatalf("%d comes after %d, and %d that are missed", seq, got, missed)
+			}
+			got++
+		case "missed":
+			missed += as[Missed](t, answer{text: data}).Count
+		default:
+			t.Fatalf("%q %s", kind, data)
+		}
+	}
+	if missed == 0 || got < 1024 {
+		t.Errorf("%d have come, and %d are missed", got, missed)
+	}
+}
+
+// Followers that leave are forgotten, and many can follow at a time.
+func TestManyFollowers(t *testing.T) {
+	r := newRig(t, lively)
+	var all []*follower
+	for range 100 {
+		all = append(all, r.follows(t, "/v1/events?kind=decision"))
+	}
+	for _, f := range all[:50] {
+		f.end()
+	}
+	_, id := r.asks(t, "gpt-4o")
+	for _, f := range all[50:] {
+		if d := wantEvent[Decision](t, f, "decision", "Decision"); d.ID != id {
+			t.Errorf("%+v", d)
+		}
+	}
+	testkit.Eventually(t, "half of them are left", func() bool { return r.gateway.Followers() == 50 })
+}
+
+// A stream ends when the server stops, and when the client may not see it any more.
+func TestStreamsEnd(t *testing.T) {
+	t.Setenv("TEST_ADMIN_TOKEN", strings.Repeat("a", 40))
+	withToken := lively + "admin: {token: {env: TEST_ADMIN_TOKEN}}\n"
+	r := newRig(t, withToken)
+	bearer := []string{"Authorization", "Bearer " + strings.Repeat("a", 40)}
+	if a := r.send(t, "GET", "/v1/events", ""); a.status != 401 {
+		t.Errorf("without a token: %d", a.status)
+	}
+	f := r.follows(t, "/v1/events", bearer...)
+	t.Setenv("TEST_ADMIN_TOKEN", strings.Repeat("b", 40))
+	if err := r.gateway.Reload(gatewaytest.Config(t, withToken, "http://127.0.0.1:1")); err != nil {
+		t.Fatal(err)
+	}
+	wantEvent[ReloadEvent](t, f, "reload", "ReloadEvent")
+	if kind, data := f.next(); kind != "" {
+		t.Errorf("after the token has changed: %s %s", kind, data)
+	}
+	f = r.follows(t, "/v1/events", "Authorization", "Bearer "+strings.Repeat("b", 40))
+	r.EndStreams()
+	if kind, data := f.next(); kind != "" {
+		t.Errorf("after the server has stopped: %s %s", kind, data)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodHead, r.url+"/v1/events", nil)
+	req.Header.Set("Authorization", "Bearer "+strings.Repeat("b", 40))
+	if resp, err := http.DefaultTransport.RoundTrip(req); err != nil || resp.StatusCode != 200 { // which has no body, so it is no stream
+		t.Errorf("HEAD: %v %v", resp, err)
+	}
+}

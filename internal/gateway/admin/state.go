@@ -1,0 +1,77 @@
+package admin
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+)
+
+// State describes a running gateway.
+type State struct {
+	Version     string    `json:"version"`
+	Started     time.Time `json:"started"`
+	Uptime      float64   `json:"uptime_seconds"`
+	Ready       bool      `json:"ready"`
+	Reason      string    `json:"reason,omitempty"` // why the gateway is not ready
+	Active      int       `json:"active"`           // requests in progress
+	Waiting     int       `json:"waiting"`          // requests that wait for a model's quota
+	Listen      string    `json:"listen"`
+	Admin       string    `json:"admin"`
+	Store       string    `json:"store"` // "memory", "sqlite" or "redis"
+	OnStoreLoss string    `json:"on_store_loss"`
+	StoreLost   string    `json:"store_lost,omitempty"` // why Redis does not answer, while it is lost
+	Keys        string    `json:"keys"`                 // "off" or "required"
+	Mode        string    `json:"mode"`                 // "enforce", or "shadow": no limit denies anything
+	Models      []Model   `json:"models"`
+	Projects    []Project `json:"projects"`      // 1,000 at most
+	More        bool      `json:"more_projects"` // there are more projects
+}
+
+func (a *Admin) state(r *http.Request) (any, error) {
+	cfg := a.gateway.Config()
+	s := State{
+		Version:     a.version,
+		Started:     a.started.UTC(),
+		Uptime:      time.Since(a.started).Seconds(),
+		Ready:       true,
+		Active:      a.gateway.Active(),
+		Listen:      cfg.Listen,
+		Admin:       cfg.Admin.Listen,
+		Store:       storeOf(cfg),
+		OnStoreLoss: cfg.OnStoreLoss,
+		Keys:        cfg.Keys,
+		Mode:        a.gateway.Mode(),
+		Models:      a.modelsOf(slices.Sorted(maps.Keys(a.gateway.Models().Quotas()))),
+	}
+	for _, m := range s.Models {
+		s.Waiting += m.Waiting
+	}
+	if err := a.gateway.Ready(); err != nil {
+		s.Ready, s.Reason = false, message.Plain(err)
+	}
+	ids := a.knownProjects()
+	if s.More = len(ids) > maxPage; s.More {
+		ids = ids[:maxPage]
+	}
+	s.Projects = a.projectsOf(r.Context(), ids)
+	if err := a.gateway.StoreLost(); err != nil { // asked last, because the calls above may have found the loss
+		s.StoreLost = message.Plain(err)
+	}
+	return s, nil
+}
+
+// storeOf returns the kind of a gateway's store.
+func storeOf(cfg *config.Config) string {
+	switch {
+	case cfg.State == config.Memory:
+		return "memory"
+	case cfg.Redis():
+		return "redis"
+	default:
+		return "sqlite"
+	}
+}

@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
+)
+
+// WaitingList is the calls that wait for their turn in this gateway, those first that pass first, as
+// far as that is known.
+type WaitingList struct {
+	Waiting []Waiting `json:"waiting"`
+	More    bool      `json:"more,omitempty"` // there are more
+}
+
+// Waiting is a call that waits.
+type Waiting struct {
+	ID       string    `json:"id"`
+	Project  string    `json:"project,omitempty"` // with the user, if the call has one
+	Model    string    `json:"model"`             // the name of the quota; empty: the request is no call of a model
+	Key      string    `json:"key,omitempty"`
+	Run      string    `json:"run,omitempty"`
+	Since    time.Time `json:"since"`
+	Waited   float64   `json:"waited_seconds"`
+	Limit    string    `json:"limit,omitempty"`    // that the call waits for, or the calls before it do
+	Scope    string    `json:"scope,omitempty"`    // of the limit, as in AskedLimit; empty if the call waits behind others
+	Owner    string    `json:"owner,omitempty"`    // of the limit
+	Position int       `json:"position"`           // among the calls that wait for the model, from 1
+	PassesAt time.Time `json:"passes_at,omitzero"` // when the limit lets the call pass, as far as is known
+	Until    time.Time `json:"until,omitzero"`     // when the call gives up
+	Tokens   int64     `json:"tokens"`             // that it asks for
+}
+
+func (a *Admin) waiting(r *http.Request) (any, error) {
+	q, err := parameters(r, "project", "model", "key", "limit")
+	if err != nil {
+		return nil, err
+	}
+	n, err := pageSize(q)
+	if err != nil {
+		return nil, err
+	}
+	f, err := filterOf(q)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	list := WaitingList{Waiting: []Waiting{}}
+	for _, w := range a.gateway.Waiting(f) {
+		list.Waiting = append(list.Waiting, newWaiting(&w, now))
+	}
+	slices.SortStableFunc(list.Waiting, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Position, b.Position), a.Since.Compare(b.Since))
+	})
+	if list.More = len(list.Waiting) > n; list.More {
+		list.Waiting = list.Waiting[:n]
+	}
+	return list, nil
+}
+
+func newWaiting(w *gateway.Waiting, now time.Time) Waiting {
+	one := Waiting{
+		ID: w.ID, Project: w.Project, Model: w.Model, Key: w.Key, Run: w.Run, Since: w.Since, Waited: max(now.Sub(w.Since), 0).Seconds(),
+		Limit: w.Limit, Position: w.Position, PassesAt: w.PassesAt, Until: w.Until, Tokens: w.Tokens,
+	}
+	if w.Known {
+		rec := gateway.Record{Project: strings.TrimSuffix(w.Project, "/"+w.User), User: w.User, Quota: w.Model}
+		one.Scope, one.Owner = rec.ScopeOf(w.Owner)
+	}
+	return one
+}

@@ -1,0 +1,50 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+)
+
+// A file that is too large or too deep is refused before it costs much.
+func TestBounds(t *testing.T) {
+	var models strings.Builder
+	models.WriteString("providers:\n  openai:\n    models:\n")
+	for i := range 1001 {
+		fmt.Fprintf(&models, "      m%d: {}\n", i)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"bytes":    {"#" + strings.Repeat("x", 1<<20), "larger than 1048576 bytes"},
+		"entries":  {strings.Repeat("a: b\n", 40_000), "at most 100000 are allowed"},
+		"brackets": {strings.Repeat("[\n", 40_000), "within 16 others"},
+		"braces":   {strings.Repeat("{a: ", 20_000), "within 16 others"},
+		"dashes":   {strings.Repeat("- ", 40_000), "within 16 others"},
+		"models":   {models.String(), "may have 1000 models"},
+		"faults":   {strings.Repeat("a: b\n", 1000), "stands here twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Parse("gateway.yaml", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %.200v, want %s", err, c.want)
+			}
+			if n := strings.Count(err.Error(), "\n") + 1; n > 100 {
+				t.Errorf("%d faults are told", n)
+			}
+		})
+	}
+}
+
+// A thousand projects are not too many.
+func TestManyProjects(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("projects:\n")
+	for i := range 2_000 {
+		fmt.Fprintf(&text, "  p%d: {requests_per_minute: %d, weight: 2, priority: 1}\n", i, i)
+	}
+	c := parsed(t, text.String())
+	if len(c.Projects) != 2_000 || c.Projects["p1999"].Limit.RequestsPerMinute != 1999 {
+		t.Errorf("%d projects", len(c.Projects))
+	}
+}

@@ -1,0 +1,201 @@
+// Package control holds what an operator has switched at run time: which projects, models and keys are
+// paused, and what a project has in place of what the configuration file says. It is kept among the
+// settings of the store, so all gateways on the store follow it, and a restart keeps it.
+package control
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/modelname"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// Project is what an operator has set for a project. Paused and Mode hold for all projects inside of it,
+// too. So does MaxWait, unless one of them has its own.
+type Project struct {
+	Paused  bool           `json:"paused,omitempty"`
+	MaxWait *time.Duration `json:"max_wait,omitempty"` // nil: as the file says
+	Models  []string       `json:"models,omitempty"`   // names or patterns of the models that it may call; empty: as the file says
+	Mode    string         `json:"mode,omitempty"`     // [config.ModeEnforce] or [config.ModeShadow]; empty: as the file says
+}
+
+// Model is what an operator has set for the quota of a model.
+type Model struct {
+	Paused bool   `json:"paused,omitempty"`
+	Mode   string `json:"mode,omitempty"` // as of a Project
+}
+
+// Gateway is what an operator has set for all gateways on the store.
+type Gateway struct {
+	Mode string `json:"mode,omitempty"` // as of a Project
+}
+
+// Key is what an operator has set for a virtual key.
+type Key struct {
+	Paused bool `json:"paused,omitempty"`
+}
+
+const (
+	// MaxWait is the longest that calls of a project may wait, as in the configuration file.
+	MaxWait = 24 * time.Hour
+
+	maxModels = 100
+)
+
+// Check returns what is wrong with the setting of a project, or nil.
+func (p *Project) Check() error {
+	if err := CheckMode(p.Mode); err != nil {
+		return err
+	}
+	if p.MaxWait != nil && (*p.MaxWait < 0 || *p.MaxWait > MaxWait) {
+		return fmt.Errorf("max_wait is %v: it must be from 0 to %v", *p.MaxWait, MaxWait)
+	}
+	if len(p.Models) > maxModels {
+		return fmt.Errorf("models has %d names: it may have %d; a pattern stands for many", len(p.Models), maxModels)
+	}
+	for _, name := range p.Models {
+		if name == "" || !modelname.Valid(name) {
+			return fmt.Errorf("models has %.60q: it must be a name or a pattern, of at most %d bytes of UTF-8 and without control characters", name, modelname.MaxBytes)
+		}
+	}
+	return nil
+}
+
+// CheckMode returns what is wrong with a mode, or nil.
+func CheckMode(mode string) error {
+	switch mode {
+	case "", config.ModeEnforce, config.ModeShadow:
+		return nil
+	}
+	return fmt.Errorf("mode is %.40q: it must be %s or %s", mode, config.ModeEnforce, config.ModeShadow)
+}
+
+// State is what is switched at one time. It never changes. Its methods return zero values for what
+// nobody has switched.
+type State struct {
+	gateway  map[string]Gateway // under allGateways
+	projects map[string]Project
+	models   map[string]Model
+	keys     map[string]Key
+	terms    bool // a project has MaxWait or Models
+	modes    bool // something has a Mode
+}
+
+// allGateways is the name under which a State has what is set for all gateways.
+const allGateways = "all"
+
+// Gateway returns what is set for all gateways.
+func (s *State) Gateway() Gateway { return s.gateway[allGateways] }
+
+// HasModes reports whether something has a Mode.
+func (s *State) HasModes() bool { return s.modes }
+
+// Project returns what is set for a project itself.
+func (s *State) Project(id string) Project { return s.projects[id] }
+
+// Model returns what is set for the quota of a model.
+func (s *State) Model(quota string) Model { return s.models[quota] }
+
+// Key returns what is set for a key.
+func (s *State) Key(id string) Key { return s.keys[id] }
+
+// Projects returns the ids of the projects for which something is set.
+func (s *State) Projects() []string {
+	var ids []string
+	for id := range s.projects {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// PausedAt returns which project pauses a path: the highest of those that do. It returns "" if none does.
+func (s *State) PausedAt(path string) string {
+	if len(s.projects) == 0 {
+		return ""
+	}
+	for id := range Levels(path) {
+		if s.projects[id].Paused {
+			return id
+		}
+	}
+	return ""
+}
+
+// PausesModels reports whether any model is paused.
+func (s *State) PausesModels() bool {
+	for _, m := range s.models {
+		if m.Paused {
+			return true
+		}
+	}
+	return false
+}
+
+// PausesInside reports whether any project inside of a path is paused.
+func (s *State) PausesInside(path string) bool {
+	for id, p := range s.projects {
+		if p.Paused && strings.HasPrefix(id, path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// MaxWait returns how long calls of a path may wait, as the innermost of its projects says for which
+// something is set. ok is false if nothing is.
+func (s *State) MaxWait(path string) (d time.Duration, ok bool) {
+	for id := range Levels(path) {
+		if own := s.projects[id].MaxWait; own != nil {
+			d, ok = *own, true
+		}
+	}
+	return d, ok
+}
+
+// Levels returns the ids of the projects on a path, the highest first: acme and acme/search.
+func Levels(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range len(path) {
+			if path[i] == '/' && !yield(path[:i]) {
+				return
+			}
+		}
+		yield(path)
+	}
+}
+
+// HasTerms reports whether a project has MaxWait or Models.
+func (s *State) HasTerms() bool { return s.terms }
+
+// checkProject returns what is wrong with a setting of a project, or nil.
+func checkProject(id string, p Project) error {
+	if err := project.CheckID(id); err != nil {
+		return err
+	}
+	return p.Check()
+}
+
+func checkModel(name string, m Model) error {
+	if err := modelname.Check(name); err != nil {
+		return err
+	}
+	return CheckMode(m.Mode)
+}
+
+func checkGateway(name string, g Gateway) error {
+	if name != allGateways {
+		return fmt.Errorf("%.40q is no name of all gateways", name)
+	}
+	return CheckMode(g.Mode)
+}
+
+func checkKey(id string, _ Key) error {
+	if id == "" || strings.Contains(id, "/") {
+		return fmt.Errorf("%.40q is no id of a key", id)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+)
+
+const threeCalls = `
+providers:
+  openai: {base_url: MOCK}
+  anthropic: {base_url: MOCK}
+  gemini: {base_url: MOCK}
+users: {header: X-User-ID}
+runs: {calls: 3}
+`
+
+// A run has its calls in total, whoever of a project makes them. Then agents are told to stop.
+func TestRuns(t *testing.T) {
+	r := newRig(t, threeCalls, mockprovider.Config{})
+	for _, user := range []string{"alice", "bob", "carol"} { // sub-agents hand the run on
+		if a := r.post(t, chat, hello, "X-Project-ID", "acme", "X-User-ID", user, "X-Run-ID", "r-1"); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	for path, want := range map[string]string{
+		chat:     `"code":"insufficient_quota","message":"not sent: run \"r-1\" has 0 of its 3 requests in total left: stop, or begin a new run"`,
+		messages: `left: stop, or begin a new run","type":"billing_error"}`,
+		generate: `"status":"FAILED_PRECONDITION"`,
+	} {
+		body := hello
+		if path == generate {
+			body = `{"contents":[]}`
+		}
+		a := r.post(t, path, body, "X-Project-ID", "acme", "X-Run-ID", "r-1")
+		if a.status != 402 || !strings.Contains(a.body, want) || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" {
+			t.Errorf("%s: %d %v %s", path, a.status, a.header, a.body)
+		}
+		if rec := r.last(t); rec.Outcome != Denied || rec.Limit != "run-calls" || rec.Run != "r-1" {
+			t.Errorf("%s: %+v", path, rec)
+		}
+	}
+	for _, other := range [][]string{
+		{"X-Project-ID", "acme", "X-Run-ID", "r-2"},
+		{"X-Project-ID", "other", "X-Run-ID", "r-1"}, // which is another run
+		{"X-Project-ID", "acme/search", "X-Run-ID", "r-1"},
+		{"X-Project-ID", "acme"},
+	} {
+		if a := r.post(t, chat, hello, other...); a.status != 200 {
+			t.Errorf("%v: %d %s", other, a.status, a.body)
+		}
+	}
+}
+
+// A request that calls no model counts as a call of its run, too.
+func TestRunsOfOtherRequests(t *testing.T) {
+	r := newRig(t, threeCalls, mockprovider.Config{})
+	for range 3 {
+		r.do(t, "GET", "/openai/v1/models", "", "X-Run-ID", "r")
+	}
+	if a := r.do(t, "GET", "/openai/v1/models", "", "X-Run-ID", "r"); a.status != 402 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// Without limits of runs, X-Run-ID has no meaning. No provider gets it.
+func TestRunsOff(t *testing.T) {
+	upstream := newSeen()
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", upstream)
+	if a := r.post(t, chat, hello, "X-Run-ID", "not valid", "X-User-ID", "alice"); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if got := <-upstream.requests; got.Header["X-Run-Id"] != nil || got.Header["X-User-Id"] != nil {
+		t.Errorf("sent with %v", got.Header)
+	}
+	if rec := r.last(t); rec.Run != "" || rec.User != "" {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// No estimate makes a call impossible: it is cut down to the smallest limit of any level.
+func TestEstimatesFitEveryLevel(t *testing.T) {
+	long := strings.Replace(hello, `"max_tokens":9,`, `"max_tokens":5000,`, 1)
+	for name, yaml := range map[string]string{
+		"the project above": "projects: {acme: {tokens_per_day: 1000}}",
+		"a template":        `projects: {"acme/*": {tokens_per_day: 1000}}`,
+		"the run":           "runs: {tokens: 1000, reserve: expected}",
+	} {
+		r := newRig(t, "providers: {openai: {base_url: MOCK}}\nusers: {header: X-User-ID}\n"+yaml, mockprovider.Config{})
+		if a := r.post(t, chat, long, "X-Project-ID", "acme", "X-User-ID", "alice", "X-Run-ID", "r"); a.status != 200 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+}
