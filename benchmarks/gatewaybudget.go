@@ -24,7 +24,7 @@ const (
 	spenderMost    = 8_192 // the max_tokens of each call
 	spenderMean    = 330   // tokens of an answer, on the average
 	spenderTokens  = 66_667
-	spenderTime    = 4 * time.Second // for which workers make calls on a limit in tokens: their streams take a third of a second
+	spenderTime    = 12 * time.Second // for which workers make calls on a limit in tokens: their streams take a third of a second
 
 	nanosOfInput  = 3_000 // nanodollars a token
 	nanosOfOutput = 15_000
@@ -207,7 +207,7 @@ func (s spender) work(client *http.Client, to door, d time.Duration) error {
 		case !s.tokens:
 			return nil
 		default:
-			time.Sleep(d / 40)
+			time.Sleep(d / 120)
 		}
 	}
 	return nil

@@ -30,6 +30,10 @@ func (r *Request) Visible() bool {
 	return !names(secretive)
 }
 
+// Counted reports whether each event of the stream has the count of all tokens that have come, so that
+// [Meter.MostOutput] is not the length of the text.
+func (r *Request) Counted() bool { return r.API == Generate }
+
 var (
 	// silent are parts of the names of models whose answers are no text, or not all of them.
 	silent = []string{"audio", "image", "realtime", "tts", "-live", "lyria", "veo"}

@@ -20,6 +20,10 @@ const (
 	// stream of 8,192 tokens is extended eight times at most.
 	firstSlice = 4 * 64
 
+	// firstTimes is how many times the expected length of an answer a stream reserves at first whose tokens nobody counts
+	// before it ends: until then each of its letters may be a token, and some answers are longer than expected.
+	firstTimes = 6
+
 	// inFlight is how many tokens are reserved beyond what has come: the provider may have generated so many that have
 	// not come yet when a stream is cut off.
 	inFlight = 64
@@ -47,15 +51,37 @@ func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 	if !cuts(q, caps) || c.bound.Input < 0 || !c.Request.Visible() || c.Request.Fallbacks {
 		return 0
 	}
-	output := min(c.estimated.Output, c.bound.Output)
-	if caps.Tokens > 0 { // of an expected answer that is longer than the limit, as much is reserved as the limit has
-		output = min(output, max(int(caps.Tokens)-c.bound.Input, 0))
-	}
+	output := c.firstOutput(q, caps)
 	c.stream = stream{first: llm.Tokens{Input: c.bound.Input, Output: output}, output: output, slice: firstSlice}
 	if c.quoted.price == nil {
 		return 0
 	}
 	return min(c.most(c.bound.Input, output, ""), maxReserved)
+}
+
+// firstOutput returns how many tokens of its answer a stream reserves at first: what is expected, or several times that
+// where nobody counts its tokens before it ends, but no more of a limit than an eighth. A call that waits costs less than
+// an answer that is cut off.
+func (c *Call) firstOutput(q *ratelimit.ModelQuota, caps *project.Caps) int {
+	expected := min(c.estimated.Output, c.bound.Output)
+	if caps.Tokens > 0 { // of an expected answer that is longer than the limit, as much is reserved as the limit has
+		expected = min(expected, max(int(caps.Tokens)-c.bound.Input, 0))
+	}
+	if c.Request.Counted() {
+		return expected
+	}
+	output := min(firstTimes*expected, c.bound.Output)
+	for _, tokens := range [...]int64{caps.Tokens, int64(q.MaxTPM), int64(q.MaxOutputTPM)} {
+		if tokens > 0 {
+			output = min(output, int(tokens/8))
+		}
+	}
+	if caps.Dollars > 0 && c.quoted.price != nil {
+		for output > expected && int64(c.most(c.bound.Input, output, "")) > caps.Dollars/8 {
+			output /= 2
+		}
+	}
+	return max(output, expected)
 }
 
 // Extends reports whether the answer to the call reserves what it uses as it comes: ask Extend before each of its events.

@@ -59,6 +59,36 @@ func TestSlicesGrow(t *testing.T) {
 	}
 }
 
+// A stream reserves several times what is expected of its answer, up to an eighth of its limits and no less than what is
+// expected; one whose provider counts as it comes reserves that alone.
+func TestStreamsReserveMoreThanIsExpectedAtFirst(t *testing.T) {
+	const many = 1_000_000
+	quota := ratelimit.ModelQuota{MaxTPM: 8000, OnOverrun: project.OverrunCut}
+	dollars := &project.Limit{DollarsPerDay: price.Dollar / 10, Reserve: project.ReserveExpected, OnOverrun: project.OverrunCut}
+	first := func(l *Limits, api llm.API) (first, expected int) {
+		c := visible(t, l, 50_000)
+		c.Prices, c.Request.API = &Prices{Table: price.Known()}, api
+		admit(t, c)
+		return c.stream.first.Output, c.estimated.Output
+	}
+	got, expected := first(newLimits(t, plenty, cutAt(many)), llm.Messages)
+	if got != firstTimes*expected {
+		t.Errorf("%d are reserved, and %d expected", got, expected)
+	}
+	if got, expected := first(newLimits(t, plenty, cutAt(many)), llm.Generate); got != expected {
+		t.Errorf("%d are reserved of an answer that is counted as it comes, and %d expected", got, expected)
+	}
+	if got, _ := first(newLimits(t, quota, nil), llm.Messages); got != 1000 {
+		t.Errorf("%d are reserved of a quota of 8,000", got)
+	}
+	if got, expected := first(newLimits(t, plenty, cutAt(8*expected-80)), llm.Messages); got != expected {
+		t.Errorf("%d are reserved of a small limit, and %d expected", got, expected)
+	}
+	if got, expected := first(newLimits(t, plenty, dollars), llm.Messages); got < expected || got*15_000 > price.Dollar/10/8 {
+		t.Errorf("%d are reserved of $0.10, and %d expected", got, expected)
+	}
+}
+
 // Near the limit, a stream gets smaller slices, down to what it needs, and is cut off when less is left.
 func TestSlicesNearTheLimit(t *testing.T) {
 	limits := newLimits(t, plenty, cutAt(5000))
