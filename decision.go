@@ -120,7 +120,7 @@ func (rl *RateLimiter) fillDecision(p *preparedCall, r *engine.Result, d *Decisi
 	}
 	var v view
 	if s := p.modelOutcome(r); s != nil {
-		v.fill(&r.Outcome, s)
+		v.fill(s)
 	}
 	v.fillStats(&d.Stats)
 	if p.Project != "" {
@@ -166,7 +166,7 @@ func fillDenial(p *preparedCall, r *engine.Result, v *view, d *Decision) {
 			d.Reason = v.reason(facts.dimension, d.RetryAfter)
 		}
 	}
-	if r.Behind && d.RetryAfter > r.Outcome.Wait(r.Outcome.Deciding(), engine.SlotGuess) {
+	if r.Behind && d.RetryAfter > r.Outcome.Deciding().Wait(engine.SlotGuess) {
 		d.Reason = "others wait; " + d.Reason
 	}
 }
@@ -199,12 +199,12 @@ type view struct {
 }
 
 // fill copies the verdicts of a model's scope into the view.
-func (v *view) fill(o *engine.Outcome, s *engine.Standing) {
+func (v *view) fill(s *engine.Standing) {
 	if r := s.Rules(); r != nil {
 		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
 	}
 	for i := range s.Len() {
-		l, said := o.At(s, i)
+		l, said := s.At(i)
 		if l.ID >= state.AtProvider {
 			continue
 		}

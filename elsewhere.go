@@ -18,11 +18,11 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 	if !said.matters(q, lowered) || !lowered && said.agrees(q, m.snapshot.Load(), now) {
 		return
 	}
-	var o engine.Outcome
-	if err := m.look(ctx, &o); err != nil {
+	s, err := m.look(ctx)
+	if err != nil {
 		return // the next call that asks the store reports the error
 	}
-	used := usedAtProvider(&o, o.Of(m.scope))
+	used := usedAtProvider(s)
 	grown, shrunk := m.lower(q, said, &used, now)
 	for _, d := range grown {
 		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: d.String(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
@@ -34,9 +34,9 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 
 // usedAtProvider returns what the provider counts as used. Calls that only the quota's
 // margin still counts are not in it: if they were, they would hide usage by others.
-func usedAtProvider(o *engine.Outcome, s *engine.Standing) (used [state.Dimensions]int64) {
+func usedAtProvider(s *engine.Standing) (used [state.Dimensions]int64) {
 	for i := range s.Len() { // the provider's limit of a dimension comes after the quota's
-		if l, said := o.At(s, i); !l.Pace {
+		if l, said := s.At(i); !l.Pace {
 			used[l.ID%state.AtProvider] = said.Used
 		}
 	}
@@ -63,8 +63,8 @@ type usageSnapshot struct {
 
 // recordSnapshot keeps the usage that the store reported when it admitted a call. A limiter in
 // memory does without: it can ask its store again for next to nothing.
-func (m *model) recordSnapshot(o *engine.Outcome, s *engine.Standing) {
-	m.snapshot.Store(&usageSnapshot{m.limiter.engine.Now(), usedAtProvider(o, s)})
+func (m *model) recordSnapshot(s *engine.Standing) {
+	m.snapshot.Store(&usageSnapshot{m.limiter.engine.Now(), usedAtProvider(s)})
 }
 
 // Settled implements [engine.Gate]. It subtracts the refund of a settled call from the last
@@ -173,7 +173,7 @@ func lowerCount(l *engine.Limit, missing *feedback.Missing) int64 {
 // Reconsider implements [engine.Gate]. The engine computes when to retry as if the lowered
 // limits stayed. Reconsider corrects the time: usage leaves the window, and at the same time
 // the lowered limits rise again.
-func (m *model) Reconsider(ctx context.Context, e *engine.Engine, o *engine.Outcome, s *engine.Standing, ask *engine.Ask) error {
+func (m *model) Reconsider(ctx context.Context, e *engine.Engine, s *engine.Standing, ask *engine.Ask) error {
 	r := s.Rules()
 	missing := setupOf(r).missing
 	if missing == nil {
@@ -184,7 +184,7 @@ func (m *model) Reconsider(ctx context.Context, e *engine.Engine, o *engine.Outc
 		return err
 	}
 	for i := range s.Len() {
-		l, said := o.At(s, i)
+		l, said := s.At(i)
 		if !said.Allowed && !l.Free && !l.Pace && missing.N[l.ID] > 0 {
 			d := state.Dimension(l.ID)
 			s := shortage{missing, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
@@ -202,7 +202,7 @@ type shortage struct {
 }
 
 // retryAfter returns how long it takes until the dimension lets the call pass.
-func (s *shortage) retryAfter(l limit.Limit, said *limit.Verdict, account *limit.Account, now int64) time.Duration {
+func (s *shortage) retryAfter(l limit.Limit, said *limit.Decision, account *limit.Account, now int64) time.Duration {
 	if s.n > s.max {
 		return Never
 	}

@@ -341,8 +341,8 @@ func (rl *RateLimiter) reservation(p *preparedCall, r *engine.Result) *Reservati
 		return nil
 	}
 	if s := p.modelOutcome(r); s != nil && s.Rules() != nil {
-		if !rl.engine.InMemory() {
-			p.model.recordSnapshot(&r.Outcome, s)
+		if !rl.engine.Private() {
+			p.model.recordSnapshot(s)
 		}
 	} else if p.Model != "" {
 		name := p.Model

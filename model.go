@@ -88,9 +88,9 @@ func closedBy(s *feedback.Pause, now int64) engine.Closed {
 	return engine.Closed{For: time.Duration(s.Until - now), Probe: time.Duration(min(s.Probe, s.Ends) - now)}
 }
 
-// look fills in o with the model's usage, and charges nothing.
-func (m *model) look(ctx context.Context, o *engine.Outcome) error {
-	return m.limiter.engine.LookAt(ctx, m.scope, o)
+// look returns the model's usage, and charges nothing.
+func (m *model) look(ctx context.Context) (*engine.Standing, error) {
+	return m.limiter.engine.LookAt(ctx, m.scope)
 }
 
 // accounts returns the model's usage, and the time in Unix nanoseconds at which it was read.

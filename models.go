@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -242,15 +241,14 @@ func (rl *RateLimiter) state() (map[string]state.Usage, error) {
 
 // Stats returns what is used of a model's quota, and the maxima.
 func (rl *RateLimiter) Stats(model string) ModelStats {
-	var o engine.Outcome
 	var v view
 	var s ModelStats
 	m := rl.find(model)
-	if err := m.look(context.Background(), &o); err != nil {
+	if said, err := m.look(context.Background()); err != nil {
 		rl.engine.Miss(err)
 		v.quota = *m.quota()
 	} else {
-		v.fill(&o, o.Of(m.scope))
+		v.fill(said)
 	}
 	v.fillStats(&s)
 	return s

@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
@@ -44,11 +43,10 @@ const (
 func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 	return func(yield func(event.ModelUsage) bool) {
 		for name, m := range *rl.quotas.Load() {
-			var o engine.Outcome
 			var v view
-			err := m.look(context.Background(), &o)
+			said, err := m.look(context.Background())
 			if err == nil {
-				v.fill(&o, o.Of(m.scope))
+				v.fill(said)
 			}
 			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
 			for d := range state.Dimensions {

@@ -384,8 +384,8 @@ func TestRedisObserver(t *testing.T) {
 	testkit.Eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
 }
 
-// Without an observer, a call allocates only its reservation, in one piece: whatever the depth of its
-// project in a tree of projects.
+// Without an observer, a call and its settlement allocate 6 times, or 7 times if many scopes are charged: whatever the
+// depth of its project in a tree of projects.
 func TestTryAcquireAllocates(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -409,8 +409,8 @@ func TestTryAcquireAllocates(t *testing.T) {
 		for range 5000 { // grows the log to its full size
 			call()
 		}
-		if n := testing.AllocsPerRun(1000, call); n > 1 {
-			t.Errorf("%v allocations of a call of project %q; want one", n, id)
+		if n := testing.AllocsPerRun(1000, call); n > 7 {
+			t.Errorf("%v allocations of a call of project %q; want 7 at most", n, id)
 		}
 	}
 }

@@ -134,20 +134,20 @@ func (d *Decision) hear(o *engine.Outcome) {
 			continue
 		}
 		if p, ok := s.Rules().Setup.(*plan); ok {
-			d.hearOne(o, s, p)
+			d.hearOne(s, p)
 		}
 	}
 }
 
 // hearOne enters what the limits of one scope say.
-func (d *Decision) hearOne(o *engine.Outcome, s *engine.Standing, p *plan) {
+func (d *Decision) hearOne(s *engine.Standing, p *plan) {
 	if d.asked = true; d.plan == nil {
 		d.plan = p
 	}
-	var slots *limit.Verdict
+	var slots *limit.Decision
 	for i := range s.Len() {
-		if place, said := o.Said(s, i); place < len(p.windows) {
-			to := d.enter(p, s.Scope.Name, place, said, o.RetryAfter(s, i))
+		if place, said := s.Said(i); place < len(p.windows) {
+			to := d.enter(p, s.Scope.Name, place, said, s.RetryAfter(i))
 			to.Held = s.IsHeld(i)
 			to.Reserved = min(s.Scope.Held(p.limits[place].Unit), to.Used)
 		} else {
@@ -164,7 +164,7 @@ func (d *Decision) hearOne(o *engine.Outcome, s *engine.Standing, p *plan) {
 }
 
 // enter enters what the window at a place in a plan says, and when it lets the call pass.
-func (d *Decision) enter(p *plan, owner string, window int, said *limit.Verdict, retry time.Duration) *Standing {
+func (d *Decision) enter(p *plan, owner string, window int, said *limit.Decision, retry time.Duration) *Standing {
 	w, s := &p.windows[window], d.next()
 	s.Owner, s.Window, s.Remaining, s.Used, s.RetryAfter, s.ResetAfter = owner, w, said.Remaining, said.Used, retry, said.ResetAfter
 	if s.Remaining > w.Count { // the window only counts the call, which is a batch
@@ -191,7 +191,7 @@ func (d *Decision) next() *Standing {
 }
 
 // enterSlots enters what the limit on calls at a time says.
-func (d *Decision) enterSlots(p *plan, owner string, said *limit.Verdict) {
+func (d *Decision) enterSlots(p *plan, owner string, said *limit.Decision) {
 	if d.Concurrent == 0 {
 		d.Concurrent = min(said.Used, int64(p.limit.MaxConcurrent))
 	}

@@ -207,7 +207,8 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 			return err
 		}
 		for i := range said {
-			d.enter(p, c.Project, i, &said[i], said[i].RetryAfter)
+			one := said[i].By(charge.Limits[i])
+			d.enter(p, c.Project, i, &one, one.RetryAfter)
 		}
 		l.notice(c.Project, p, said, d.Exceeded == "")
 	}

@@ -49,7 +49,7 @@ func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e 
 	}
 	settled, err := m.settle(r, actual)
 	if settled {
-		m.Enter(*e)
+		m.enter(*e)
 	}
 	return err
 }
@@ -60,13 +60,13 @@ func (m *Memory) Book(ctx context.Context, entries []books.Entry) error {
 		return err
 	}
 	for _, e := range entries {
-		m.Enter(e)
+		m.enter(e)
 	}
 	return nil
 }
 
-// Enter is Book of one entry. It allocates nothing, unless the entry begins a line.
-func (m *Memory) Enter(e books.Entry) {
+// enter is Book of one entry. It allocates nothing, unless the entry begins a line.
+func (m *Memory) enter(e books.Entry) {
 	e = e.Clean()
 	m.books.pages.Add(m.clock(), &e, m.books.most())
 }

@@ -64,18 +64,6 @@ type deposit struct {
 	at       int64
 }
 
-// ReceiptOf returns the receipt of a take of prepared charges that TakeInto has made.
-func (m *Memory) ReceiptOf(h *Hold, taken []Amount) Receipt {
-	r := &memoryReceipt{store: m}
-	h.CopyTo(&r.hold, nil)
-	for _, a := range taken {
-		c := *a.Of
-		c.N = a.N
-		r.charges = append(r.charges, readied{Charge: c})
-	}
-	return r
-}
-
 // Deposit is [Depository]'s.
 func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte) error {
 	if err := m.checkOpen(ctx); err != nil {
@@ -154,7 +142,7 @@ func (d *deposits) remove(kept *deposit) {
 // charges returns how many charges the take has.
 func (d *deposit) charges() int {
 	if r, ok := d.receipt.(*memoryReceipt); ok {
-		return len(r.charges)
+		return len(r.taken)
 	}
 	return 0
 }

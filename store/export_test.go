@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -34,3 +35,6 @@ func Describe(a *limit.Account, at int64, limits []limit.Limit) string {
 
 // SetMaxLines sets how many separate lines an hour of the books has at most.
 func SetMaxLines(m *Memory, n int) { m.books.maxLines = n }
+
+// Enter books one entry.
+func (m *Memory) Enter(e books.Entry) { m.enter(e) }

@@ -11,11 +11,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Memory is a [Store] in this process. Make one with [NewMemory].
-//
-// Callers that charge the same keys again and again prepare their charges, and use
-// [Memory.TakeInto], [Memory.PeekInto] and [Memory.SettleHold], which allocate nothing if the caller
-// gives them room.
+// Memory is a [Store] in this process. Make one with [NewMemory]. It is fastest with charges that
+// are prepared once and used often: see [Prepare].
 type Memory struct {
 	clock  func() int64
 	closed atomic.Bool
@@ -41,83 +38,6 @@ func (m *Memory) Now() int64 { return m.clock() }
 // Unix nanoseconds: for tests and simulations.
 func NewMemoryAt(clock func() int64) *Memory {
 	return &Memory{clock: clock}
-}
-
-// memoryReceipt is the receipt of a take.
-type memoryReceipt struct {
-	store   *Memory
-	hold    Hold
-	charges []readied // of the take
-	settled atomic.Bool
-}
-
-// Take is [Store]'s.
-func (m *Memory) Take(ctx context.Context, charges []Charge) (Receipt, []limit.Decision, error) {
-	if err := check(ctx, charges); err != nil {
-		return nil, nil, err
-	}
-	r := &memoryReceipt{store: m, charges: readyValid(charges)}
-	var room [few]Amount
-	var said [maxFew]limit.Verdict
-	verdicts, allowed, err := m.TakeInto(ctx, amounts(r.charges, room[:0]), said[:0], &r.hold)
-	if !allowed {
-		return nil, decisionsOf(charges, verdicts), err
-	}
-	return r, decisionsOf(charges, verdicts), nil
-}
-
-// Settle is [Store]'s.
-func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
-	if r == nil {
-		return nil
-	}
-	_, err := m.settle(r, actual)
-	return err
-}
-
-// settle settles a take. It reports whether it was the first to do so.
-func (m *Memory) settle(r Receipt, actual []int64) (first bool, err error) {
-	receipt, ok := r.(*memoryReceipt)
-	if !ok || receipt.store != m || len(actual) != len(receipt.charges) {
-		return false, ErrReceipt
-	}
-	if m.closed.Load() {
-		return false, ErrClosed
-	}
-	if !receipt.settled.CompareAndSwap(false, true) {
-		return false, nil
-	}
-	all := make([]Settlement, 0, few)
-	for i := range receipt.charges {
-		c := &receipt.charges[i].Charge
-		all = append(all, Settlement{c, c.N, actual[i]})
-	}
-	m.SettleHold(&receipt.hold, all)
-	return true, nil
-}
-
-// Peek is [Store]'s.
-func (m *Memory) Peek(ctx context.Context, charges []Charge) ([]limit.Decision, error) {
-	if err := check(ctx, charges); err != nil {
-		return nil, err
-	}
-	var room [few]Amount
-	verdicts, _, err := m.PeekInto(ctx, amounts(readyValid(charges), room[:0]), nil)
-	return decisionsOf(charges, verdicts), err
-}
-
-// decisionsOf returns the verdicts of the limits of charges, in order, as decisions.
-func decisionsOf(charges []Charge, verdicts []limit.Verdict) []limit.Decision {
-	if len(verdicts) == 0 {
-		return nil
-	}
-	decisions := make([]limit.Decision, 0, len(verdicts))
-	for i := range charges {
-		for _, l := range charges[i].Limits {
-			decisions = append(decisions, verdicts[len(decisions)].By(l))
-		}
-	}
-	return decisions
 }
 
 // Read is [Store]'s.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,19 +18,12 @@ import (
 // limits.
 type preparedMemory struct {
 	*store.Memory
-	closed atomic.Bool // which SettleHold need not say
-
 	mu       sync.Mutex
 	prepared map[string][]store.Charge
 }
 
 func newPreparedMemory(clock func() int64) *preparedMemory {
 	return &preparedMemory{Memory: store.NewMemoryAt(clock), prepared: map[string][]store.Charge{}}
-}
-
-func (m *preparedMemory) Close() error {
-	m.closed.Store(true)
-	return m.Memory.Close()
 }
 
 func (m *preparedMemory) prepare(charges []store.Charge) (ready []store.Charge, err error) {
@@ -62,28 +54,12 @@ func (m *preparedMemory) prepareOne(c store.Charge) (store.Charge, error) {
 	return ready, err
 }
 
-// preparedReceipt is the Hold of a take.
-type preparedReceipt struct {
-	store   *store.Memory
-	hold    store.Hold
-	taken   []store.Amount
-	settled atomic.Bool
-}
-
 func (m *preparedMemory) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	ready, err := m.prepare(charges)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &preparedReceipt{store: m.Memory, taken: amountsOf(ready)}
-	var marks [1]limit.Mark
-	hold := store.HoldIn(marks[:])
-	decisions, allowed, err := m.TakeInto(ctx, r.taken, nil, &hold)
-	if !allowed {
-		return nil, decisionsOf(charges, decisions), err
-	}
-	hold.CopyTo(&r.hold, nil)
-	return r, decisionsOf(charges, decisions), err
+	return m.Memory.Take(ctx, ready)
 }
 
 func (m *preparedMemory) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
@@ -91,25 +67,7 @@ func (m *preparedMemory) Peek(ctx context.Context, charges []store.Charge) ([]li
 	if err != nil {
 		return nil, err
 	}
-	decisions, _, err := m.PeekInto(ctx, amountsOf(ready), nil)
-	return decisionsOf(charges, decisions), err
-}
-
-func (m *preparedMemory) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
-	if r == nil {
-		return nil
-	}
-	receipt, ok := r.(*preparedReceipt)
-	if !ok || receipt.store != m.Memory || len(receipt.taken) != len(actual) {
-		return store.ErrReceipt
-	}
-	if m.closed.Load() {
-		return store.ErrClosed
-	}
-	if receipt.settled.CompareAndSwap(false, true) {
-		m.SettleHold(&receipt.hold, settlementsOf(receipt.taken, actual...))
-	}
-	return nil
+	return m.Memory.Peek(ctx, ready)
 }
 
 func TestPreparedMemory(t *testing.T) {
@@ -120,31 +78,35 @@ func TestPreparedMemory(t *testing.T) {
 	})
 }
 
-// Prepare refuses what Validate does, and TakeInto, PeekInto and Spend refuse charges
-// that are not prepared, and negative amounts.
+// Prepare refuses what Validate does. Take and Peek refuse negative amounts and keys that are charged twice of charges
+// that are prepared, too, and Spend refuses charges that are not.
 func TestPrepareRefuses(t *testing.T) {
 	if _, err := store.Prepare("key", []limit.Limit{{}}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("the zero limit: %v", err)
 	}
 	m := store.NewMemory()
 	for says, charges := range map[string][]store.Charge{
-		`"key" is not prepared`: {charge("key", 1)},
-		`-3 of "key"`:           {prepare(t, "key", -3, windows(1, 9)...)},
+		`-3 of "key"`:            {prepare(t, "key", -3, windows(1, 9)...)},
+		`"key" is charged twice`: {prepare(t, "key", 3, windows(1, 9)...), prepare(t, "key", 3, windows(1, 9)...)},
 	} {
-		refused := func(what string, decisions []limit.Verdict, allowed bool, err error) {
+		refused := func(what string, decisions []limit.Decision, err error) {
 			t.Helper()
-			if allowed || len(decisions) != 0 || !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s: %+v, %v, %v; want %q", what, decisions, allowed, err, says)
+			if len(decisions) != 0 || !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %+v, %v; want %q", what, decisions, err, says)
 			}
 		}
-		var h store.Hold
-		decisions, allowed, err := m.TakeInto(t.Context(), amountsOf(charges), nil, &h)
-		refused("take", decisions, allowed, err)
-		decisions, allowed, err = m.PeekInto(t.Context(), amountsOf(charges), nil)
-		refused("peek", decisions, allowed, err)
-		if len(charges) == 1 {
-			decisions, allowed, err = m.Spend(t.Context(), []byte("key"), charges[0], nil)
-			refused("spend", decisions, allowed, err)
+		_, decisions, err := m.Take(t.Context(), charges)
+		refused("take", decisions, err)
+		decisions, err = m.Peek(t.Context(), charges)
+		refused("peek", decisions, err)
+	}
+	for says, c := range map[string]store.Charge{
+		`"key" is not prepared`: charge("key", 1),
+		`-3 of "key"`:           prepare(t, "key", -3, windows(1, 9)...),
+	} {
+		said, allowed, err := m.Spend(t.Context(), []byte("key"), c, nil)
+		if allowed || len(said) != 0 || !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("spend: %+v, %v, %v; want %q", said, allowed, err, says)
 		}
 	}
 	if m.Len() != 0 {
@@ -159,54 +121,34 @@ func TestPrepareKeepsACopy(t *testing.T) {
 	limits := windows(1, 1)
 	c := prepare(t, "key", 1, limits...)
 	limits[0] = windows(1, 5)[0]
-	mustTakeInto(t, m, c)
-	if d, allowed, err := m.TakeInto(t.Context(), amountsOf([]store.Charge{c}), nil, new(store.Hold)); allowed || err != nil {
+	mustTakeOf(t, m, c)
+	if r, d, err := m.Take(t.Context(), []store.Charge{c}); r != nil || err != nil {
 		t.Errorf("the second of 1: %+v, %v", d, err)
 	}
 }
 
-// decisionsOf returns the verdicts of the limits of charges, in order, as decisions.
-func decisionsOf(charges []store.Charge, verdicts []limit.Verdict) (list []limit.Decision) {
-	for _, c := range charges {
-		for _, l := range c.Limits {
-			if len(list) < len(verdicts) {
-				list = append(list, verdicts[len(list)].By(l))
-			}
-		}
-	}
-	return list
-}
-
-// amountsOf returns prepared charges with their own amounts.
-func amountsOf(charges []store.Charge) (list []store.Amount) {
-	for i := range charges {
-		list = append(list, store.Amount{Of: &charges[i], N: charges[i].N})
-	}
-	return list
-}
-
-// settlementsOf returns the settlements of what was taken, with what was used of each charge.
-func settlementsOf(taken []store.Amount, actual ...int64) (list []store.Settlement) {
-	for i, a := range taken {
-		list = append(list, store.Settlement{Of: a.Of, Taken: a.N, Actual: actual[i]})
-	}
-	return list
-}
-
-// mustTakeInto takes prepared charges, which must be allowed.
-func mustTakeInto(t *testing.T, m *store.Memory, charges ...store.Charge) *store.Hold {
+// mustTakeOf takes charges, which must be allowed.
+func mustTakeOf(t *testing.T, m *store.Memory, charges ...store.Charge) store.Receipt {
 	t.Helper()
-	var h store.Hold
-	if d, allowed, err := m.TakeInto(t.Context(), amountsOf(charges), nil, &h); !allowed || err != nil {
+	r, d, err := m.Take(t.Context(), charges)
+	if r == nil || err != nil {
 		t.Fatalf("take %+v: %+v, %v", charges, d, err)
 	}
-	return &h
+	return r
+}
+
+// mustSettle settles a take.
+func mustSettle(t *testing.T, m *store.Memory, r store.Receipt, actual ...int64) {
+	t.Helper()
+	if err := m.Settle(t.Context(), r, actual); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // usedOf returns how much is used of the first limit of a charge.
 func usedOf(t *testing.T, m *store.Memory, c store.Charge) int64 {
 	t.Helper()
-	d, _, err := m.PeekInto(t.Context(), amountsOf([]store.Charge{c}), nil)
+	d, err := m.Peek(t.Context(), []store.Charge{c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,11 +166,11 @@ func TestPreparedForSeveralStores(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				for range takes {
-					var h store.Hold
-					if _, allowed, err := list[i].TakeInto(t.Context(), amountsOf([]store.Charge{c}), nil, &h); !allowed || err != nil {
-						t.Error(allowed, err)
+					r, _, err := list[i].Take(t.Context(), []store.Charge{c})
+					if r == nil || err != nil {
+						t.Error(r, err)
 					}
-					list[i].SettleHold(&h, settlementsOf(amountsOf([]store.Charge{c}), 1))
+					list[i].Settle(t.Context(), r, []int64{1})
 				}
 			})
 		}
@@ -280,24 +222,14 @@ func TestPreparedKeyIsFoundAgain(t *testing.T) {
 			c := prepare(t, "key", 3, minute)
 			other := prepare(t, "key", 1, minute)
 			usedOf(t, m, other) // before the key is known
-			mustTakeInto(t, m, c)
+			mustTakeOf(t, m, c)
 			usedOf(t, m, other)
 			test.after(t, m)
-			mustTakeInto(t, m, other)
+			mustTakeOf(t, m, other)
 			if used := usedOf(t, m, c); used != test.used || usedOf(t, m, other) != used || m.Len() != 1 {
 				t.Errorf("%d are used, %d by another that was prepared, of %d keys; want %d of 1", used, usedOf(t, m, other), m.Len(), test.used)
 			}
 		})
-	}
-}
-
-// A take that names a new key in two charges has one entry of it.
-func TestTakeOfAKeyTwice(t *testing.T) {
-	m := store.NewMemory()
-	one, other := prepare(t, "key", 3, windows(1, 10)...), prepare(t, "key", 4, windows(1, 10)...)
-	mustTakeInto(t, m, one, other)
-	if used := usedOf(t, m, one); usedOf(t, m, other) != used || m.Len() != 1 {
-		t.Errorf("%d are used, %d by the other charge, of %d keys; want the same, of 1", used, usedOf(t, m, other), m.Len())
 	}
 }
 

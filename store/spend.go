@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"unsafe"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -13,11 +14,13 @@ import (
 // reports whether all limits allow. It allocates nothing if the key has used anything.
 // Neither key nor verdicts are kept.
 func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, verdicts []limit.Verdict) (_ []limit.Verdict, allowed bool, err error) {
-	if c.N < 0 {
+	switch err := ctx.Err(); {
+	case err != nil:
+		return verdicts, false, notAsked(err)
+	case c.N < 0:
 		return verdicts, false, errNegative(string(key), c.N)
-	}
-	if _, err := checkPrepared(ctx, []Amount{{Of: &c, N: c.N}}); err != nil {
-		return verdicts, false, err
+	case c.prepared == nil:
+		return verdicts, false, fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Key)
 	}
 	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it
 	hash, shard := hashOf(name), shardOf(name)

@@ -83,12 +83,18 @@ const maxLimits = 64
 // Validate returns what is wrong with the charges and what is allowed, or nil.
 // An amount that is larger than a limit is valid: Take denies it for ever.
 func Validate(charges []Charge) error {
-	for i, c := range charges {
+	for i := range charges {
+		c := &charges[i]
 		if c.N < 0 {
 			return errNegative(c.Key, c.N)
 		}
-		if slices.ContainsFunc(charges[:i], func(other Charge) bool { return other.Key == c.Key }) {
-			return errTwice(c.Key)
+		for k := range i {
+			if charges[k].Key == c.Key {
+				return errTwice(c.Key)
+			}
+		}
+		if c.prepared != nil {
+			continue // its limits were checked
 		}
 		if len(c.Limits) > maxLimits {
 			return fmt.Errorf("%w: %q has %d limits: it may have %d", ErrInvalid, c.Key, len(c.Limits), maxLimits)

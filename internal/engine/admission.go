@@ -25,10 +25,11 @@ import (
 // its methods may be called at a time.
 type Engine struct {
 	store    store.Store
-	memory   *store.Memory // the store, if it is that
-	remote   bool          // other machines may use the store
-	owned    bool          // Close closes the store
-	clock    func() int64  // Unix nanoseconds, never going back
+	books    store.Bookkeeper // the store, if it is one
+	private  bool             // no other process counts in the store
+	remote   bool             // other machines may use the store
+	owned    bool             // Close closes the store
+	clock    func() int64     // Unix nanoseconds, never going back
 	observer event.Observer
 	errors   unreported.Error
 	closed   atomic.Bool
@@ -61,8 +62,9 @@ type Config struct {
 // New returns an engine.
 func New(cfg Config) *Engine {
 	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waits: map[string]map[string]map[*wait]bool{}}
-	if e.memory, _ = cfg.Store.(*store.Memory); e.memory != nil {
-		e.clock = e.memory.Now // one reading is for the shares and for the store
+	e.books, _ = cfg.Store.(store.Bookkeeper)
+	if memory, ok := cfg.Store.(*store.Memory); ok {
+		e.private, e.clock = true, memory.Now
 	}
 	e.errors.OnError = cfg.OnError
 	return e
@@ -77,8 +79,8 @@ func isLocal(s store.Store) bool {
 // Store returns where the engine counts.
 func (e *Engine) Store() store.Store { return e.store }
 
-// InMemory reports whether the engine counts in memory: to ask it costs next to nothing.
-func (e *Engine) InMemory() bool { return e.memory != nil }
+// Private reports whether no other process counts in the engine's store.
+func (e *Engine) Private() bool { return e.private }
 
 // Now returns the engine's time, in Unix nanoseconds.
 func (e *Engine) Now() int64 { return e.clock() }

@@ -7,43 +7,36 @@ import (
 )
 
 // Asked keeps what the limits of its scopes have answered to a call, for those who want to know it
-// later. Its memory can be used again for another call.
+// later.
 type Asked struct {
 	ask       Ask
-	admitted  bool // the verdicts count the call as used
+	admitted  bool // the decisions count the call as used
 	standings []Standing
-	said      []limit.Verdict
 	held      []int64 // what calls under way have reserved of each limit, if it reserves the most of a call
 }
 
-// Keep copies the answers to a call. It is cheap: what they mean is worked out by Answers.
+// Keep keeps the answers to a call. It is cheap: what they mean is worked out by Answers.
 func (a *Asked) Keep(c *Call, r *Result) {
-	a.ask, a.admitted = c.Ask, r.Reservation != nil
-	a.standings, a.said, a.held = a.standings[:0], a.said[:0], a.held[:0]
-	for _, s := range r.Outcome.All() {
-		if s.Scope.counts {
-			continue
-		}
-		first := len(a.said)
-		a.said = append(a.said, r.Outcome.said()[s.first:s.first+s.Len()]...)
-		s.first = first
-		a.held = append(a.held, make([]int64, s.Len())...)
+	a.ask, a.admitted, a.standings, a.held = c.Ask, r.Reservation != nil, r.Outcome.All(), a.held[:0]
+	for i := range a.standings {
+		s := &a.standings[i]
 		for k := range s.Len() {
-			if r := s.plan.rules; r.hard {
-				a.held[first+k] = s.Scope.Held(r.Limits[s.plan.limits[k]].Unit)
+			n := int64(0)
+			if l, _ := s.At(k); s.plan.rules.hard {
+				n = s.Scope.Held(l.Unit)
 			}
+			a.held = append(a.held, n)
 		}
-		a.standings = append(a.standings, s)
 	}
 }
 
-// Forget makes it that of a call that no limit was asked about.
-func (a *Asked) Forget() { a.standings = a.standings[:0] }
+// Forget resets a to the zero Asked.
+func (a *Asked) Forget() { a.standings = nil }
 
-// Clone returns a copy with memory of its own.
+// Clone returns a copy that does not change when a is used again.
 func (a *Asked) Clone() Asked {
 	b := *a
-	b.standings, b.said, b.held = slices.Clone(a.standings), slices.Clone(a.said), slices.Clone(a.held)
+	b.held = slices.Clone(a.held)
 	return b
 }
 
@@ -64,31 +57,41 @@ type Answer struct {
 // Answers returns what each limit has answered that can deny a call, those of one scope after those
 // of another.
 func (a *Asked) Answers() (list []Answer) {
+	held := a.held
 	for i := range a.standings {
 		s := &a.standings[i]
-		if s.Closed.For > 0 {
-			list = append(list, Answer{Scope: s.Scope, Rules: s.plan.rules, Closed: s.Closed, Verdict: limit.Verdict{RetryAfter: s.Closed.For}})
+		if !s.Scope.counts {
+			list = a.appendAnswers(list, s, held)
 		}
-		for k, at := range s.plan.limits {
-			l := &s.plan.rules.Limits[at]
-			if l.Free {
-				continue
-			}
-			one := a.answer(s, l, a.said[s.first+k])
-			if one.Held = a.held[s.first+k]; one.Held > 0 && a.admitted {
-				one.Held -= one.Needed // its own
-			}
-			one.Held = min(one.Held, one.Used)
-			if s.IsHeld(k) {
-				one.RetryAfter = min(one.RetryAfter, SlotGuess)
-			}
-			list = append(list, one)
+		held = held[s.Len():]
+	}
+	return list
+}
+
+// appendAnswers appends what the limits of one scope have answered. held is what calls under way have reserved of each.
+func (a *Asked) appendAnswers(list []Answer, s *Standing, held []int64) []Answer {
+	if s.Closed.For > 0 {
+		list = append(list, Answer{Scope: s.Scope, Rules: s.plan.rules, Closed: s.Closed, Verdict: limit.Verdict{RetryAfter: s.Closed.For}})
+	}
+	for k := range s.Len() {
+		l, said := s.At(k)
+		if l.Free {
+			continue
 		}
-		if s.share != nil {
-			of := a.answer(s, s.share.Limit, limit.Verdict{RetryAfter: s.share.RetryAfter})
-			of.Share, of.Used = s.share, s.share.Used
-			list = append(list, of)
+		one := a.answer(s, l, said.Verdict())
+		if one.Held = held[k]; one.Held > 0 && a.admitted {
+			one.Held -= one.Needed // its own
 		}
+		one.Held = min(one.Held, one.Used)
+		if s.IsHeld(k) {
+			one.RetryAfter = min(one.RetryAfter, SlotGuess)
+		}
+		list = append(list, one)
+	}
+	if s.share != nil {
+		of := a.answer(s, s.share.Limit, limit.Verdict{RetryAfter: s.share.RetryAfter})
+		of.Share, of.Used = s.share, s.share.Used
+		list = append(list, of)
 	}
 	return list
 }

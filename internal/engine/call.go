@@ -65,7 +65,7 @@ func (r *Result) Allowed() bool { return !r.Behind && r.Outcome.asked && !r.Outc
 func (r *Result) Limit() string {
 	switch {
 	case r.Outcome.Denied:
-		return r.Outcome.NameOf(r.Outcome.Deciding())
+		return r.Outcome.Deciding().NameOf()
 	case r.Behind:
 		return r.Ahead.By
 	}

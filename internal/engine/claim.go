@@ -36,7 +36,7 @@ func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
 	if o.divided == 0 || e.undivided {
 		return 0, nil
 	}
-	all := o.all()
+	all := o.all
 	for i := range all {
 		if all[i].Scope.line == nil {
 			own = all[i].Scope.Real()
@@ -56,12 +56,12 @@ func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
 // own scope are not while one flow has them alone, unless a maximum share holds for it: that of a scope
 // inside of this one, which comes before it.
 func (o *Outcome) isDivided(e *Engine, i int, own *Scope, peeks bool) bool {
-	s := &o.all()[i]
+	s := &o.all[i]
 	if s.Scope.line != nil {
 		return own != nil || !s.plan.rules.sharing.Load().pool.Empty()
 	}
 	d := s.plan.rules.divided()
-	return e.memory == nil || o.capped&(1<<i-1) != 0 || !d.isSole(own, peeks)
+	return !e.private || o.capped&(1<<i-1) != 0 || !d.isSole(own, peeks)
 }
 
 // isSole reports whether only calls of one scope have come to a scope that others are below. While that is
@@ -79,7 +79,7 @@ func (s *sharing) isSole(own *Scope, peeks bool) bool {
 
 // claims appends the claims of a call. list has room for them.
 func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
-	all := o.all()
+	all := o.all
 	for i := range all {
 		if in&(1<<i) == 0 {
 			continue
@@ -135,10 +135,10 @@ func (all claims) undo(at int64, o *Outcome) {
 // wants reports whether the flow of a call that was denied wants its share of a scope's limits. It does
 // not, if another scope denies the call, or if the call can never pass.
 func (o *Outcome) wants(of *Scope) bool {
-	all := o.all()
+	all := o.all
 	for i := range all {
 		s := &all[i]
-		if wait := o.wait(s, SlotGuess, s.Closed.Probe); wait == limit.Never || wait > 0 && s.Scope != of {
+		if wait := s.wait(SlotGuess, s.Closed.Probe); wait == limit.Never || wait > 0 && s.Scope != of {
 			return false
 		}
 	}
@@ -179,7 +179,7 @@ func (c *claim) used(o *Outcome, list []int64) []int64 {
 	for _, i := range c.limits {
 		n := int64(0)
 		if k := slices.Index(s.plan.limits, i); k >= 0 {
-			n = o.said()[s.first+k].Used
+			n = s.said[k].Used
 		}
 		list = append(list, n)
 	}
@@ -191,7 +191,7 @@ func (c *claim) align(o *Outcome, now int64) {
 	s := o.Of(c.scope)
 	for k, i := range c.limits {
 		if at := slices.Index(s.plan.limits, i); at >= 0 && c.rules.Limits[i].Limit.Algorithm() == limit.FixedWindow {
-			said := &o.said()[s.first+at]
+			said := &s.said[at]
 			c.pool.Began(k, now, said.Since, now+int64(said.ResetAfter))
 		}
 	}

@@ -48,7 +48,7 @@ func (c *claim) counted(o *Outcome, counter *Scope, list []int64) []int64 {
 	for _, i := range c.limits {
 		n := int64(-1)
 		for at := range s.Len() {
-			if l, said := o.At(s, at); l.ID == i {
+			if l, said := s.At(at); l.ID == i {
 				n = said.Used
 			}
 		}

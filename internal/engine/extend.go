@@ -25,8 +25,7 @@ type extensions struct {
 // extension is what one extension has taken of each unit.
 type extension struct {
 	amounts Amounts
-	hold    store.Hold    // by which the store in memory knows what was taken
-	receipt store.Receipt // by which any other store does
+	receipt store.Receipt
 }
 
 // Denial is why a reservation was not extended.
@@ -90,10 +89,10 @@ type extended struct {
 
 // extended returns the charges by which amounts are reserved.
 func (r *Reservation) extended(amounts *Amounts) (list []extended) {
-	for _, p := range r.plans {
-		at := 0
-		for i := range p.charges {
-			c := &p.charges[i]
+	for i := range r.charged {
+		p, at := r.charged[i].plan, 0
+		for k := range p.charges {
+			c := &p.charges[k]
 			if p.rules.Cut[c.unit] && amounts[c.unit] > 0 {
 				list = append(list, extended{p, c, at})
 			}
@@ -105,19 +104,12 @@ func (r *Reservation) extended(amounts *Amounts) (list []extended) {
 
 // takeExtension takes the amounts of an extension, or nothing.
 func (r *Reservation) takeExtension(ctx context.Context, x *extension) (*Denial, error) {
-	e, list := r.of(), r.extended(&x.amounts)
+	e, list := r.engine, r.extended(&x.amounts)
 	switch {
 	case e.closed.Load():
 		return nil, store.ErrClosed
 	case len(list) == 0:
 		return nil, nil
-	case e.memory != nil:
-		amounts := make([]store.Amount, len(list))
-		for i, c := range list {
-			amounts[i] = store.Amount{Of: c.charge.unpaced(), N: x.amounts[c.charge.unit]}
-		}
-		said, _, err := e.memory.TakeInto(ctx, amounts, nil, &x.hold)
-		return denialOf(list, said), err
 	}
 	if err := e.catchUp(ctx); err != nil && !e.remote { // as in takeStore
 		return nil, err
@@ -127,20 +119,16 @@ func (r *Reservation) takeExtension(ctx context.Context, x *extension) (*Denial,
 		charges[i] = *c.charge.unpaced()
 		charges[i].N = x.amounts[c.charge.unit]
 	}
-	receipt, decisions, err := e.store.Take(ctx, charges)
+	receipt, said, err := e.store.Take(ctx, charges)
 	if err != nil {
 		return nil, err
-	}
-	said := make([]limit.Verdict, len(decisions))
-	for i := range decisions {
-		said[i] = decisions[i].Verdict()
 	}
 	x.receipt = receipt
 	return denialOf(list, said), nil
 }
 
 // denialOf returns the limit that denies longest, or nil if none does.
-func denialOf(list []extended, said []limit.Verdict) (d *Denial) {
+func denialOf(list []extended, said []limit.Decision) (d *Denial) {
 	for _, c := range list {
 		for i := range min(len(c.charge.Limits), len(said)) {
 			v, l := &said[i], &c.rules.Limits[c.limits[c.at+i]]
@@ -210,42 +198,32 @@ func (x *extensions) actual(k int, u Unit, first, used int64) int64 {
 
 // settleExtensions corrects what extensions have taken to what was used of them. A store is asked for all of them at the
 // same time; the caller waits for that.
-func (r *Reservation) settleExtensions(asked *Ask, used *spent) *sync.WaitGroup {
+func (r *Reservation) settleExtensions(used *spent) *sync.WaitGroup {
 	x, wg := r.extensions, new(sync.WaitGroup)
-	ask, spent := *asked, *used // those of the caller may be on its stack
+	spent := *used // that of the caller may be on its stack
 	for k := range x.all {
 		taken := &x.all[k]
 		r.holdExtension(taken, -1)
-		settle := func() {
+		wg.Go(func() {
 			r.settleExtension(taken, func(p *plan, u Unit) int64 {
-				return x.actual(k, u, p.rules.Amount(u, &ask), spent.of(p.rules, u))
+				return x.actual(k, u, p.rules.Amount(u, &r.asked), spent.of(p.rules, u))
 			})
-		}
-		if r.of().memory != nil {
-			settle()
-		} else {
-			wg.Go(settle)
-		}
+		})
 	}
 	return wg
 }
 
 // settleExtension corrects what an extension has taken. If all of it was used, nobody has to be asked.
 func (r *Reservation) settleExtension(x *extension, actual func(*plan, Unit) int64) {
-	e, list := r.of(), r.extended(&x.amounts)
-	all, amounts := make([]store.Settlement, len(list)), make([]int64, len(list))
+	e, list := r.engine, r.extended(&x.amounts)
+	amounts := make([]int64, len(list))
 	corrects := false
 	for i, c := range list {
 		u := c.charge.unit
 		amounts[i] = actual(c.plan, u)
-		all[i] = store.Settlement{Of: &c.charge.Charge, Taken: x.amounts[u], Actual: amounts[i]}
 		corrects = corrects || amounts[i] >= 0 && amounts[i] != x.amounts[u]
 	}
-	switch {
-	case !corrects:
-	case e.memory != nil:
-		e.memory.SettleHold(&x.hold, all)
-	case x.receipt != nil:
+	if corrects && x.receipt != nil {
 		e.correct(correction{receipt: x.receipt, actual: amounts})
 	}
 }

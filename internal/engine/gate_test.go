@@ -60,9 +60,9 @@ func (g *gate) Committed(_, _ int64, used int) { g.committed = append(g.committe
 
 func (g *gate) Settled(taken, used engine.Amounts) { g.settled = append(g.settled, taken, used) }
 
-func (g *gate) Reconsider(_ context.Context, _ *engine.Engine, o *engine.Outcome, s *engine.Standing, _ *engine.Ask) error {
+func (g *gate) Reconsider(_ context.Context, _ *engine.Engine, s *engine.Standing, _ *engine.Ask) error {
 	for i := range s.Len() {
-		if _, d := o.At(s, i); !d.Allowed {
+		if _, d := s.At(i); !d.Allowed {
 			d.RetryAfter = g.reconsider
 		}
 	}
@@ -208,7 +208,7 @@ func TestGateLowersLimits(t *testing.T) {
 		res.Commit(llm.Tokens{Input: 3, Output: 4})
 		b.wantUsed(m, 2)
 		want := 2
-		if b.InMemory() { // no other process counts there
+		if b.Private() { // no other process counts there
 			want = 0
 		}
 		if len(g.settled) != want || want > 0 && (g.settled[1][engine.Input] != 3 || g.settled[1][engine.Tokens] != 7) {

@@ -48,15 +48,16 @@ func (s *Scope) Held(u Unit) int64 {
 	return 0
 }
 
-// noteHeld notes which limits of a scope deny a call only because of what calls under way have reserved: when these
+// noteHeld notes which limits of the scope deny a call only because of what calls under way have reserved: when these
 // end, the call may pass.
-func (o *Outcome) noteHeld(s *Standing, ask *Ask) {
+func (s *Standing) noteHeld(ask *Ask) {
 	r := s.plan.rules
-	if s.held = 0; r == nil || !r.hard {
+	s.held = 0
+	if r == nil || !r.hard {
 		return
 	}
 	for i := range s.Len() {
-		l, said := o.At(s, i)
+		l, said := s.At(i)
 		if said.Allowed || !r.Most[l.Unit] {
 			continue
 		}

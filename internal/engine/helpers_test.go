@@ -188,13 +188,12 @@ func (b *bench) wantUsed(s *engine.Scope, want ...int64) {
 // used returns what each limit of a scope says is used, in the order of their units.
 func (b *bench) used(s *engine.Scope) (used []int64) {
 	b.t.Helper()
-	var o engine.Outcome
-	if err := b.LookAt(context.Background(), s, &o); err != nil {
+	standing, err := b.LookAt(context.Background(), s)
+	if err != nil {
 		b.t.Fatal(err)
 	}
-	standing := o.Of(s)
 	for i := range standing.Len() {
-		_, d := o.At(standing, i)
+		_, d := standing.At(i)
 		used = append(used, d.Used)
 	}
 	return used

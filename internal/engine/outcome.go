@@ -6,50 +6,29 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// Outcome is what the limits of its scopes say to a call. It has room for what most calls
-// have, so that it can be on the stack; what is more is on the heap.
+// Outcome is what the limits of its scopes say to a call.
 type Outcome struct {
 	Denied bool
 
 	// Overlooked is a limit in shadow that would have denied the call, if it has passed.
 	Overlooked *Overlooked
 
-	asked    bool // the limits were asked
-	shadowed bool // some of them count the call, and do not deny it
-	scopes   int
+	asked    bool   // the limits were asked
+	shadowed bool   // some of them count the call, and do not deny it
 	divided  uint32 // the scopes whose limits may be divided, one bit for each
 	capped   uint32 // the scopes with a maximum share of the limits of others
-	few      [6]Standing
-	many     []Standing // of all scopes, if there are more than few
-	fewSaid  [24]limit.Verdict
-	manySaid []limit.Verdict // of all limits, if there are more than few
+	all      []Standing
 }
 
-// Standing is what one scope says to a call. What each of its limits says is in the outcome:
-// see [Outcome.At].
+// Standing is what one scope says to a call.
 type Standing struct {
 	Scope  *Scope
 	Closed Closed // by the gate of the scope
 
 	plan  *plan
-	first int    // the index of its first decision in the outcome
-	share *Share // that denies; nil: none does
-	held  uint32 // the limits that deny the call only because of what is reserved, one bit for each
-}
-
-// all returns the standing of each scope.
-func (o *Outcome) all() []Standing {
-	if o.many != nil {
-		return o.many
-	}
-	return o.few[:o.scopes]
-}
-
-func (o *Outcome) said() []limit.Verdict {
-	if o.manySaid != nil {
-		return o.manySaid
-	}
-	return o.fewSaid[:]
+	said  []limit.Decision // of each limit of the plan
+	share *Share           // that denies; nil: none does
+	held  uint32           // the limits that deny the call only because of what is reserved, one bit for each
 }
 
 // All returns what each scope says. It is empty before the limits were asked.
@@ -57,7 +36,7 @@ func (o *Outcome) All() []Standing {
 	if !o.asked {
 		return nil
 	}
-	return o.all()
+	return o.all
 }
 
 // Pass makes the outcome that of a call which no limit governs.
@@ -65,7 +44,7 @@ func (o *Outcome) Pass() { o.asked = true }
 
 // Of returns what a scope, or its shadow, says, or nil if it was not asked.
 func (o *Outcome) Of(s *Scope) *Standing {
-	all := o.all()
+	all := o.all
 	for i := range all {
 		if o.asked && all[i].Scope.Real() == s {
 			return &all[i]
@@ -78,42 +57,42 @@ func (o *Outcome) Of(s *Scope) *Standing {
 func (s *Standing) Rules() *Rules { return s.plan.rules }
 
 // Len returns how many limits of the scope were asked.
-func (s *Standing) Len() int { return len(s.plan.limits) }
+func (s *Standing) Len() int { return len(s.said) }
 
-// At returns one of the limits of a scope that were asked, and what it said.
-func (o *Outcome) At(s *Standing, i int) (*Limit, *limit.Verdict) {
-	return &s.plan.rules.Limits[s.plan.limits[i]], &o.said()[s.first+i]
+// At returns one of the limits of the scope that were asked, and what it said.
+func (s *Standing) At(i int) (*Limit, *limit.Decision) {
+	return &s.plan.rules.Limits[s.plan.limits[i]], &s.said[i]
 }
 
-// Said returns what one of the limits of a scope that were asked said, and its place in [Rules].Limits.
-func (o *Outcome) Said(s *Standing, i int) (place int, said *limit.Verdict) {
-	return s.plan.limits[i], &o.said()[s.first+i]
+// Said returns what one of the limits of the scope that were asked said, and its place in [Rules].Limits.
+func (s *Standing) Said(i int) (place int, said *limit.Decision) {
+	return s.plan.limits[i], &s.said[i]
 }
 
-// denies reports whether a scope denies the call.
-func (o *Outcome) denies(s *Standing) bool {
+// denies reports whether the scope denies the call.
+func (s *Standing) denies() bool {
 	for i := range s.Len() {
-		if !o.said()[s.first+i].Allowed {
+		if !s.said[i].Allowed {
 			return true
 		}
 	}
 	return s.Closed.For > 0 || s.share != nil
 }
 
-// Wait returns when a scope lets the call pass, as far as is known. When a call that is
+// Wait returns when the scope lets the call pass, as far as is known. When a call that is
 // under way ends, and gives back its slot and what it has reserved, is not known: guess is what to
 // take for it. What is known comes before a guess that is longer.
-func (o *Outcome) Wait(s *Standing, guess time.Duration) time.Duration {
-	return o.wait(s, guess, s.Closed.For)
+func (s *Standing) Wait(guess time.Duration) time.Duration {
+	return s.wait(guess, s.Closed.For)
 }
 
-func (o *Outcome) wait(s *Standing, guess, closed time.Duration) time.Duration {
+func (s *Standing) wait(guess, closed time.Duration) time.Duration {
 	if s.share != nil && s.share.Never {
 		return limit.Never
 	}
 	known, slot := closed, time.Duration(0)
 	for i := range s.Len() {
-		l, d := o.At(s, i)
+		l, d := s.At(i)
 		switch retry := d.RetryAfter; {
 		case retry == 0:
 		case s.IsHeld(i), retry != limit.Never && l.Unit == Slots:
@@ -133,33 +112,33 @@ func (o *Outcome) wait(s *Standing, guess, closed time.Duration) time.Duration {
 // PausedName is the name of the limit that a closed gate stands for.
 const PausedName = "paused"
 
-// By returns the limit that decides where a scope denies, and what it said: nil and nil for
+// By returns the limit that decides where the scope denies, and what it said: nil and nil for
 // a closed gate.
-func (o *Outcome) By(s *Standing) (*Limit, *limit.Verdict) {
-	deciding := o.deciding(s)
+func (s *Standing) By() (*Limit, *limit.Decision) {
+	deciding := s.deciding()
 	if deciding < 0 {
 		return nil, nil
 	}
-	return o.At(s, deciding)
+	return s.At(deciding)
 }
 
-// deciding returns the place of the limit that decides where a scope denies, or -1.
-func (o *Outcome) deciding(s *Standing) int {
+// deciding returns the place of the limit that decides where the scope denies, or -1.
+func (s *Standing) deciding() int {
 	deciding := -1
 	for i := range s.Len() {
-		if !o.said()[s.first+i].Allowed && (deciding < 0 || o.precedes(s, i, deciding)) {
+		if !s.said[i].Allowed && (deciding < 0 || s.precedes(i, deciding)) {
 			deciding = i
 		}
 	}
 	return deciding
 }
 
-// NameOf returns the name of the limit that decides where a scope denies, or of the share.
-func (o *Outcome) NameOf(s *Standing) string {
+// NameOf returns the name of the limit that decides where the scope denies, or of the share.
+func (s *Standing) NameOf() string {
 	if s.share != nil && s.share.Never {
 		return s.share.Name
 	}
-	if l, _ := o.By(s); l != nil {
+	if l, _ := s.By(); l != nil {
 		return l.Name
 	}
 	if s.share != nil && s.Closed.For == 0 {
@@ -169,8 +148,8 @@ func (o *Outcome) NameOf(s *Standing) string {
 }
 
 // precedes reports whether of two limits that deny the first decides.
-func (o *Outcome) precedes(s *Standing, a, b int) bool {
-	x, y := o.RetryAfter(s, a), o.RetryAfter(s, b)
+func (s *Standing) precedes(a, b int) bool {
+	x, y := s.RetryAfter(a), s.RetryAfter(b)
 	if s.plan.rules.InOrder && (x == limit.Never) == (y == limit.Never) || x == y {
 		return s.plan.limits[a] < s.plan.limits[b]
 	}
@@ -178,8 +157,8 @@ func (o *Outcome) precedes(s *Standing, a, b int) bool {
 }
 
 // RetryAfter returns when callers are told to come back to a limit that denies.
-func (o *Outcome) RetryAfter(s *Standing, i int) time.Duration {
-	l, d := o.At(s, i)
+func (s *Standing) RetryAfter(i int) time.Duration {
+	l, d := s.At(i)
 	if s.IsHeld(i) || d.RetryAfter != limit.Never && l.Unit == Slots {
 		return min(d.RetryAfter, SlotGuess)
 	}
@@ -191,9 +170,9 @@ func (o *Outcome) RetryAfter(s *Standing, i int) time.Duration {
 func (o *Outcome) Deciding() *Standing {
 	var deciding *Standing
 	longest := time.Duration(0)
-	all := o.all()
+	all := o.all
 	for i := range all {
-		if wait := o.Wait(&all[i], SlotGuess); wait > longest {
+		if wait := all[i].Wait(SlotGuess); wait > longest {
 			deciding, longest = &all[i], wait
 		}
 	}
@@ -202,19 +181,19 @@ func (o *Outcome) Deciding() *Standing {
 
 // longest returns when every scope lets the call pass, as far as is known.
 func (o *Outcome) longest(guess time.Duration) (longest time.Duration) {
-	all := o.all()
+	all := o.all
 	for i := range all {
-		longest = max(longest, o.Wait(&all[i], guess))
+		longest = max(longest, all[i].Wait(guess))
 	}
 	return longest
 }
 
 // waits returns when the shared scope lets the call ask again, and when its own scopes do.
 func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
-	all := o.all()
+	all := o.all
 	for i := range all {
 		s := &all[i]
-		if wait := o.wait(s, guess, s.Closed.Probe); s.Scope.line != nil {
+		if wait := s.wait(guess, s.Closed.Probe); s.Scope.line != nil {
 			shared = max(shared, wait)
 		} else {
 			own = max(own, wait)
@@ -229,14 +208,14 @@ func (o *Outcome) remainingMinute() int64 {
 	if !o.asked {
 		return -1
 	}
-	all := o.all()
+	all := o.all
 	for k := range all {
 		s := &all[k]
 		if s.Scope.isShared() || s.Scope.counts {
 			continue
 		}
 		for i := range s.Len() {
-			if l, d := o.At(s, i); l.Unit == Requests && l.Limit.Period() == time.Minute {
+			if l, d := s.At(i); l.Unit == Requests && l.Limit.Period() == time.Minute {
 				return d.Remaining
 			}
 		}

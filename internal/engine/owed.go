@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -20,6 +21,7 @@ type correction struct {
 
 // owed is the corrections that could not be made, because the store could not be asked.
 type owed struct {
+	some atomic.Bool // there are any
 	mu   sync.Mutex
 	list []correction
 }
@@ -46,8 +48,8 @@ func (e *Engine) settle(ctx context.Context, c correction) error {
 	if c.deposit != "" {
 		return e.store.(store.Depository).SettleDeposit(ctx, c.deposit, c.actual, c.entry)
 	}
-	if keeper, ok := e.store.(store.Bookkeeper); ok && c.entry != nil {
-		return keeper.SettleBooked(ctx, c.receipt, c.actual, c.entry)
+	if e.books != nil && c.entry != nil {
+		return e.books.SettleBooked(ctx, c.receipt, c.actual, c.entry)
 	}
 	return e.store.Settle(ctx, c.receipt, c.actual)
 }
@@ -94,12 +96,17 @@ func (o *owed) add(some ...correction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.list = append(o.list, some[:min(len(some), mostOwed-len(o.list))]...)
+	o.some.Store(len(o.list) > 0)
 }
 
 func (o *owed) takeAll() []correction {
+	if !o.some.Load() {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	list := o.list
 	o.list = nil
+	o.some.Store(false)
 	return list
 }

@@ -17,19 +17,16 @@ const raiseDelay = time.Second
 
 // noticeRaise has the budgets looked at of which the call has used more than it had taken: no verdict
 // says so, unless another call takes of them.
-func (r *Reservation) noticeRaise(asked *Ask, used *spent) {
-	for _, p := range r.plans {
+func (r *Reservation) noticeRaise(used *spent) {
+	for i := range r.charged {
+		p := r.charged[i].plan
 		if p.rules == nil || p.rules.budgets == nil || p.rules.budgets.raised.Load() {
 			continue
 		}
-		for i := range p.charges {
-			u := p.charges[i].unit
-			if used.of(p.rules, u) > p.rules.Amount(u, asked) && p.rules.budgets.raised.CompareAndSwap(false, true) {
-				n := r.ofScopes()
-				if r.names != nil {
-					n = *r.names
-				}
-				r.of().teller.addRaise(r.of(), raise{n.project, p.rules})
+		for k := range p.charges {
+			u := p.charges[k].unit
+			if used.of(p.rules, u) > p.rules.Amount(u, &r.asked) && p.rules.budgets.raised.CompareAndSwap(false, true) {
+				r.engine.teller.addRaise(r.engine, raise{r.project, p.rules})
 			}
 		}
 	}
@@ -71,8 +68,7 @@ func (e *Engine) lookAtRaised() {
 func (e *Engine) lookAt(t *thresholds, r raise) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
-	var o Outcome
-	if e.LookAt(ctx, r.rules.scope.Real(), &o) == nil {
-		e.notice(t, r.project, &o, true)
+	if s, err := e.LookAt(ctx, r.rules.scope.Real()); err == nil {
+		e.notice(t, r.project, []Standing{*s}, true)
 	}
 }

@@ -32,16 +32,17 @@ func (r *Reservation) Keep() {
 		return
 	}
 	k := new(renewal)
-	r.set().renewal = k
+	r.renewal = k
 	k.timer = time.AfterFunc(time.Hour, func() { k.renew(r) })
 	k.timer.Reset(Lease - renewBefore) // now that renew can see the timer
 }
 
 // slots returns the charges of the call's slots.
 func (r *Reservation) slots() (list []store.Charge) {
-	for _, p := range r.plans {
-		for i := range p.charges {
-			if p.charges[i].unit == Slots {
+	for i := range r.charged {
+		p := r.charged[i].plan
+		for k := range p.charges {
+			if p.charges[k].unit == Slots {
 				list = append(list, store.Charge{Key: p.rules.Key(Slots), Limits: anyNumber, N: 1})
 			}
 		}
@@ -54,7 +55,7 @@ func (k *renewal) renew(r *Reservation) {
 	if r.ended.Load() {
 		return
 	}
-	next, err := r.of().takeSlots(r.slots())
+	next, err := r.engine.takeSlots(r.slots())
 	if err != nil {
 		if !hopeless(err) {
 			k.timer.Reset(renewAgain)
@@ -91,6 +92,6 @@ func (e *Engine) takeSlots(list []store.Charge) (store.Receipt, error) {
 
 func (r *Reservation) giveBackSlots(receipt *store.Receipt) {
 	if receipt != nil {
-		r.of().correct(correction{receipt: *receipt, actual: make([]int64, len(r.slots()))})
+		r.engine.correct(correction{receipt: *receipt, actual: make([]int64, len(r.slots()))})
 	}
 }

@@ -225,16 +225,6 @@ func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 	return n
 }
 
-// amounts appends what a call is charged, for the store in memory.
-func (p *plan) amounts(list []store.Amount, ask *Ask) []store.Amount {
-	for i := range p.charges {
-		c := &p.charges[i]
-		n := p.rules.Amount(c.unit, ask)
-		list = append(list, store.Amount{Of: c.of(n), N: n})
-	}
-	return list
-}
-
 // append appends what a call is charged.
 func (p *plan) append(list []store.Charge, ask *Ask) []store.Charge {
 	for i := range p.charges {

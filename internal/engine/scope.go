@@ -65,7 +65,7 @@ type Gate interface {
 
 	// Reconsider corrects when a call passes that lowered limits have denied: the store
 	// does not know of what they are lowered by.
-	Reconsider(ctx context.Context, e *Engine, o *Outcome, s *Standing, ask *Ask) error
+	Reconsider(ctx context.Context, e *Engine, s *Standing, ask *Ask) error
 }
 
 // Closed says for how long a gate lets nothing pass. The zero Closed is open.
@@ -204,10 +204,6 @@ func (e *Engine) Record(ctx context.Context, s *Scope, used *Ask) error {
 		return nil
 	}
 	p := &r.plans[WithoutSlots]
-	if e.memory != nil {
-		var few [fewCharges]store.Amount
-		return e.memory.Record(ctx, p.amounts(few[:0], used))
-	}
 	list := p.withoutLimits(used)
 	if len(list) == 0 {
 		return nil
@@ -271,14 +267,13 @@ func (e *Engine) Read(ctx context.Context, s *Scope) (used map[Unit]*limit.Accou
 	return used, at, nil
 }
 
-// LookAt says what is used of a scope. Nothing is asked for, and no gate.
-func (e *Engine) LookAt(ctx context.Context, s *Scope, o *Outcome) error {
+// LookAt returns what is used of a scope. It asks for nothing, and no gate.
+func (e *Engine) LookAt(ctx context.Context, s *Scope) (*Standing, error) {
 	if e.closed.Load() {
-		return store.ErrClosed
+		return nil, store.ErrClosed
 	}
-	o.few[0], o.scopes = Standing{Scope: s, plan: &s.rules.Load().plans[Whole]}, 1
-	o.makeRoom()
-	return e.peekStandings(ctx, &Ask{}, o)
+	o := Outcome{all: []Standing{{Scope: s, plan: &s.rules.Load().plans[Whole]}}}
+	return &o.all[0], e.peekStandings(ctx, &Ask{}, &o)
 }
 
 // Reset forgets what the scope has used.

@@ -56,7 +56,7 @@ func TestOutermostScopeDenies(t *testing.T) {
 		for i, s := range scopes {
 			standing := r.Outcome.Of(s)
 			for k := range standing.Len() {
-				l, d := r.Outcome.At(standing, k)
+				l, d := standing.At(k)
 				want := map[engine.Unit]int64{engine.Requests: 2, engine.AllTokens: 22, engine.Slots: 1}[l.Unit]
 				if i == 0 && l.Unit == engine.Requests {
 					want++
@@ -311,8 +311,9 @@ func TestCallsOfManyScopes(t *testing.T) {
 	})
 }
 
-// A call of two scopes allocates its reservation, and nothing else.
-func TestCallAllocatesItsReservationAlone(t *testing.T) {
+// A call of two scopes allocates six times: for what its scopes answer, its charges, the store's decisions and receipt,
+// its reservation, and the amounts that settle it.
+func TestCallAllocatesLittle(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
@@ -336,8 +337,8 @@ func TestCallAllocatesItsReservationAlone(t *testing.T) {
 		for range 10_000 { // until its counters are as large as they become
 			once()
 		}
-		if n := testing.AllocsPerRun(1000, once); n != 1 {
-			t.Errorf("%s allocates %v times, with its settlement; want the reservation alone", name, n)
+		if n := testing.AllocsPerRun(1000, once); n > 6 {
+			t.Errorf("%s allocates %v times, with its settlement; want 6 at most", name, n)
 		}
 	}
 }

@@ -65,7 +65,7 @@ type Overlooked struct {
 // overlook finds out what limits in shadow would have said to a call that was admitted, and lets them say
 // what is left of them.
 func (e *Engine) overlook(c *Call, o *Outcome) {
-	all := o.all()
+	all := o.all
 	o.Overlooked = nil
 	for k := range all {
 		s := &all[k]
@@ -73,7 +73,7 @@ func (e *Engine) overlook(c *Call, o *Outcome) {
 			continue
 		}
 		for i := range s.Len() {
-			l, v := o.At(s, i)
+			l, v := s.At(i)
 			if l.Free {
 				continue
 			}
@@ -90,7 +90,7 @@ func (e *Engine) overlook(c *Call, o *Outcome) {
 }
 
 // exceeds reports whether a limit would have denied a call of n that it has counted.
-func exceeds(l *Limit, v *limit.Verdict, n int64) bool {
+func exceeds(l *Limit, v *limit.Decision, n int64) bool {
 	most := l.Limit.Burst()
 	if l.Pace && n > most { // such a call passes when nothing else is used
 		return v.Used > n

@@ -22,7 +22,8 @@ func (s *spent) of(r *Rules, u Unit) int64 {
 }
 
 // spent fills in what a call has used: tokens, and a price in billionths of a dollar.
-func (r *Reservation) spent(t llm.Tokens, price int64, asked *Ask, used *spent) {
+func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
+	asked := &r.asked
 	price = min(max(price, -1), MaxTokens)
 	r.used(t, &asked.Parts, &used.Amounts)
 	used.Amounts[Dollars] = price
@@ -54,7 +55,7 @@ func (r *Reservation) spent(t llm.Tokens, price int64, asked *Ask, used *spent) 
 func (r *Reservation) used(t llm.Tokens, asked *Parts, used *Amounts) {
 	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
 	used[Input], used[Output] = -1, -1
-	if r.split {
+	if r.asked.Split {
 		used[Input], used[Output] = asked.Amounts[Input], asked.Amounts[Output]
 	}
 	input, output := r.weights().Count(t)
@@ -65,7 +66,7 @@ func (r *Reservation) used(t llm.Tokens, asked *Parts, used *Amounts) {
 		used[Output] = output
 	}
 	switch {
-	case r.split || input >= 0 && output >= 0:
+	case r.asked.Split || input >= 0 && output >= 0:
 		used[Tokens] = used[Input] + used[Output]
 		used[AllTokens] = orExpected(t.Input, asked.Amounts[Input]+asked.FreeInput) + orExpected(t.Output, asked.Amounts[Output]+asked.FreeOutput)
 	case input >= 0:
@@ -103,10 +104,10 @@ func (s *spent) known(r *Rules, asked *Amounts) Amounts {
 
 // firstUsed returns how much of a unit was used in a scope of what the call has reserved at first: no more than that, if
 // extensions have reserved more.
-func (r *Reservation) firstUsed(p *plan, u Unit, asked *Ask, used *spent) int64 {
+func (r *Reservation) firstUsed(p *plan, u Unit, used *spent) int64 {
 	n := used.of(p.rules, u)
 	if p.rules.Cut[u] && r.extensions.more(u) {
-		n = min(n, p.rules.Amount(u, asked))
+		n = min(n, p.rules.Amount(u, &r.asked))
 	}
 	return n
 }

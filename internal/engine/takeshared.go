@@ -32,10 +32,7 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, all claims
 		all.undo(now, o)
 		return nil, err
 	}
-	res.pools, res.at = all.mask(), now
-	if extra := all.extra(); extra != nil {
-		res.set().extra = extra
-	}
+	res.pools, res.at, res.extra = all.mask(), now, all.extra()
 	return res, nil
 }
 
@@ -93,12 +90,9 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 // share the store, the store also counts what each member uses, and the call is denied after all if
 // that is more than this process knew of.
 func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claims, now int64) (*Reservation, error) {
-	if e.memory != nil {
-		return e.takeStore(ctx, c, o, now)
-	}
 	f := e.join()
 	if f == nil {
-		return e.takeStore(ctx, c, o, now)
+		return e.takeStore(ctx, c, o)
 	}
 	var counters [mostClaims]*Scope
 	for i := range all {
@@ -114,7 +108,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 			o.also(counters[i], c.Part)
 		}
 	}
-	res, err := e.takeStore(ctx, c, o, now)
+	res, err := e.takeStore(ctx, c, o)
 	if res == nil {
 		return nil, err
 	}
@@ -125,7 +119,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 		cl := &all[i]
 		var room [mostShared]int64
 		if d := cl.pool.Confirm(cl.member, now, cl.amounts(), cl.counted(o, counter, room[:0])); d.Denied {
-			res.settle(&c.Ask, &spent{}, nil)
+			res.giveBack()
 			cl.deny(o, d, now)
 			return nil, nil
 		}
@@ -157,25 +151,25 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 }
 
 // correctShares corrects what the call has taken of its flow's shares to what it has used.
-func (r *Reservation) correctShares(asked *Ask, used *spent) {
+func (r *Reservation) correctShares(used *spent) {
 	var own *share.Who
-	for _, p := range r.plans {
-		if p.scope.line == nil {
+	for i := range r.charged {
+		if p := r.charged[i].plan; p.scope.line == nil {
 			own = &p.scope.Real().member
 			break
 		}
 	}
 	extra := r.extra
 	for rest := r.pools; rest != 0; rest &= rest - 1 {
-		p := r.plans[bits.TrailingZeros32(rest)]
+		p := r.charged[bits.TrailingZeros32(rest)].plan
 		d, member := p.rules.sharing.Load(), own
 		if member == nil {
 			member = &d.nobody
 		}
 		if n := len(d.limits); extra == nil {
-			d.correct(p, member, r.at, asked, used, nil)
+			d.correct(p, member, r.at, &r.asked, used, nil)
 		} else {
-			d.correct(p, member, r.at, asked, used, extra[:n])
+			d.correct(p, member, r.at, &r.asked, used, extra[:n])
 			extra = extra[n:]
 		}
 	}

@@ -86,16 +86,16 @@ func (t *thresholds) highest(l *Limit, v *limit.Verdict) (highest int64) {
 
 // notice finds budgets that have reached a threshold, among all limits of a call that was admitted, or
 // those that have denied it.
-func (e *Engine) notice(t *thresholds, project string, o *Outcome, admitted bool) {
-	all := o.All()
+func (e *Engine) notice(t *thresholds, project string, all []Standing, admitted bool) {
 	for k := range all {
 		s := &all[k]
 		if s.plan.rules == nil || s.plan.rules.budgets == nil {
 			continue
 		}
 		for i := range s.Len() {
-			if l, v := o.At(s, i); t.isReached(l, v) && (admitted || !v.Allowed) {
-				e.reached(t, project, s.plan.rules, s.plan.limits[i], v)
+			l, said := s.At(i)
+			if v := said.Verdict(); t.isReached(l, &v) && (admitted || !v.Allowed) {
+				e.reached(t, project, s.plan.rules, s.plan.limits[i], &v)
 			}
 		}
 	}

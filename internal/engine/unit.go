@@ -40,24 +40,25 @@ type Ask struct {
 
 	// Split is set if input and output are known. Otherwise their sum is, in Tokens, and
 	// each of them may be all of it.
-	Split bool
+	Split bool `json:"split"`
 
 	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is zero if
 	// it is not known to be more than what is expected.
-	Most Parts
+	Most Parts `json:"most,omitzero"`
 
 	// First is what a call that extends its reservation reserves at first, for scopes that cut. It is zero if the
 	// call does not: then they reserve Most.
-	First Parts
+	First Parts `json:"first,omitzero"`
 }
 
 // Parts is an amount of each unit, and what is needed to tell AllTokens of a prompt from those of an output.
 type Parts struct {
-	Amounts
+	Amounts `json:"amounts"` // by the numbers of their units
 
 	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count. They
 	// are negative where it counts more than all.
-	FreeInput, FreeOutput int64
+	FreeInput  int64 `json:"free_input"`
+	FreeOutput int64 `json:"free_output"`
 }
 
 // Set fills in an empty ask for a call that counts as a number of requests; 0 requests count as

@@ -123,7 +123,7 @@ func (w *wait) conclude(stands bool, err error) {
 	if stands {
 		r.Waited = w.sofar()
 		if r.Reservation != nil {
-			r.Reservation.set().waited = r.Waited
+			r.Reservation.waited = r.Waited
 		}
 	}
 	if r.Behind = err != nil && !r.Outcome.asked; !r.Behind {
@@ -188,7 +188,7 @@ func (w *wait) stand(ctx context.Context, t line.Ticket, first line.Answer) (err
 		return w.overtake(ctx, first, deniedFor)
 	}
 	inTurn := func() (line.Answer, error) {
-		if rest := first.Again - w.sofar(); rest > 0 && e.memory == nil && w.scopes.wakes() == w.wakes && !e.closed.Load() {
+		if rest := first.Again - w.sofar(); rest > 0 && !e.private && w.scopes.wakes() == w.wakes && !e.closed.Load() {
 			a := first
 			a.Again = rest
 			first = line.Answer{}
@@ -199,7 +199,7 @@ func (w *wait) stand(ctx context.Context, t line.Ticket, first line.Answer) (err
 	if shared := w.scopes.line(); shared == nil {
 		err = e.hall.Wait(ctx, t, inTurn)
 	} else if err = shared.Wait(ctx, t, inTurn); err == nil && r.Reservation != nil {
-		r.Reservation.set().line, r.Reservation.set().flow = shared, t.Flow
+		r.Reservation.line, r.Reservation.flow = shared, t.Flow
 	}
 	if o := w.impossible.Load(); o != nil && err != nil {
 		return w.neverBy(o)
@@ -262,16 +262,16 @@ func (w *wait) answer() (line.Answer, error) {
 // one; and whether it is a guess when that lets the call pass.
 func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 	longest := time.Duration(0)
-	all := o.all()
+	all := o.all
 	for i := range all {
 		s := &all[i]
-		wait := o.Wait(s, SlotGuess)
+		wait := s.Wait(SlotGuess)
 		if (s.Scope.line == nil) != own || wait <= longest {
 			continue
 		}
-		of, longest, name, guess = s.Scope, wait, o.NameOf(s), false
-		if i := o.deciding(s); i >= 0 {
-			l, _ := o.At(s, i)
+		of, longest, name, guess = s.Scope, wait, s.NameOf(), false
+		if i := s.deciding(); i >= 0 {
+			l, _ := s.At(i)
 			guess = l.Unit == Slots || s.IsHeld(i)
 		}
 	}
@@ -283,14 +283,14 @@ func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 func (w *wait) never() *Outcome {
 	o := new(Outcome)
 	o.begin(nil, w.call.Part, w.scopes)
-	said := o.said()[:0]
-	for _, charge := range o.charges(nil, &w.call.Ask) {
+	var said []limit.Decision
+	for _, charge := range o.charges(&w.call.Ask) {
 		for _, l := range charge.Limits {
-			d := new(limit.Account).Check(l, 0, charge.N)
-			said = append(said, d.Verdict())
+			said = append(said, new(limit.Account).Check(l, 0, charge.N))
 		}
 	}
-	if o.hear(&w.call.Ask); o.longest(0) != limit.Never {
+	o.enter(said, &w.call.Ask)
+	if o.longest(0) != limit.Never {
 		return nil
 	}
 	return o
@@ -299,7 +299,7 @@ func (w *wait) never() *Outcome {
 // neverBy makes the outcome that of a call which could never pass, and returns the error.
 func (w *wait) neverBy(o *Outcome) error {
 	w.result.Outcome = *o
-	return fmt.Errorf("%w: the limit %q is smaller", limit.ErrNever, o.NameOf(o.Deciding()))
+	return fmt.Errorf("%w: the limit %q is smaller", limit.ErrNever, o.Deciding().NameOf())
 }
 
 // patience returns how long the call may wait: its MaxWait, and no longer than until the deadline of ctx. Any
@@ -442,7 +442,7 @@ const maxSpread = 10 * time.Millisecond
 // slotWait is how long to wait at most for a slot before asking again. In memory, a call
 // that gives one back says so; other processes do not.
 func (e *Engine) slotWait() time.Duration {
-	if e.memory != nil {
+	if e.private {
 		return Lease
 	}
 	return SlotGuess

@@ -25,10 +25,7 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 	if in |= o.scarce(said); in == 0 {
 		return nil
 	}
-	f := e.fleet.Load()
-	if e.memory == nil {
-		f = e.join()
-	}
+	f := e.join()
 	for _, cl := range o.claims(c, in, own, make(claims, 0, mostClaims)) {
 		if cl.scope.line == nil && cl.pool.Empty() && said.asked {
 			cl.pool.Seed(cl.member, cl.terms, e.clock(), cl.used(said, nil))
@@ -44,10 +41,10 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 // scarce returns the own scopes that would be divided if there were others, and whose limits deny the call:
 // another one that comes should find out that it waits.
 func (o *Outcome) scarce(said *Outcome) (in uint32) {
-	all := o.all()
+	all := o.all
 	for i := range all {
 		s := all[i].Scope
-		if by := said.Of(s); by != nil && s.line == nil && all[i].plan.rules.shared() != nil && said.denies(by) && said.wants(s) {
+		if by := said.Of(s); by != nil && s.line == nil && all[i].plan.rules.shared() != nil && by.denies() && said.wants(s) {
 			in |= 1 << i
 		}
 	}
@@ -92,7 +89,7 @@ const mostUnasked = 3 * time.Second
 func (w *wait) stillDenied() (a line.Answer, denied bool) {
 	e, now := w.engine, w.engine.clock()
 	by := w.result.Outcome.shared()
-	if e.memory != nil || by == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
+	if e.private || by == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
 		return a, false
 	}
 	var o Outcome
@@ -131,7 +128,7 @@ func (o *Outcome) share() *Share {
 
 // shared returns the standing in which a share denies the call, or nil.
 func (o *Outcome) shared() *Standing {
-	all := o.all()
+	all := o.all
 	for i := range all {
 		if all[i].share != nil {
 			return &all[i]

@@ -14,7 +14,7 @@ func (e *Engine) enlist(w *wait, flow string) (leave func()) {
 		e.waits[s.Key][flow][w] = true
 	}
 	e.waiting.Add(1)
-	if e.memory == nil {
+	if !e.private {
 		e.tellOfWaits(w.scopes)
 	}
 	return func() {
@@ -61,7 +61,7 @@ func (e *Engine) Wake(s *Scope) {
 
 // wakeHere is Wake in this process.
 func (e *Engine) wakeHere(s *Scope) {
-	if e.memory == nil {
+	if !e.private {
 		s.wakes.Add(1)
 	}
 	if e.waiting.Load() > 0 {

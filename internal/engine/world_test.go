@@ -194,7 +194,7 @@ func (w *world) wantSaid(a *asked, o *engine.Outcome, taken bool) {
 		asked--
 		standing := o.Of(w.scopes[scope])
 		for k := range standing.Len() {
-			said, d := o.At(standing, k)
+			said, d := standing.At(k)
 			if said.Name != l.Name {
 				continue
 			}

@@ -37,10 +37,10 @@ func prepare(t testing.TB, key string, n int64, limits ...limit.Limit) store.Cha
 	return c
 }
 
-// BenchmarkTakeInto measures takes that are settled, with as many entries in their
+// BenchmarkTake measures takes that are settled, with as many entries in their
 // logs as there can be, and with a few: then the clock moves on by some seconds with
 // each take.
-func BenchmarkTakeInto(b *testing.B) {
+func BenchmarkTake(b *testing.B) {
 	for _, bench := range []struct {
 		name    string
 		charges func(t testing.TB, n int64) []store.Charge
@@ -65,17 +65,13 @@ func BenchmarkTakeInto(b *testing.B) {
 }
 
 func takeAndSettle(b *testing.B, m *store.Memory, charges []store.Charge, actual []int64) {
-	ctx, taken := b.Context(), amountsOf(charges)
-	settled := settlementsOf(taken, actual...)
+	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		var marks [4]limit.Mark
-		var room [9]limit.Verdict
-		h := store.HoldIn(marks[:])
-		_, allowed, err := m.TakeInto(ctx, taken, room[:0], &h)
-		if !allowed || err != nil {
-			b.Fatal(allowed, err)
+		r, _, err := m.Take(ctx, charges)
+		if r == nil || err != nil {
+			b.Fatal(r, err)
 		}
-		m.SettleHold(&h, settled)
+		m.Settle(ctx, r, actual)
 	}
 }

@@ -63,20 +63,19 @@ func (s *plainStore) forgetFull(forgotten func(key string)) {
 	}
 }
 
-// intoLimits are those among which the keys of a test choose. Some of them are the
+// takeLimits are those among which the keys of a test choose. Some of them are the
 // same limit with another count, or in another order.
-var intoLimits = append(spendLimits,
+var takeLimits = append(spendLimits,
 	[]limit.Limit{limit.PerDay(25).Anchored(), limit.PerMinute(9).Using(limit.SlidingLog)},
 	[]limit.Limit{limit.PerMinute(12).Using(limit.SlidingLog), limit.PerDay(15).Anchored()},
 	[]limit.Limit{limit.PerMinute(6).Using(limit.FixedWindow), limit.PerDay(20).Anchored(), limit.PerDay(20).Anchored()},
 	[]limit.Limit{limit.PerHour(12).WithBurst(4), limit.PerMinute(9)},
 )
 
-// Whatever happens, on whatever clock, TakeInto, PeekInto and SettleHold say what
-// the plain steps do. SettleHold does not look at the clock: that makes no difference
-// if the clock goes on and the limits of a key stay, and otherwise the store hears of
-// the time just before it.
-func TestIntoIsPlain(t *testing.T) {
+// Whatever happens, on whatever clock, takes, peeks and settlements of prepared charges answer what the plain steps do.
+// A settlement does not look at the clock: that makes no difference if the clock goes on and the limits of a key stay,
+// and otherwise the store hears of the time just before it.
+func TestMemoryIsPlain(t *testing.T) {
 	keys := []string{"a", "b", "p/a/requests", "p/a/tokens", "p/b/requests"} // none begins another
 	others := prepare(t, "any", 1, windows(1, 1<<40)...)
 	for _, wild := range []string{"nothing", "clock", "limits"} {
@@ -125,7 +124,7 @@ func TestIntoIsPlain(t *testing.T) {
 					for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, len(keys), rapid.ID).Draw(t, "keys") {
 						n := amount.Draw(t, "n")
 						if wild == "limits" || limits[key] == nil {
-							limits[key] = rapid.SampledFrom(intoLimits).Draw(t, "limits")
+							limits[key] = rapid.SampledFrom(takeLimits).Draw(t, "limits")
 						}
 						charges = append(charges, charge(key, n, limits[key]...))
 						amounts = append(amounts, n)
@@ -184,84 +183,56 @@ func TestIntoIsPlain(t *testing.T) {
 	}
 }
 
-// Takes, peeks and settlements of prepared charges allocate nothing: not if a limit
-// denies either.
-func TestIntoAllocatesNothing(t *testing.T) {
+// Takes, peeks and settlements of prepared charges allocate what they return, and what a receipt needs.
+func TestMemoryAllocatesLittle(t *testing.T) {
 	now := time.Now().UnixNano()
 	m := store.NewMemoryAt(func() int64 { return now })
 	charges := append(projectCharges(t, 1200), modelCharges(t, 1200)...)
 	usedUp := prepare(t, "used up", 1, windows(1, 1)...)
-	mustTakeInto(t, m, usedUp)
-	taken, denied := amountsOf(charges), amountsOf(append(slices.Clone(charges), usedUp))
-	used, unused := settlementsOf(taken, 1, 1000, 1, 1300), settlementsOf(taken, 0, 0, 0, 0)
+	mustTakeOf(t, m, usedUp)
+	denied := append(slices.Clone(charges), usedUp)
+	actual := []int64{1, 1000, 1, 1300}
 	ctx := t.Context()
-	for _, asked := range [][]store.Amount{taken, taken, denied} { // a key that was asked once has no counters yet: see limit.First
-		m.TakeInto(ctx, asked, nil, new(store.Hold))
-	}
-	for name, call := range map[string]func(){
-		"take and settle": func() {
-			var marks [4]limit.Mark
-			var room [9]limit.Verdict
-			h := store.HoldIn(marks[:])
-			m.TakeInto(ctx, taken, room[:0], &h)
-			m.SettleHold(&h, used)
-		},
-		"take and cancel": func() {
-			var marks [4]limit.Mark
-			var room [9]limit.Verdict
-			h := store.HoldIn(marks[:])
-			m.TakeInto(ctx, taken, room[:0], &h)
-			m.SettleHold(&h, unused)
-		},
-		"take what is denied": func() {
-			var h store.Hold
-			var room [10]limit.Verdict
-			if _, allowed, err := m.TakeInto(ctx, denied, room[:0], &h); allowed || err != nil {
-				t.Error(allowed, err)
+	for name, call := range map[string]struct {
+		most float64
+		do   func()
+	}{
+		"take and settle": {3, func() {
+			r, _, _ := m.Take(ctx, charges)
+			m.Settle(ctx, r, actual)
+		}},
+		"take what is denied": {3, func() {
+			if r, _, err := m.Take(ctx, denied); r != nil || err != nil {
+				t.Error(r, err)
 			}
-		},
-		"peek": func() {
-			var room [10]limit.Verdict
-			m.PeekInto(ctx, denied, room[:0])
-		},
+		}},
+		"peek": {2, func() { m.Peek(ctx, denied) }},
 	} {
 		for range 5000 { // until the logs have all of their room
-			call()
+			call.do()
 			now += int64(time.Millisecond)
 		}
-		if n := testing.AllocsPerRun(100, call); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
+		if n := testing.AllocsPerRun(100, call.do); n > call.most {
+			t.Errorf("%s: %v allocations; want %v at most", name, n, call.most)
 		}
 	}
 }
 
-// A Hold allocates for the first take, and for one with more charges than it has room for. Its copy
-// settles the take.
-func TestHold(t *testing.T) {
-	for _, number := range []int{0, 1, 4, 5, 12, 40} {
+// A take may have any number of charges, each of which is settled by its own amount.
+func TestEachChargeIsSettledByItsAmount(t *testing.T) {
+	for _, number := range []int{0, 1, 4, 5, 12, 13, 40} {
 		m := store.NewMemory()
 		var charges []store.Charge
 		var actual []int64
 		for i := range number {
-			charges = append(charges, prepare(t, fmt.Sprintf("scope %d/tokens", i), 5, windows(1, 1<<40)...))
+			charges = append(charges, prepare(t, fmt.Sprintf("scope %d/tokens", i), 5, windows(3, 1<<40)...))
 			actual = append(actual, int64(i))
 		}
-		h, copied := mustTakeInto(t, m, charges...), new(store.Hold)
-		taken := amountsOf(charges)
-		h.CopyTo(copied, make([]limit.Mark, 4))
-		m.SettleHold(copied, settlementsOf(taken, actual...))
+		mustSettle(t, m, mustTakeOf(t, m, charges...), actual...)
 		for i, c := range charges {
 			if used := usedOf(t, m, c); used != actual[i] {
 				t.Errorf("%d of %d: %d are used; want %d", i, number, used, actual[i])
 			}
-		}
-		room := make([]limit.Verdict, number)
-		take := func() { m.TakeInto(t.Context(), taken, room[:0], h) }
-		for range 5000 {
-			take()
-		}
-		if n := testing.AllocsPerRun(100, take); number <= 12 && n > 0 {
-			t.Errorf("%v allocations for %d charges", n, number)
 		}
 	}
 }
@@ -278,14 +249,14 @@ func TestClockReadings(t *testing.T) {
 		readings = 0
 	}
 	charges := append(projectCharges(t, 1200), modelCharges(t, 1200)...)
-	h := mustTakeInto(t, m, charges...)
+	r := mustTakeOf(t, m, charges...)
 	wantReadings("a take", 1)
-	m.SettleHold(h, settlementsOf(amountsOf(charges), 1, 1000, 1, 1000))
+	mustSettle(t, m, r, 1, 1000, 1, 1000)
 	wantReadings("a settlement", 0)
 	charges = []store.Charge{prepare(t, "bucket", 10, limit.PerMinute(60)), modelCharges(t, 1200)[0]}
-	h = mustTakeInto(t, m, charges...)
+	r = mustTakeOf(t, m, charges...)
 	wantReadings("a take of a bucket", 1)
-	m.SettleHold(h, settlementsOf(amountsOf(charges), 4, 1))
+	mustSettle(t, m, r, 4, 1)
 	wantReadings("a settlement of a bucket", 1)
 }
 
@@ -301,25 +272,26 @@ func TestClockReadBeforeTheLock(t *testing.T) {
 	})
 	c := prepare(t, "key", 3, limit.PerMinute(10).Using(limit.SlidingLog))
 	readings = []int64{20}
-	h := mustTakeInto(t, m, c)
+	r := mustTakeOf(t, m, c)
 	readings = []int64{10, 30} // it was read at 10; meanwhile the key was charged at 20
-	mustTakeInto(t, m, c)
-	m.SettleHold(h, settlementsOf(amountsOf([]store.Charge{c}), 1))
+	mustTakeOf(t, m, c)
+	mustSettle(t, m, r, 1)
 	readings = []int64{40}
 	if used := usedOf(t, m, c); used != 4 {
 		t.Errorf("%d are used; want 1 and 3", used)
 	}
 	readings = []int64{10, 10} // this one has gone back
-	h = mustTakeInto(t, m, c)
+	r = mustTakeOf(t, m, c)
 	readings = []int64{11}
-	if m.SettleHold(h, settlementsOf(amountsOf([]store.Charge{c}), 2)); usedOf(t, m, c) != 6 {
+	mustSettle(t, m, r, 2)
+	if usedOf(t, m, c) != 6 {
 		t.Error("what was taken after the clock went back is not settled")
 	}
 }
 
 // Calls that name keys in opposite orders, and settle, reset and sweep meanwhile, do not
 // wait for each other, and what they have used adds up.
-func TestIntoAtOnce(t *testing.T) {
+func TestTakeAtOnce(t *testing.T) {
 	m := store.NewMemory()
 	const workers, calls = 6, 2000
 	charges := append(projectCharges(t, 10), modelCharges(t, 10)...)
@@ -331,21 +303,19 @@ func TestIntoAtOnce(t *testing.T) {
 			if worker%2 == 1 {
 				slices.Reverse(mine)
 			}
-			taken := amountsOf(mine)
-			var room [9]limit.Verdict
 			for i := range calls {
-				var h store.Hold
-				if _, allowed, err := m.TakeInto(ctx, taken, room[:0], &h); !allowed || err != nil {
-					t.Error(allowed, err)
+				r, _, err := m.Take(ctx, mine)
+				if r == nil || err != nil {
+					t.Error(r, err)
 				}
-				m.SettleHold(&h, settlementsOf(taken, 2, 2, 2, 2))
+				m.Settle(ctx, r, []int64{2, 2, 2, 2})
 				switch i % 100 {
 				case 0:
 					m.Reset(ctx, "another")
 				case 1:
 					m.Sweep()
 				case 2:
-					m.PeekInto(ctx, taken, room[:0])
+					m.Peek(ctx, mine)
 				}
 			}
 		})
