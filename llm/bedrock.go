@@ -5,6 +5,75 @@ import (
 	"strings"
 )
 
+// Bedrock is Amazon Bedrock.
+const Bedrock Provider = "bedrock"
+
+// The APIs of Bedrock.
+const (
+	Converse API = "converse" // Bedrock's converse and converse-stream
+	Invoke   API = "invoke"   // Bedrock's invoke and invoke-with-response-stream, in each model's own format
+)
+
+var _ = register(dialect{
+	provider:  Bedrock,
+	isHost:    ofBedrock,
+	recognize: callOfBedrock,
+	protocols: []protocol{
+		{api: Converse, answers: bedrockTop, frames: true},
+		{
+			api: Invoke, answers: bedrockTop, frames: true, usageInHeaders: true,
+			packed: &node{members: members{"bytes": {role: rolePacked}}}, // the model's own JSON
+		},
+	},
+	usage: usageRules{ends: outputTokens},
+	names: nameRules{
+		same: []nameRule{bareARN, claude},
+		variant: []nameRule{
+			unversioned, date("-v0"),
+			after("us."), after("us-gov."), after("eu."), after("apac."), after("jp."), after("au."), after("ca."), after("global."),
+		},
+	},
+	images:       &anthropicImages,
+	overhead:     anthropicOverhead,
+	secretive:    []string{"nova-2"},
+	cachedIsFree: true,
+	countsBound:  boundCounted,
+})
+
+// ofBedrock reports whether a host is one of Bedrock's, such as
+// bedrock-runtime.us-east-1.amazonaws.com.
+func ofBedrock(host string) bool {
+	return strings.HasPrefix(host, "bedrock-") && (strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".amazonaws.com.cn"))
+}
+
+// callOfBedrock reads one of Bedrock's paths, such as /model/amazon.nova-pro-v1%3A0/converse.
+// Everything between /model/ and the last segment is the name of the model: a name that is an ARN
+// has slashes, escaped or not.
+func callOfBedrock(p requestPath, _ bool) (e Endpoint, ok bool) {
+	e = Endpoint{Provider: Bedrock}
+	switch p.word {
+	case "converse", "converse-stream":
+		e.API = Converse
+	case "invoke", "invoke-with-response-stream":
+		e.API = Invoke
+	default:
+		return e, false
+	}
+	from := afterFolder(p.folder, "/model/")
+	e.Model = strings.Trim(unescapeSegment(p.url, p.folder[from:]), "/")
+	e.Stream = strings.HasSuffix(p.word, "-stream")
+	return e, from > 0 && e.Model != ""
+}
+
+// unversioned removes the version of one of Bedrock's models, such as :0 or :0:24k. It leaves ARNs
+// alone, which have colons of their own.
+func unversioned(name string) string {
+	if strings.HasPrefix(name, "arn:") {
+		return name
+	}
+	return upTo(":")(name)
+}
+
 // bareARN returns the name of the foundation model or the inference profile in an ARN. Every other
 // name stays as it is: other resources have quotas of their own, or do not show their model.
 func bareARN(name string) string {
@@ -21,8 +90,8 @@ func bareARN(name string) string {
 
 // bedrockHeaders are the headers with the usage of a response that is not streamed.
 var bedrockHeaders = [...]struct {
-	name string
-	node node
+	name   string
+	number number
 }{
 	{"X-Amzn-Bedrock-Input-Token-Count", inputTokens},
 	{"X-Amzn-Bedrock-Output-Token-Count", outputTokens},
@@ -41,12 +110,48 @@ func (t *tally) readHeaders(h http.Header) {
 		v, ok := whole([]byte(h.Get(header.name)))
 		switch {
 		case ok:
-			t.reported.set(header.node, v)
-			t.textSince = t.textSince && header.node != outputTokens
+			t.reported.set(header.number, v)
+			t.textSince = t.textSince && header.number != outputTokens
 		case i == 0:
 			return
-		case header.node == outputTokens && !t.reported.has(outputTokens):
+		case header.number == outputTokens && !t.reported.has(outputTokens):
 			t.reported.set(outputTokens, 0)
 		}
 	}
+}
+
+// Bedrock's Converse reports usage in a format of its own. Its Invoke hands on what the model
+// writes in its own format, and adds usage in headers and in the last event of a stream.
+// Tokens that were read from a cache or written to it are not part of the input.
+var (
+	bedrockTop = extend(commonTop, members{
+		"usage": bedrockUsage, "amazon-bedrock-invocationMetrics": bedrockUsage,
+		"output": bedrockPart, "metadata": bedrockPart,
+		"contentBlockDelta": bedrockPart, "contentBlockStart": bedrockPart, // in Nova's streams
+		"delta": bedrockDelta, "start": bedrockContent, "serviceTier": bedrockTier,
+		"outputText": textNode, "generation": textNode, "completion": textNode, // Titan's, Llama's, and old models' of Anthropic
+	})
+	bedrockPart = &node{members: members{
+		"content": bedrockContent, "start": bedrockContent,
+		"delta": bedrockDelta, "usage": bedrockUsage, "serviceTier": bedrockTier,
+	}}
+	bedrockUsage = extend(commonUsage, members{
+		"inputTokens": count(inputTokens), "inputTokenCount": count(inputTokens),
+		"outputTokens": count(outputTokens), "outputTokenCount": count(outputTokens),
+		"cacheReadInputTokens": count(cacheReadTokens), "cacheReadInputTokenCount": count(cacheReadTokens),
+		"cacheWriteInputTokens": count(cacheWriteTokens), "cacheWriteInputTokenCount": count(cacheWriteTokens),
+		"cacheDetails": {
+			members: members{"ttl": kindNode, "inputTokens": countNode},
+			entries: []entryNumber{{"1h", cacheWriteHour}},
+		},
+	})
+	bedrockTier    = &node{members: members{"type": tierNode}}
+	bedrockDelta   = &node{members: members{"text": textNode, "partial_json": textNode, "thinking": textNode, "reasoningContent": bedrockThought, "toolUse": functionNode}}
+	bedrockContent = extend(contentNode, members{"reasoningContent": bedrockThought, "toolUse": functionNode})
+	bedrockThought = &node{members: members{"text": textNode}}
+)
+
+func init() { // these have values like themselves in them
+	bedrockPart.members["message"] = bedrockPart
+	bedrockThought.members["reasoningText"] = bedrockThought
 }

@@ -2,46 +2,17 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 )
 
 // What a prompt can have beside the bytes of its body, in tokens.
 const (
-	boundForOpenAI    = 32   // marks around messages, of which OpenAI adds hardly more than their JSON has
-	boundForTemplate  = 128  // the same, and what the templates of open models say of the date and the like
-	boundForCohere    = 1024 // Cohere's own preamble
-	boundForAnthropic = 512  // Anthropic's own instructions for thinking and for the form of answers
 	boundForTools     = 1024 // a provider's own instructions for tools: Anthropic's are 530 at most
 	boundForSchema    = 256  // a provider's own instructions for the form of answers
 	boundForKnownTool = 2048 // a tool that Anthropic itself defines, such as its editor or its computer
 	boundForLeaf      = 4    // spaces, line breaks and commas around a value of a definition that a provider writes anew
 )
-
-// The most tokens of an image.
-const (
-	boundImageGPT4oMini = 48_169 // 2,833 and 5,667 for each of eight tiles
-	boundImageGPT4      = 3_779  // 1,536 patches, 2.46 tokens each; the larger models use 85 and 170 for each of eight tiles
-	boundImageOpenAI    = 24_600 // 10,000 patches, as many tokens each
-	boundImageAnthropic = 5_000  // 3.75 million pixels, 750 a token
-	boundImageGemini    = 4_128  // 16 tiles of 258
-)
-
-// mostImage returns the most tokens of an image.
-func (e Endpoint) mostImage(model string) int {
-	switch e.imageRules() {
-	case Anthropic:
-		return boundImageAnthropic
-	case Gemini:
-		return boundImageGemini
-	}
-	switch model = strings.ToLower(model); {
-	case strings.Contains(model, "4o-mini"):
-		return boundImageGPT4oMini
-	case strings.Contains(model, "gpt-4"), strings.HasPrefix(model, "o1"), strings.HasPrefix(model, "o3"), strings.HasPrefix(model, "o4"):
-		return boundImageGPT4
-	}
-	return boundImageOpenAI
-}
 
 // A promptBound is what is needed to bound the tokens of a prompt, beside the length of its body: text has at most one
 // token a byte, and the marks around a message have fewer than its JSON has.
@@ -173,15 +144,7 @@ func (r *requestReader) mostPrompt() int {
 
 // overhead returns the most tokens that a provider adds to any prompt.
 func (e Endpoint) overhead() int {
-	switch {
-	case e.Provider == OpenAI || e.Provider == Azure:
-		return boundForOpenAI
-	case e.API == CohereChat:
-		return boundForCohere
-	case e.imageRules() == Anthropic:
-		return boundForAnthropic
-	}
-	return boundForTemplate
+	return cmp.Or(e.API.protocol().overhead, e.Provider.dialect().overhead)
 }
 
 // isStored reports whether a field's value, which was read from an index on, names something that the provider has stored

@@ -157,7 +157,7 @@ func TestMostWithoutWindow(t *testing.T) {
 // What an estimator knows of a stored context bounds it, if the context cannot grow.
 func TestMostOfStoredContext(t *testing.T) {
 	for body, want := range map[string]int{
-		`{"previous_response_id":"resp_1","input":"a"}`:                                 1200 + 45 + boundForOpenAI,
+		`{"previous_response_id":"resp_1","input":"a"}`:                                 1200 + 45 + openAIOverhead,
 		`{"conversation":"resp_1","input":"a"}`:                                         100_000,
 		`{"previous_response_id":"resp_1","conversation":"other","input":"a"}`:          100_000,
 		`{"previous_response_id":"` + strings.Repeat("r", maxWord+1) + `","input":"a"}`: 100_000,
@@ -184,7 +184,7 @@ func TestMostOfCountedPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.CountWith(body, func(_, text string) int { return len(text) / 5 })
-	if got, _, _ := r.Most(Maxima{Output: 1}); got != len(body)-5000+1000+boundForOpenAI {
+	if got, _, _ := r.Most(Maxima{Output: 1}); got != len(body)-5000+1000+openAIOverhead {
 		t.Errorf("%d", got)
 	}
 }

@@ -37,7 +37,7 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := e.expect(project, r, c)
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
-	if bound := r.CountedBound(); r.Provider == OpenAI {
+	if bound := r.CountedBound(); r.Provider.dialect().countsBound == boundOrPrompt {
 		t.Output = max(t.Output, bound-t.Input) // so that both together are the larger of the prompt and the bound
 	} else {
 		t.Output = max(t.Output, bound)
@@ -52,7 +52,7 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 // both. Bedrock takes them first, and gives the unused ones back. What a call can use at most is another
 // matter: see [Request.Most].
 func (r *Request) CountedBound() int {
-	if r.Provider != OpenAI && r.Provider != Azure && r.Provider != Bedrock {
+	if r.Provider.dialect().countsBound == boundUncounted {
 		return 0
 	}
 	return r.Bound()

@@ -29,8 +29,7 @@ var expansions = [...]struct {
 }
 
 // normalises reports whether the model's tokenizer may normalise a text, or its server may replace what is not UTF-8.
-// OpenAI's tokenizers are published: they do not, and the mark that stands for a wrong byte is one token.
-func (e Endpoint) normalises() bool { return e.Provider != OpenAI && e.Provider != Azure }
+func (e Endpoint) normalises() bool { return !e.Provider.dialect().exactTokenizer }
 
 // mayExpand has a mark for each 64 characters of the first 65,536 of which one is in expansions or is no character.
 var mayExpand = func() (blocks [1024]bool) {

@@ -26,11 +26,11 @@ const (
 	maxFrameHeaders = 512 // bytes of headers that are kept
 )
 
-// newFrames returns a reader of a stream of one of Bedrock's APIs.
-func newFrames(api API, json *values) *frames {
+// newFrames returns a reader of a stream. packed is the node of messages that hold their content in base64; nil: none do.
+func newFrames(packed *node, json *values) *frames {
 	f := &frames{json: json, payloads: json}
-	if api == Invoke {
-		f.payloads = &values{top: nodeChunk, packed: &unpacker{into: json}}
+	if packed != nil {
+		f.payloads = &values{top: packed, packed: &unpacker{into: json}}
 	}
 	return f
 }

@@ -26,11 +26,11 @@ type shape struct {
 }
 
 // recordMember records a member of the chunk: whether chunks with nothing but usage may have it.
-func (s *shape) recordMember(n node, name []byte) {
+func (s *shape) recordMember(n *node, name []byte) {
 	switch {
-	case n == nodeChoices || n == nodeUsage || n == nodeTier:
+	case n == choicesNode || n == commonUsage || n == tierNode:
 		return
-	case n == nodeNone:
+	case n == nil:
 		switch string(name) {
 		case "id", "object", "created", "model", "system_fingerprint", "provider", "obfuscation":
 			return
@@ -49,17 +49,17 @@ const (
 )
 
 // recordValue records the form of a value at a depth: first is its first byte, { or [ or any other.
-func (s *shape) recordValue(n node, depth int, first byte) {
+func (s *shape) recordValue(n *node, depth int, first byte) {
 	switch {
-	case n == nodeChoices && first == '[' && depth == 1 && s.choices == formAbsent:
+	case n == choicesNode && first == '[' && depth == 1 && s.choices == formAbsent:
 		s.choices = formRight
-	case n == nodeChoices: // or an element of them
+	case n == choicesNode: // or an element of them
 		s.choices = formWrong
-	case n == nodeUsage && depth == 1 && first == '{':
+	case n == commonUsage && depth == 1 && first == '{':
 		s.usage = max(s.usage, formRight)
-	case n == nodeUsage && depth == 1:
+	case n == commonUsage && depth == 1:
 		s.usage = formWrong
-	case n == nodeFault && first == '{': // the client has to see errors
+	case n.is(roleFault) && first == '{': // the client has to see errors
 		s.usage = formWrong
 	}
 }

@@ -146,7 +146,7 @@ func TestReadLimitsOfAServer(t *testing.T) {
 	two.StartTLS()
 	defer two.Close()
 
-	want := Limits{Windows: []Window{{Requests, minute, 500, 499, 120 * time.Millisecond}, {OutputTokens, minute, 0, 8000, 0}}}
+	want := Limits{Windows: []Window{{OutputTokens, minute, 0, 8000, 0}, {Requests, minute, 500, 499, 120 * time.Millisecond}}}
 	for version, server := range map[int]*httptest.Server{1: one, 2: two} {
 		resp, err := server.Client().Get(server.URL)
 		if err != nil {

@@ -2,20 +2,13 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
 
-// What images and files cost, in tokens.
+// What files cost, in tokens.
 const (
-	openAIImageBase         = 85   // an image at low detail, and the fixed part of any other
-	openAITile              = 170  // a tile of 512 by 512 pixels
-	openAIUnknownImage      = 1105 // an image of 1024 by 2048 pixels
-	anthropicMaxImage       = 1600 // Anthropic shrinks larger images
-	anthropicPixelsPerToken = 750
-	geminiTile              = 258 // a tile of 768 by 768 pixels, or a small image
-	geminiUnknownImage      = 4 * geminiTile
-
 	soundBytesPerToken = 500 // Gemini counts 32 tokens a second, which is MP3 at 128 kbit/s
 	paperBytesPerToken = 50  // a PDF or anything unknown: between pages of text and pages of pictures
 	minPaperTokens     = 1500
@@ -27,26 +20,18 @@ const minBlob = 256
 // maxBlobHead is how many bytes of an escaped blob are unescaped.
 const maxBlobHead = 1 << 16
 
-// imageRules returns the provider whose rules for the cost of images apply to the endpoint.
-func (e Endpoint) imageRules() Provider {
-	switch {
-	case e.API == Messages || e.Provider == Anthropic || e.Provider == Bedrock:
-		return Anthropic
-	case e.API == Generate || e.Provider == Gemini || e.Provider == Vertex:
-		return Gemini
-	}
-	return OpenAI
+// imageRules are what images cost at a provider, in tokens.
+type imageRules struct {
+	cost    func(width, height int) int // of an image of so many pixels
+	unknown int                         // of an image or a file of which nothing is known
+	low     int                         // of an image that the model is to look at less closely; 0: it makes no difference
+	most    func(model string) int      // of the dearest image
+	beyond  bool                        // images cost more than the context window counts
 }
 
-// unknownImage returns the cost of an image or file of which nothing is known.
-func (e Endpoint) unknownImage() int {
-	switch e.imageRules() {
-	case Anthropic:
-		return anthropicMaxImage
-	case Gemini:
-		return geminiUnknownImage
-	}
-	return openAIUnknownImage
+// imageRules returns what images cost at the endpoint.
+func (e Endpoint) imageRules() *imageRules {
+	return cmp.Or(e.API.protocol().images, e.Provider.dialect().images)
 }
 
 // media returns the cost of the image or file that a string encodes, or 0 if it is a text.
@@ -79,24 +64,12 @@ func (e Endpoint) media(t quoted) int {
 
 // image returns the cost of an image by its size in pixels; 0 stands for an unknown size.
 func (e Endpoint) image(width, height int) int {
+	rules := e.imageRules()
 	if width <= 0 || height <= 0 {
-		return e.unknownImage()
+		return rules.unknown
 	}
-	// No provider uses more pixels, and the products below stay small.
-	width, height = fit(width, height, max(width, height), 8192)
-	switch e.imageRules() {
-	case Anthropic:
-		return min(1+width*height/anthropicPixelsPerToken, anthropicMaxImage)
-	case Gemini:
-		if width <= 384 && height <= 384 {
-			return geminiTile
-		}
-		width, height = fit(width, height, max(width, height), 3072)
-		return geminiTile * tiles(width, 768) * tiles(height, 768)
-	}
-	width, height = fit(width, height, max(width, height), 2048)
-	width, height = fit(width, height, min(width, height), 768)
-	return openAIImageBase + openAITile*tiles(width, 512)*tiles(height, 512)
+	// No provider uses more pixels, and the products of the rules stay small.
+	return rules.cost(fit(width, height, max(width, height), 8192))
 }
 
 // fit shrinks an image so that the given side, which is its width or height, has at most so many

@@ -133,7 +133,7 @@ func TestImageTokens(t *testing.T) {
 		{1000, 20, 85 + 2*170, 27, 2 * 258},
 		{65535, 1, 85 + 4*170, 11, 4 * 258},
 		{1 << 31, 1 << 31, 85 + 4*170, 1600, 16 * 258},
-		{0, 10, openAIUnknownImage, anthropicMaxImage, geminiUnknownImage},
+		{0, 10, openAIImages.unknown, anthropicMaxImage, geminiUnknownImage},
 	} {
 		got := [3]int{ofOpenAI.image(c.width, c.height), ofAnthropic.image(c.width, c.height), ofGemini.image(c.width, c.height)}
 		if want := [3]int{c.openAI, c.anthropic, c.gemini}; got != want {
@@ -167,7 +167,7 @@ func TestMedia(t *testing.T) {
 		{"slashes escaped", ofOpenAI, `{"messages":[{"content":[{"image_url":{"url":"data:image\/png;base64,` + strings.ReplaceAll(image, "/", `\/`) + `"}}]}]}`, 765 + message},
 		{"slashes escaped in a JPEG", ofOpenAI, `{"messages":[{"content":"` + strings.ReplaceAll(encode(picture(t, "jpeg", 1024, 1024)), "/", `\/`) + `"}]}`, 765 + message},
 		{"line breaks", ofAnthropic, `{"messages":[{"content":"` + inLines(image) + `"}]}`, 1399 + message},
-		{"an image of which no size is known", ofOpenAI, `{"messages":[{"content":"data:image/heic;base64,` + encode(noise(5000, "\x00")) + `"}]}`, openAIUnknownImage + message},
+		{"an image of which no size is known", ofOpenAI, `{"messages":[{"content":"data:image/heic;base64,` + encode(noise(5000, "\x00")) + `"}]}`, openAIImages.unknown + message},
 		{"a PDF", ofAnthropic, `{"messages":[{"content":[{"type":"document","source":{"data":"` + encode(noise(300_000, "%PDF-1.7\n")) + `"}}]}]}`, 6000 + message},
 		{"a PDF of a page", ofAnthropic, `{"messages":[{"content":[{"type":"document","source":{"data":"` + encode(noise(3000, "%PDF-1.7\n")) + `"}}]}]}`, 1500 + message},
 		{"a WAV", ofOpenAI, `{"messages":[{"content":[{"type":"input_audio","input_audio":{"data":"` + encode(noise(30_000, "RIFF\x00\x00\x00\x00WAVEfmt ")) + `","format":"wav"}}]}]}`, 61 + message},

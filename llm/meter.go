@@ -34,8 +34,9 @@ const (
 // by the body itself. Of compressed bodies it reads those in gzip.
 func NewMeter(api API, h http.Header) *Meter {
 	m := &Meter{api: api}
-	m.stream.json.top = topOf(api)
-	if api == Invoke {
+	p := api.protocol()
+	m.stream.json.top = p.answers
+	if p.usageInHeaders {
 		m.header = h
 	}
 	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
@@ -96,8 +97,8 @@ func (m *Meter) sniff(p []byte) int {
 		default:
 			m.format = formatEvents
 		}
-		if c == 0 && m.stream.json.top == nodeBedrock { // a frame starts with its length, whose first byte is always 0
-			m.format, m.frames = formatFrames, newFrames(m.api, &m.stream.json)
+		if p := m.api.protocol(); c == 0 && p.frames { // a frame starts with its length, whose first byte is always 0
+			m.format, m.frames = formatFrames, newFrames(p.packed, &m.stream.json)
 		}
 		return i
 	}

@@ -49,8 +49,8 @@ func (r *Request) Most(m Maxima) (input, output int, ok bool) {
 	return input, min(output+r.bound.predicted, maxMost), ok
 }
 
-// mostInput returns the most tokens that the prompt can have. OpenAI bills more tokens for an image than the window
-// counts, so that images come on top there.
+// mostInput returns the most tokens that the prompt can have. Where a provider bills more tokens for an image than the
+// window counts, images come on top.
 func (r *Request) mostInput(m Maxima) (tokens int, ok bool) {
 	b, window := &r.bound, min(max(m.Context, 0), maxMost)
 	tokens = b.prompt
@@ -59,10 +59,11 @@ func (r *Request) mostInput(m Maxima) (tokens int, ok bool) {
 	}
 	images, beyond := 0, 0
 	if b.images > 0 {
-		images = b.images * r.mostImage(r.Model)
-	}
-	if r.imageRules() == OpenAI {
-		beyond, images = images, 0
+		rules := r.imageRules()
+		images = b.images * rules.most(r.Model)
+		if rules.beyond {
+			beyond, images = images, 0
+		}
 	}
 	tokens = min(tokens+images+b.stored, maxMost)
 	switch {

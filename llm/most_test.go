@@ -18,12 +18,12 @@ func TestMost(t *testing.T) {
 		input, output int
 		ok            bool
 	}{
-		{"bytes", read(chat, `{"model":"mine","max_tokens":7}`), Maxima{}, 31 + boundForOpenAI, 7, true},
+		{"bytes", read(chat, `{"model":"mine","max_tokens":7}`), Maxima{}, 31 + openAIOverhead, 7, true},
 		{"the window", read(chat, `{"model":"mine","max_tokens":7,"n":3}`), Maxima{Context: 10}, 10, 21, true},
 		{"the model's maximum", read(chat, `{"model":"mine"}`), Maxima{Context: 10, Output: 4}, 10, 4, true},
 		{"no maximum", read(chat, `{"model":"mine"}`), Maxima{Context: 10}, 10, 10, true},
-		{"nothing is known", read(chat, `{"model":"mine"}`), Maxima{}, 16 + boundForOpenAI, 0, false},
-		{"no answer", read(Endpoint{API: Embeddings}, `{"input":"a"}`), Maxima{Context: 10, Output: 4}, 13 + boundForTemplate, 0, true},
+		{"nothing is known", read(chat, `{"model":"mine"}`), Maxima{}, 16 + openAIOverhead, 0, false},
+		{"no answer", read(Endpoint{API: Embeddings}, `{"input":"a"}`), Maxima{Context: 10, Output: 4}, 13 + templateOverhead, 0, true},
 		{"unknown", &Request{}, Maxima{Context: 10, Output: 4}, 0, 0, false},
 		{"stored", read(Endpoint{API: Responses}, `{"previous_response_id":"r"}`), Maxima{}, 0, 0, false},
 		{"stored, with a window", read(Endpoint{API: Responses}, `{"previous_response_id":"r"}`), Maxima{Context: 10, Output: 4}, 10, 4, true},

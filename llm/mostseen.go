@@ -22,8 +22,7 @@ func (m *Meter) MostOutput() int {
 // Where there are several answers, a count beside a piece of one may be that of this answer alone.
 func (t *tally) countMost(written text) {
 	own := max(written.bytes, 1) + t.blocks*blockTokens
-	switch string(t.kind.bytes()) {
-	case "content_block_start", "response.output_item.added", "content-start":
+	if t.event == eventBlock {
 		own += blockTokens
 	}
 	if t.current.present&outputNumbers == 0 || t.interim && t.answersAsked > 1 {

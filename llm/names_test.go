@@ -75,7 +75,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		for provider := range naming {
+		for _, provider := range Providers() {
 			plain, base := PlainName(provider, name), BaseName(provider, name)
 			if PlainName(provider, plain) != plain || BaseName(provider, base) != base || BaseName(provider, plain) != base || name != "" && base == "" {
 				t.Errorf("%s: %q is plainly %q, of %q", provider, name, plain, base)

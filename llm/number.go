@@ -12,18 +12,27 @@ const maxNumber = 1 << 53
 // maxExponent bounds the exponents of costs.
 const maxExponent = 1000
 
-// number parses the number of a node, and reports whether it makes sense.
-func (n node) number(b []byte) (int64, bool) {
-	switch n {
-	case costTold, upstreamCost:
+// A numberForm is how a number is written.
+type numberForm uint8
+
+const (
+	asWhole   numberForm = iota
+	asDollars            // which become billionths
+	asFlag               // true is 1, and false is 0
+	asMark               // true is 1, and false is not reported
+)
+
+// parse parses a number, and reports whether it makes sense.
+func (f numberForm) parse(b []byte) (int64, bool) {
+	switch {
+	case f == asWhole:
+		return whole(b)
+	case f == asDollars:
 		return billionths(b)
-	case ownKey, ollamaDone:
-		if string(b) == "true" {
-			return 1, true
-		}
-		return 0, string(b) == "false"
+	case string(b) == "true":
+		return 1, true
 	}
-	return whole(b)
+	return 0, f == asFlag && string(b) == "false"
 }
 
 // whole parses a whole number from 0 to below 2^53.

@@ -274,8 +274,10 @@ func (p *promptReader) object(in keyKind, depth int) {
 	if kind == labelReasoning && !encrypted {
 		p.elsewhere = true
 	}
-	if low && media > 0 && p.endpoint.imageRules() == OpenAI {
-		p.other += openAIImageBase - media
+	if low && media > 0 {
+		if cost := p.endpoint.imageRules().low; cost > 0 {
+			p.other += cost - media
+		}
 	}
 }
 
@@ -297,7 +299,7 @@ func (at keyKind) inside(in keyKind) keyKind {
 func (p *promptReader) countText(t quoted, in keyKind) (media int) {
 	media = p.endpoint.media(t)
 	if media == 0 && (in == keyReference || in == keyImage) {
-		media = p.endpoint.unknownImage()
+		media = p.endpoint.imageRules().unknown
 	}
 	if media > 0 {
 		p.other += media

@@ -401,7 +401,7 @@ func (r *requestReader) request() Request {
 	switch q.inPath = q.Model != ""; {
 	case !q.inPath:
 		q.Model, q.modelSplice, q.Ambiguous = r.model, r.modelAt, r.ambiguous
-	case q.Provider != Azure:
+	case !q.Provider.dialect().ignoresBodyModel:
 		q.InBody, q.Ambiguous = r.model, r.ambiguous
 		if q.InBody != "" {
 			q.modelSplice = r.modelAt
@@ -452,8 +452,11 @@ func (r *requestReader) request() Request {
 }
 
 // alwaysReportsUsage reports whether a provider's chat streams report usage without being asked.
-// The gateway then neither asks for it nor hides it. Mistral would reject the field, at Vertex too, where
-// the path names its models.
+// The gateway then neither asks for it nor hides it.
 func (r *Request) alwaysReportsUsage() bool {
-	return r.Provider == Mistral || r.Provider == OpenRouter || r.Provider == Groq || r.Provider == Vertex && r.inPath
+	reports := r.Provider.dialect().reportsUsage
+	return reports != nil && reports(r.inPath)
 }
+
+// always is for a provider all of whose chat streams report usage.
+func always(bool) bool { return true }

@@ -235,7 +235,7 @@ func TestCountWith(t *testing.T) {
 		models = append(models, model)
 		return 100
 	})
-	others := 3*tokensPerMessage + tokensPerReply + tokensPerTool + openAIUnknownImage
+	others := 3*tokensPerMessage + tokensPerReply + tokensPerTool + openAIImages.unknown
 	if r.Prompt != 100*len(want)+others || len(slices.Compact(models)) != 1 || models[0] != "m" {
 		t.Errorf("a tokenizer counts %d for %q: want %d", r.Prompt, models, 100*len(want)+others)
 	}

@@ -71,7 +71,7 @@ var templateTexts = []string{
 // TestTemplateLearns checks which events make a template.
 func TestTemplateLearns(t *testing.T) {
 	for _, tt := range templateEvents {
-		var e events
+		e := events{json: values{top: commonTop}}
 		for range 8 {
 			if _, ended := e.next([]byte(tt.event)); ended {
 				e.end()
@@ -89,7 +89,7 @@ func TestTemplateTier(t *testing.T) {
 		`data: {"service_tier":"flex","choices":[{"delta":{"content":"T"}}]}` + "\n\n",
 		`data: {"choices":[{"delta":{"content":"T"}}],"service_tier":"flex"}` + "\n\n",
 	} {
-		var e events
+		e := events{json: values{top: commonTop}}
 		for _, next := range []string{event, event, event, event, `data: {"service_tier":"priority"}` + "\n\n", event} {
 			if _, ended := e.next([]byte(next)); ended {
 				e.end()
@@ -103,7 +103,7 @@ func TestTemplateTier(t *testing.T) {
 
 // After a change of events, the template soon fits the new ones.
 func TestTemplateChanges(t *testing.T) {
-	var e events
+	e := events{json: values{top: commonTop}}
 	next := func(event string) (repeats bool) {
 		repeats = e.matchTemplate([]byte(event)) > 0
 		if _, ended := e.next([]byte(event)); ended {

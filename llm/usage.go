@@ -16,11 +16,11 @@ type Tokens struct {
 
 // CachedIsFree reports whether a provider does not count tokens that it reads from a cache towards
 // its limits.
-func CachedIsFree(p Provider) bool { return p == Anthropic || p == Groq || p == Bedrock }
+func CachedIsFree(p Provider) bool { return p.dialect().cachedIsFree }
 
 // TellsCost reports whether a provider's responses tell what calls have cost, in dollars. Other
 // servers may mean something else by a member of the same name.
-func TellsCost(p Provider) bool { return p == OpenRouter }
+func TellsCost(p Provider) bool { return p.dialect().tellsCost }
 
 // Usage is how many tokens a call has used, according to its response.
 type Usage struct {
@@ -76,7 +76,7 @@ func (u Usage) TokensBy(p Provider, w TokenWeights) Tokens {
 	if w.Reasoning.IsSet() {
 		t.Reasoning = max(0, min(u.Reasoning, u.Output))
 	}
-	if p == Gemini && !w.Output.IsSet() { // Gemini counts input alone
+	if p.dialect().outputIsFree && !w.Output.IsSet() {
 		t.FreeOutput = u.Output - t.Reasoning
 	}
 	return t

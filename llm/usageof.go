@@ -22,7 +22,7 @@ func (t *tally) usage(unfinished text) Usage {
 
 	if u.CostTold = s.has(costTold); u.CostTold {
 		u.Cost = s.n[costTold]
-		if s.n[ownKey] == 1 { // OpenRouter has charged its fee alone
+		if s.n[ownKey] == 1 { // the reseller has charged its fee alone
 			u.Cost += s.n[upstreamCost]
 		}
 	}
@@ -32,7 +32,7 @@ func (t *tally) usage(unfinished text) Usage {
 // inputParts fills in the parts of the input, none of which is more than the whole.
 func (s *numbers) inputParts(u *Usage) {
 	all := max(u.Input, 0)
-	u.Cached = min(all, int(max(s.n[cachedTokens], s.n[cacheReadTokens], s.n[geminiCached])))
+	u.Cached = min(all, int(s.highest(cachedNumbers)))
 	u.CacheWrite = min(all-u.Cached, int(max(s.n[cacheWriteTokens], s.n[writtenTokens])))
 	u.CacheWriteHour = min(u.CacheWrite, int(s.n[cacheWriteHour]))
 	u.InputAudio = min(all, int(s.n[inputAudio]))
@@ -43,7 +43,7 @@ func (s *numbers) inputParts(u *Usage) {
 
 // outputParts fills in the parts of the output, which together are not more than the whole.
 func (s *numbers) outputParts(u *Usage) {
-	u.Reasoning = min(u.Output, int(max(s.n[reasoningTokens], s.n[geminiThoughts])))
+	u.Reasoning = min(u.Output, int(s.highest(reasoningNumbers)))
 	u.OutputAudio = min(u.Output-u.Reasoning, int(s.n[outputAudio]))
 	u.OutputImage = min(u.Output-u.Reasoning-u.OutputAudio, int(s.n[outputImage]))
 }

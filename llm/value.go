@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math/bits"
 )
@@ -17,11 +16,12 @@ type values struct {
 	shape      shape
 	hidesUsage bool // chunks with nothing but usage are hidden: shape is recorded
 	state      state
-	node       node // of the value that is being read or comes next
-	top        node // the node of whole values; nodeNone stands for nodeTop
+	node       *node // of the value that is being read or comes next
+	top        *node // of whole values
 
-	path  [16]node // the nodes of the values around this one; an array's has the bit inArray
-	depth int      // how many values are around this one
+	path   [16]*node // the nodes of the values around this one
+	arrays uint16    // has a bit for each of them that is an array
+	depth  int       // how many values are around this one
 
 	skipDepth    int  // how many brackets are open in a value that is skipped
 	pieceCounted bool // the text that is being read has been counted as a piece
@@ -33,9 +33,6 @@ type values struct {
 	escape uint8     // 0 outside an escape, 1 behind the backslash, 2 to 5 before each digit of \u
 	hex    rune
 }
-
-// inArray is the bit of a node of an array.
-const inArray node = 1 << 7
 
 // state is what the reader expects, or is inside of.
 type state uint8
@@ -110,13 +107,13 @@ func (v *values) unfinished() text {
 func (v *values) readTop(p []byte, i int) int {
 	switch p[i] {
 	case '{':
-		v.node, v.depth = cmp.Or(v.top, nodeTop), 0
-		v.enter(v.node, atName)
+		v.node, v.depth = v.top, 0
+		v.enter(atName)
 	case '[':
 		v.shape.array = true
 	case ' ', '\t', '\r', '\n', ',', ']':
 	default:
-		v.ended = v.ended || v.shape.array && p[i] == 'D' // [DONE], which is not JSON, ends a stream of OpenAI's
+		v.ended = v.ended || v.shape.array && p[i] == 'D' // [DONE], which is not JSON, ends a stream
 		v.state = atBroken
 	}
 	return i + 1
@@ -143,8 +140,8 @@ func (v *values) readName(p []byte, i int) int {
 // setName begins a member of an object.
 func (v *values) setName(name []byte) {
 	object := v.path[v.depth-1]
-	v.node = object.member(name)
-	if v.hidesUsage && object == nodeTop {
+	v.node = object.members[string(name)]
+	if v.hidesUsage && object == commonTop {
 		v.shape.recordMember(v.node, name)
 	}
 	v.state = atColon
@@ -189,30 +186,34 @@ func (v *values) readValue(p []byte, i int) int {
 }
 
 // elements reports whether the value is an element of an array.
-func (v *values) elements() bool { return v.path[v.depth-1]&inArray != 0 }
+func (v *values) elements() bool { return v.arrays>>(v.depth-1)&1 != 0 }
 
 func (v *values) beginObject() {
-	v.shape.recordValue(v.node, v.depth, '{')
+	if v.hidesUsage {
+		v.shape.recordValue(v.node, v.depth, '{')
+	}
 	switch {
-	case !v.node.hasMembers() || v.depth == len(v.path):
+	case v.node == nil || v.node.members == nil || v.depth == len(v.path):
 		v.skip()
 	default:
-		if v.node.isEntry() {
+		if v.node.entries != nil {
 			v.beginEntry()
 		}
-		v.failed = v.failed || v.node == nodeFault
-		v.hasAnswer = v.hasAnswer || v.node == nodeChoices || v.node == nodeCandidates
-		v.enter(v.node, atName)
+		v.failed = v.failed || v.node.role == roleFault
+		v.hasAnswer = v.hasAnswer || v.node.answers
+		v.enter(atName)
 	}
 }
 
 func (v *values) beginArray() {
-	v.shape.recordValue(v.node, v.depth, '[')
-	if v.node == nodeNone || v.node == nodeArgs || v.elements() || v.depth == len(v.path) {
+	if v.hidesUsage {
+		v.shape.recordValue(v.node, v.depth, '[')
+	}
+	if v.node == nil || v.node.role == roleArgs || v.elements() || v.depth == len(v.path) {
 		v.skip()
 		return
 	}
-	v.enter(v.node|inArray, atValue)
+	v.enter(atValue)
 }
 
 // skip begins a value that is ignored.
@@ -222,9 +223,13 @@ func (v *values) skip() {
 	v.state = inDeep
 }
 
-// enter begins the members or the elements of a value.
-func (v *values) enter(n node, s state) {
-	v.path[v.depth] = n
+// enter begins the members of an object, or the elements of an array.
+func (v *values) enter(s state) {
+	v.path[v.depth] = v.node
+	v.arrays &^= 1 << v.depth
+	if s == atValue {
+		v.arrays |= 1 << v.depth
+	}
 	v.depth++
 	v.state = s
 }
@@ -232,7 +237,7 @@ func (v *values) enter(n node, s state) {
 // leave ends a value with members or elements.
 func (v *values) leave() {
 	v.depth--
-	if n := v.path[v.depth]; n.isEntry() {
+	if n := v.path[v.depth]; n.entries != nil && v.arrays>>v.depth&1 == 0 {
 		v.endEntry(n)
 	}
 	if v.depth > 0 {
@@ -247,14 +252,16 @@ func (v *values) leave() {
 // proceed goes on behind a value.
 func (v *values) proceed() {
 	v.state = atName
-	if n := v.path[v.depth-1]; n&inArray != 0 {
-		v.node = n &^ inArray
+	if v.elements() {
+		v.node = v.path[v.depth-1]
 		v.state = atValue
 	}
 }
 
 func (v *values) beginScalar(p []byte, i int) int {
-	v.shape.recordValue(v.node, v.depth, 0)
+	if v.hidesUsage {
+		v.shape.recordValue(v.node, v.depth, 0)
+	}
 	j := scalarEnd(p, i)
 	if j < len(p) { // nearly always
 		v.scalar(p[i:j])
@@ -277,10 +284,9 @@ func (v *values) readScalar(p []byte, i int) int {
 
 func (v *values) scalar(b []byte) {
 	switch {
-	case v.node == nodeNone:
-	case v.node.isNumber():
-		if n, ok := v.node.number(b); ok { // any other number is ignored
-			v.current.set(v.node, n)
+	case v.node.is(roleNumber):
+		if n, ok := v.node.written.parse(b); ok { // any other number is ignored
+			v.current.set(v.node.number, n)
 		}
 	case v.node.isWord() && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):
 		v.keep(b)
@@ -291,39 +297,40 @@ func (v *values) scalar(b []byte) {
 // keep stores the word that the value is.
 func (v *values) keep(b []byte) {
 	var w *word
-	switch v.node {
-	case nodeFault:
+	switch v.node.role {
+	case roleFault:
 		v.failed = v.failed || len(b) > 0
 		return
-	case nodeFinish:
+	case roleFinish:
 		if len(b) > 0 {
 			v.finished++
 		}
 		return
-	case nodeTier:
+	case roleTier:
 		v.tierNow = tierOf(b)
 		return
-	case nodeUsageTier: // Anthropic's standard tier says nothing about the speed
+	case roleUsageTier:
 		if t := tierOf(b); t > tierUsual {
 			v.tierNow = max(v.tierNow, t)
 		}
 		return
-	case nodeSpeed:
+	case roleSpeed:
 		v.tierNow = max(v.tierNow, tierOf(b))
 		return
-	case nodeEntryKind:
+	case roleEntryKind:
 		w = &v.entryKind
-	case nodeID:
+	case roleID:
 		w = &v.id
-	case nodeStatus:
+	case roleStatus:
 		w = &v.statusNow
-	case nodeType:
-		w = &v.kind
-	case nodeCode:
+	case roleType:
+		v.event = eventKindOf(b)
+		return
+	case roleCode:
 		w = &v.code
-	case nodeFaultType:
+	case roleFaultType:
 		w = &v.faultKind
-	case nodeFaultCode:
+	case roleFaultCode:
 		w = &v.faultCode
 	}
 	w.n = 0
@@ -334,7 +341,7 @@ func (v *values) keep(b []byte) {
 // written their names, numbers and brackets, too.
 func (v *values) readDeep(p []byte, i int) int {
 	j := v.skipDeep(p, i)
-	if v.node == nodeArgs {
+	if v.node.is(roleArgs) {
 		v.plain.bytes += j - i
 	}
 	if v.skipDepth == 0 {

@@ -7,18 +7,20 @@ import "unicode/utf8"
 
 // beginString begins a string that is a value. The quote before it has been read.
 func (v *values) beginString(p []byte, i int) int {
-	v.shape.recordValue(v.node, v.depth, 0)
+	if v.hidesUsage {
+		v.shape.recordValue(v.node, v.depth, 0)
+	}
 	switch {
 	case v.node.isText():
 		v.pieceCounted = false
 		v.state = inText
-		if v.node == nodeName {
+		if v.node.role == roleName {
 			v.blocks++
 		}
 	case v.node.isWord():
 		v.word.n = 0
 		v.state = inWord
-	case v.node == nodePacked:
+	case v.node.is(rolePacked):
 		v.state = inPacked
 	default:
 		v.state = inString
@@ -55,7 +57,7 @@ func (v *values) gather(b []byte) {
 	case inText:
 		v.write(chars(b), len(b))
 	case inDeepString:
-		if v.node == nodeArgs {
+		if v.node.is(roleArgs) {
 			v.write(chars(b), len(b))
 		}
 	case inName, inWord:
@@ -68,10 +70,10 @@ func (v *values) gather(b []byte) {
 // write counts text.
 func (v *values) write(chars, bytes int) {
 	t := &v.plain
-	switch v.node {
-	case nodeReasoning:
+	switch {
+	case v.node.is(roleReasoning):
 		t = &v.reasonings[0]
-	case nodeReasoningContent:
+	case v.node.is(roleReasoningContent):
 		t = &v.reasonings[1]
 	}
 	t.bytes += bytes
@@ -106,7 +108,7 @@ func (v *values) unescape(c byte) {
 func (v *values) gatherRune(r rune) {
 	switch v.state {
 	case inText, inDeepString:
-		if v.state == inDeepString && v.node != nodeArgs || r >= 0xDC00 && r <= 0xDFFF { // the second half of a surrogate pair
+		if v.state == inDeepString && !v.node.is(roleArgs) || r >= 0xDC00 && r <= 0xDFFF { // the second half of a surrogate pair
 			return
 		}
 		v.write(1, utf8.UTFMax)

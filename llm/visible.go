@@ -20,11 +20,9 @@ func (r *Request) Visible() bool {
 	switch {
 	case names(silent):
 		return false
-	case r.API == Messages:
-		return true // Anthropic's models think only if they are asked to
-	}
-	switch r.Provider {
-	case OpenAI, Azure, Gemini, Vertex, OpenRouter:
+	case r.API.protocol().showsThoughts:
+		return true
+	case r.Provider.dialect().hidesReasoning:
 		return names(unreasoning)
 	}
 	return !names(secretive)
@@ -32,17 +30,13 @@ func (r *Request) Visible() bool {
 
 // Counted reports whether each event of the stream has the count of all tokens that have come, so that
 // [Meter.MostOutput] is not the length of the text.
-func (r *Request) Counted() bool { return r.API == Generate }
+func (r *Request) Counted() bool { return r.API.protocol().counts }
 
+// Parts of the names of models, whichever server passes their calls on.
 var (
-	// silent are parts of the names of models whose answers are no text, or not all of them.
-	silent = []string{"audio", "image", "realtime", "tts", "-live", "lyria", "veo"}
-
-	// unreasoning are parts of the names of models that do not reason before they answer.
-	unreasoning = []string{"gpt-3", "gpt-4", "gpt-5-chat", "davinci", "babbage", "gemini-1", "gemini-2.0", "gemma", "llama", "mistral", "mixtral", "claude-3-haiku", "claude-3-opus", "claude-3.5"}
-
-	// secretive are parts of the names of models that hide their reasoning, whichever server passes their calls on.
-	secretive = []string{"gpt-5", "o1", "o3", "o4-mini", "codex", "gemini-2.5", "gemini-3", "grok-4", "nova-2"}
+	silent      []string // their answers are no text, or not all of them
+	unreasoning []string // they do not reason before they answer
+	secretive   []string // they hide their reasoning
 )
 
 // hidesOutput reads a field that may make the answers have output which no text shows, and reports whether it does.

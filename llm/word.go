@@ -19,5 +19,3 @@ func (w *word) addRune(r rune) {
 }
 
 func (w *word) bytes() []byte { return w.b[:w.n] }
-
-func (w *word) is(s string) bool { return string(w.b[:w.n]) == s }

@@ -1,0 +1,120 @@
+package llm
+
+import "strings"
+
+// Anthropic is the provider of the Claude models.
+const Anthropic Provider = "anthropic"
+
+// Messages is the API of Anthropic's messages.
+const Messages API = "messages"
+
+var _ = register(dialect{
+	provider: Anthropic,
+	hosts:    []string{"api.anthropic.com"},
+	protocols: []protocol{{
+		api: Messages, paths: []string{"v1/messages"}, always: true, // those of an OpenAI thread are no call
+		images: &anthropicImages, overhead: anthropicOverhead, showsThoughts: true,
+		events: map[string]eventKind{"content_block_start": eventBlock, "message_stop": eventEnd},
+	}},
+	names:        nameRules{same: []nameRule{claude}, variant: []nameRule{without("-latest"), without("-0")}},
+	images:       &anthropicImages,
+	overhead:     anthropicOverhead,
+	unreasoning:  []string{"claude-3-haiku", "claude-3-opus", "claude-3.5"},
+	cachedIsFree: true,
+	common: commonNames{
+		top: members{
+			"delta":         {role: roleText, members: blockDeltaMembers}, // a string in streams of OpenAI's responses
+			"message":       extend(commonMessage, members{"usage": extend(commonUsage, members{"output_tokens": count(startedTokens)})}),
+			"content":       contentNode,
+			"content_block": contentNode,
+		},
+		usage: members{
+			"cache_creation_input_tokens": count(cacheWriteTokens),
+			"cache_read_input_tokens":     count(cacheReadTokens),
+			"cache_creation":              {members: members{"ephemeral_1h_input_tokens": count(cacheWriteHour)}},
+			"service_tier":                {role: roleUsageTier}, // the standard one says nothing about the speed
+			"speed":                       {role: roleSpeed},
+		},
+	},
+	limitHeaders: []windowHeaders{
+		anthropicHeaders(Requests, "Requests"),
+		anthropicHeaders(InputTokens, "Input-Tokens"),
+		anthropicHeaders(OutputTokens, "Output-Tokens"),
+		repeating(anthropicHeaders(AllTokens, "Tokens")),
+	},
+})
+
+// anthropicOverhead is for Anthropic's own instructions for thinking and for the form of answers.
+const anthropicOverhead = 512
+
+// What images cost at Anthropic, in tokens.
+const (
+	anthropicMaxImage       = 1600 // Anthropic shrinks larger images
+	anthropicPixelsPerToken = 750
+	boundImageAnthropic     = 5_000 // 3.75 million pixels, 750 a token
+)
+
+var anthropicImages = imageRules{
+	cost: func(width, height int) int {
+		return min(1+width*height/anthropicPixelsPerToken, anthropicMaxImage)
+	},
+	unknown: anthropicMaxImage,
+	most:    func(string) int { return boundImageAnthropic },
+}
+
+func anthropicHeaders(u Unit, name string) windowHeaders {
+	prefix := "Anthropic-Ratelimit-" + name
+	return windowHeaders{unit: u, limit: prefix + "-Limit", remaining: prefix + "-Remaining", reset: prefix + "-Reset", per: minutePer}
+}
+
+// claude rewrites one of Anthropic's names in the newer form: the family, then the generation, with
+// dashes. claude-3.5-haiku becomes claude-haiku-3-5.
+func claude(name string) string {
+	const maker = "claude-"
+	at := strings.Index(name, maker)
+	if at < 0 {
+		return name
+	}
+	at += len(maker)
+	rest := name[at:]
+	generation := generationOf(rest)
+	family := strings.TrimPrefix(rest[len(generation):], "-")
+	letters := len(family) - len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))
+	if generation != "" && letters > 0 {
+		rest = family[:letters] + "-" + generation + family[letters:]
+	}
+	if dotted := strings.ReplaceAll(rest, ".", "-"); dotted != name[at:] {
+		return name[:at] + dotted
+	}
+	return name
+}
+
+// generationOf returns the one or two numbers at the start of a text, each of one or two digits,
+// such as 3-5 or 3.5. A date has more digits.
+func generationOf(text string) string {
+	end := 0
+	for i := 0; i <= len(text); {
+		digits := 0
+		for i+digits < len(text) && text[i+digits] >= '0' && text[i+digits] <= '9' {
+			digits++
+		}
+		if digits == 0 || digits > 2 {
+			break
+		}
+		end = i + digits
+		if end == len(text) || text[end] != '-' && text[end] != '.' {
+			break
+		}
+		i = end + 1
+	}
+	return text[:end]
+}
+
+// The values of Anthropic's answers, some of which others have copied.
+var (
+	contentNode = &node{role: roleText, members: members{
+		"text": textNode, "refusal": textNode, "name": nameNode, "input": argsNode,
+		"thinking": {role: roleText, members: members{"text": textNode}},
+	}}
+	blockDeltaMembers = members{"text": textNode, "partial_json": textNode, "thinking": textNode}
+)

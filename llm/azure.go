@@ -1,0 +1,22 @@
+package llm
+
+import (
+	"strings"
+	"time"
+)
+
+// Azure is OpenAI's models in Azure deployments.
+const Azure Provider = "azure"
+
+var _ = register(dialect{
+	provider:         Azure,
+	hosts:            []string{"openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"},
+	modelFolder:      "/openai/deployments/",
+	names:            nameRules{same: []nameRule{strings.ToLower}},
+	overhead:         openAIOverhead,
+	exactTokenizer:   true,
+	hidesReasoning:   true,
+	countsBound:      boundCounted,
+	ignoresBodyModel: true,
+	bucketPer:        func(Window) time.Duration { return time.Minute },
+})

@@ -1,0 +1,54 @@
+package llm
+
+// Cohere is the provider of the Command models.
+const Cohere Provider = "cohere"
+
+// The APIs of Cohere.
+const (
+	CohereChat   API = "cohere-chat"   // Cohere's /v2/chat and /v1/chat
+	CohereEmbed  API = "cohere-embed"  // Cohere's /v2/embed and /v1/embed
+	CohereRerank API = "cohere-rerank" // Cohere's /v2/rerank and /v1/rerank
+)
+
+var _ = register(dialect{
+	provider: Cohere,
+	hosts:    []string{"api.cohere.com", "api.cohere.ai"},
+	protocols: []protocol{
+		{
+			api: CohereChat, paths: []string{"v1/chat", "v2/chat"},
+			overhead: 1024, // Cohere's own preamble
+			answers:  cohereTop,
+			events:   map[string]eventKind{"content-start": eventBlock, "message-end": eventEnd, "stream-end": eventEnd},
+		},
+		{api: CohereEmbed, paths: []string{"v1/embed", "v2/embed"}, embeds: true, answers: cohereTop},
+		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop},
+	},
+	common: commonNames{message: members{"tool_plan": textNode}},
+	usage:  usageRules{input: billedInput, output: billedOutput},
+	names:  nameRules{variant: []nameRule{date("-00-0000")}}, // command-r-08-2024
+})
+
+// What Cohere bills, which is used where it does not report the tokens that the model read and wrote.
+var (
+	billedInput  = newNumber()
+	billedOutput = newNumber()
+)
+
+// Cohere reports usage twice: as tokens, which is what the model has read and written, and
+// as what it bills, without the text that Cohere itself puts around a prompt. Its limits
+// count the former, which is the larger one. Version 1 of its API has the text at the top, and
+// repeats it in the response that ends a stream.
+var (
+	cohereTop = extend(commonTop, members{
+		"usage": cohereUsage, "meta": cohereUsage, "delta": coherePart, "response": coherePart,
+		"message": commonMessage, "text": textNode, "event_type": typeNode,
+	})
+	coherePart = &node{members: members{
+		"message": commonMessage, "usage": cohereUsage, "meta": cohereUsage, "error": faultNode,
+	}}
+	cohereUsage = &node{members: members{
+		"tokens":        commonUsage,
+		"billed_units":  {members: members{"input_tokens": count(billedInput), "output_tokens": count(billedOutput)}},
+		"cached_tokens": count(cachedTokens),
+	}}
+)

@@ -1,0 +1,33 @@
+package llm
+
+import "time"
+
+// Compatible is any other server with OpenAI's API, such as vLLM or llama.cpp.
+const Compatible Provider = "compatible"
+
+var _ = register(dialect{
+	provider:    Compatible,
+	modelFolder: "/engines/", // an old one of OpenAI's, which servers such as LiteLLM still have
+	images:      &openAIImages,
+	overhead:    templateOverhead,
+	secretive:   []string{"grok-4"},
+	limitHeaders: []windowHeaders{{
+		unit: Requests, limit: "X-Ratelimit-Limit", remaining: "X-Ratelimit-Remaining", reset: "X-Ratelimit-Reset", // OpenRouter's, and many others'
+		per: func(d *dialect, w Window, errorPer time.Duration) time.Duration {
+			if errorPer > 0 {
+				return errorPer
+			}
+			return d.plainPer(w)
+		},
+	}},
+	common: commonNames{
+		usage:   members{"prompt_cache_hit_tokens": count(cachedTokens)}, // DeepSeek's
+		message: members{"reasoning_content": {role: roleReasoningContent}},
+	},
+	bucketPer: usualBucketPer,
+	plainPer:  func(Window) time.Duration { return 0 },
+})
+
+// templateOverhead is for the marks around messages, and for what the templates of open models say of the date and the
+// like.
+const templateOverhead = 128

@@ -1,0 +1,183 @@
+package llm
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A dialect is what this package knows of one provider. Each provider's file registers one, and no other file knows the
+// provider's name. What is left out is as with any server that has OpenAI's API: see the dialect of [Compatible].
+type dialect struct {
+	provider Provider
+
+	// Where the provider is, and what its paths mean.
+	hosts       []string               // the ends of its hosts' names; an end that begins with - may follow anything
+	isHost      func(host string) bool // for hosts that have no common end
+	modelFolder string                 // the folder below which its paths name the model
+	recognize   func(p requestPath, own bool) (e Endpoint, ok bool)
+
+	// Its own APIs, and who serves them at a host that is not known, if not the provider itself.
+	protocols []protocol
+	elsewhere Provider
+	paths     map[string]API // its paths to APIs of others
+
+	names nameRules
+
+	// What its models read and write.
+	images         *imageRules
+	overhead       int  // the most tokens that it adds to any prompt
+	exactTokenizer bool // its tokenizers are published, and normalise no text
+	hidesReasoning bool // its models reason without showing it, unless they are known not to reason
+	silent         []string
+	unreasoning    []string
+	secretive      []string
+
+	// What counts towards its limits, and what its answers report.
+	cachedIsFree     bool // tokens that are read from a cache do not count
+	outputIsFree     bool // output does not count
+	countsBound      countedBound
+	reportsUsage     func(inPath bool) bool // reports whether streams of its chats have usage without being asked for it; inPath: the path names the model
+	tellsCost        bool                   // its answers report what calls have cost, in dollars
+	ignoresBodyModel bool                   // it ignores the model in a body if the path names one
+
+	// The names in its answers that are read in those of all APIs, and what its own numbers mean.
+	common commonNames
+	usage  usageRules
+
+	// The headers with the state of its limits, and the Per of windows whose headers do not have it.
+	limitHeaders []windowHeaders
+	bucketPer    func(w Window) time.Duration
+	plainPer     func(w Window) time.Duration
+}
+
+// A protocol is one API: its paths, its requests, its answers and its errors.
+type protocol struct {
+	api    API
+	paths  []string // the last two words of its paths, or the last one alone
+	embeds bool     // its answers are numbers, and cost input tokens alone
+	always bool     // it is its provider's, whoever serves it
+
+	answers        *node                // a whole answer, or an event; nil: it has the names of all APIs alone
+	events         map[string]eventKind // the types of events that matter
+	usageInHeaders bool                 // headers may have the usage, see tally.readHeaders
+	frames         bool                 // streams are AWS event streams
+	packed         *node                // a message of an event stream that holds its content in base64; nil: none does
+
+	images        *imageRules
+	overhead      int  // as in dialect
+	showsThoughts bool // its models think only if they are asked to, and show it
+	counts        bool // each event of a stream has the count of all tokens that have come
+
+	owner *dialect
+}
+
+// countedBound is how a provider's own limiter counts the output that a request allows.
+type countedBound uint8
+
+const (
+	boundUncounted countedBound = iota // it counts what was used
+	boundCounted                       // it counts all that is allowed, beside the prompt
+	boundOrPrompt                      // it counts the larger of what is allowed and of the prompt
+)
+
+// dialects has the registered dialects, in the order of their names.
+var dialects []*dialect
+
+// What the dialects register, by the keys under which it is looked up.
+var (
+	dialectsByName = map[Provider]*dialect{}
+	protocols      = map[API]*protocol{}
+	routes         = map[[2]string]API{} // by the last two words of a path, of which the first may be empty
+)
+
+// register adds a dialect. It returns a value so that a file can call it when the package is loaded, before init.
+func register(d dialect) bool {
+	dialects = append(dialects, &d)
+	return true
+}
+
+func init() {
+	slices.SortFunc(dialects, func(a, b *dialect) int { return strings.Compare(string(a.provider), string(b.provider)) })
+	for _, d := range dialects {
+		dialectsByName[d.provider] = d
+	}
+	for _, d := range dialects {
+		d.complete(dialectsByName[Compatible])
+		for i := range d.protocols {
+			d.protocols[i].register(d)
+		}
+		for path, api := range d.paths {
+			addRoute(path, api)
+		}
+		d.common.add()
+		d.usage.add()
+		allWindowHeaders = append(allWindowHeaders, d.limitHeaders...)
+		silent = append(silent, d.silent...)
+		unreasoning = append(unreasoning, d.unreasoning...)
+		secretive = append(secretive, d.secretive...)
+	}
+	completeNodes()
+}
+
+// complete fills in what a dialect has left out.
+func (d *dialect) complete(usual *dialect) {
+	if d.images == nil {
+		d.images = usual.images
+	}
+	if d.overhead == 0 {
+		d.overhead = usual.overhead
+	}
+	if d.bucketPer == nil {
+		d.bucketPer = usual.bucketPer
+	}
+	if d.plainPer == nil {
+		d.plainPer = usual.plainPer
+	}
+}
+
+func (p *protocol) register(owner *dialect) {
+	p.owner = owner
+	protocols[p.api] = p
+	if p.answers == nil {
+		p.answers = commonTop
+	}
+	maps.Copy(eventKinds, p.events)
+	for _, path := range p.paths {
+		addRoute(path, p.api)
+	}
+}
+
+// addRoute has the paths that end with two words, or with one, lead to an API.
+func addRoute(end string, api API) {
+	parent, word, ok := strings.Cut(end, "/")
+	if !ok {
+		parent, word = "", end
+	}
+	routes[[2]string{parent, word}] = api
+}
+
+// dialect returns what is known of the provider.
+func (p Provider) dialect() *dialect {
+	if d := dialectsByName[p]; d != nil {
+		return d
+	}
+	return dialectsByName[Compatible]
+}
+
+// protocol returns what is known of the API.
+func (a API) protocol() *protocol {
+	if p := protocols[a]; p != nil {
+		return p
+	}
+	return protocols[""]
+}
+
+// Providers returns the providers that this package knows, in the order of their names.
+func Providers() (all []Provider) {
+	for _, d := range dialects {
+		all = append(all, d.provider)
+	}
+	return all
+}

@@ -1,0 +1,34 @@
+package llm
+
+// Mistral is the provider of the Mistral models.
+const Mistral Provider = "mistral"
+
+// Conversations are Mistral's, which a model continues at once.
+const Conversations API = "conversations"
+
+var _ = register(dialect{
+	provider:  Mistral,
+	hosts:     []string{"mistral.ai"}, // api. and codestral.
+	recognize: mistralConversation,
+	protocols: []protocol{{
+		api:     Conversations,
+		answers: extend(commonTop, members{"outputs": itemsNode, "arguments": argsNode}),
+	}},
+	paths:        map[string]API{"agents/completions": Chat},                        // the body names an agent, and no model
+	names:        nameRules{variant: []nameRule{without("-latest"), date("-0000")}}, // mistral-large-2411
+	unreasoning:  []string{"mistral", "mixtral"},
+	reportsUsage: always, // it would refuse to be asked
+	limitHeaders: []windowHeaders{
+		ratelimitHeaders(Requests, "Req-Minute", minutePer),
+		ratelimitHeaders(AllTokens, "Tokens-Minute", minutePer),
+	},
+})
+
+// mistralConversation reads a path that begins, continues or restarts a conversation. Other servers have other
+// conversations.
+func mistralConversation(p requestPath, own bool) (e Endpoint, ok bool) {
+	in, _ := cutLast(p.folder)
+	_, folder := cutLast(in)
+	restarts := p.word == "restart" && routeWord(p.url, folder) == "conversations"
+	return Endpoint{API: Conversations}, own && (p.word == "conversations" || p.parent == "conversations" || restarts)
+}

@@ -1,0 +1,172 @@
+package llm
+
+import (
+	"strings"
+	"time"
+)
+
+// OpenAI is the provider of the GPT models.
+const OpenAI Provider = "openai"
+
+// The APIs that OpenAI has made.
+const (
+	Chat        API = "chat"        // OpenAI's chat completions
+	Responses   API = "responses"   // OpenAI's responses
+	Completions API = "completions" // OpenAI's legacy completions
+	Embeddings  API = "embeddings"  // OpenAI's embeddings
+)
+
+var _ = register(dialect{
+	provider:  OpenAI,
+	hosts:     []string{"api.openai.com"}, // eu.api.openai.com too
+	elsewhere: Compatible,
+	protocols: []protocol{
+		{api: Chat, paths: []string{"chat/completions"}},
+		{api: Completions, paths: []string{"completions"}},
+		{
+			api: Responses, paths: []string{"responses", "responses/compact"}, // at the latter, a model compacts a conversation
+			answers: extend(commonTop, members{"id": idNode, "status": statusNode}),
+			events: map[string]eventKind{
+				"response.output_item.added": eventBlock, "response.audio.delta": eventSilent,
+				"response.completed": eventEnd, "response.incomplete": eventEnd, "response.failed": eventEnd,
+			},
+		},
+		{api: Embeddings, paths: []string{"embeddings"}, embeds: true},
+		{api: ""}, // requests that are no call of a model
+	},
+	names:          nameRules{variant: []nameRule{date("-0000"), without("-latest")}}, // gpt-4-0613, chatgpt-4o-latest
+	images:         &openAIImages,
+	overhead:       openAIOverhead,
+	exactTokenizer: true,
+	hidesReasoning: true,
+	silent:         []string{"audio", "image", "realtime", "tts"},
+	unreasoning:    []string{"gpt-3", "gpt-4", "gpt-5-chat", "davinci", "babbage"},
+	secretive:      []string{"gpt-5", "o1", "o3", "o4-mini", "codex"},
+	countsBound:    boundOrPrompt,
+	common:         openAINames,
+	limitHeaders: []windowHeaders{
+		bucketHeaders(Requests, "Requests"),
+		bucketHeaders(AllTokens, "Tokens"),
+		bucketHeaders(AllTokens, "Project-Tokens"),
+	},
+	bucketPer: func(w Window) time.Duration {
+		if w.Unit == Requests && fillsInDay(w) {
+			return Day
+		}
+		return usualBucketPer(w)
+	},
+})
+
+// openAIOverhead is for the marks around messages, of which OpenAI adds hardly more than their JSON has.
+const openAIOverhead = 32
+
+// What images cost at OpenAI, in tokens.
+const (
+	openAIImageBase = 85  // an image at low detail, and the fixed part of any other
+	openAITile      = 170 // a tile of 512 by 512 pixels
+)
+
+var openAIImages = imageRules{
+	cost: func(width, height int) int {
+		width, height = fit(width, height, max(width, height), 2048)
+		width, height = fit(width, height, min(width, height), 768)
+		return openAIImageBase + openAITile*tiles(width, 512)*tiles(height, 512)
+	},
+	unknown: 1105, // an image of 1024 by 2048 pixels
+	low:     openAIImageBase,
+	most:    mostOpenAIImage,
+	beyond:  true,
+}
+
+// The most tokens of an image, by the model.
+const (
+	boundImageGPT4oMini = 48_169 // 2,833 and 5,667 for each of eight tiles
+	boundImageGPT4      = 3_779  // 1,536 patches, 2.46 tokens each; the larger models use 85 and 170 for each of eight tiles
+	boundImageOpenAI    = 24_600 // 10,000 patches, as many tokens each
+)
+
+func mostOpenAIImage(model string) int {
+	switch model = strings.ToLower(model); {
+	case strings.Contains(model, "4o-mini"):
+		return boundImageGPT4oMini
+	case strings.Contains(model, "gpt-4"), strings.HasPrefix(model, "o1"), strings.HasPrefix(model, "o3"), strings.HasPrefix(model, "o4"):
+		return boundImageGPT4
+	}
+	return boundImageOpenAI
+}
+
+// bucketHeaders returns the headers of a window with OpenAI's names, which others have copied. Its Per depends on the
+// provider.
+func bucketHeaders(u Unit, name string) windowHeaders {
+	return ratelimitHeaders(u, name, func(d *dialect, w Window, _ time.Duration) time.Duration { return d.bucketPer(w) })
+}
+
+// ratelimitHeaders returns headers that begin with X-Ratelimit.
+func ratelimitHeaders(u Unit, name string, per windowPer) windowHeaders {
+	const prefix = "X-Ratelimit-"
+	return windowHeaders{unit: u, limit: prefix + "Limit-" + name, remaining: prefix + "Remaining-" + name, reset: prefix + "Reset-" + name, per: per}
+}
+
+// usualBucketPer returns the Per of a window with OpenAI's names: a minute, unless the bucket fills too
+// slowly for that: then a window of requests is a day, and one of tokens is unknown.
+func usualBucketPer(w Window) time.Duration {
+	switch {
+	case w.Reset <= maxMinuteReset:
+		return time.Minute
+	case w.Unit == Requests:
+		return Day
+	}
+	return 0
+}
+
+// fillsInDay reports whether a bucket fills in a day. Reset is the time until it is full, so an
+// empty one takes limit ÷ used × Reset. used is rounded up, so the result may be half of the true
+// time.
+func fillsInDay(w Window) bool {
+	used := w.Limit - w.Remaining
+	if w.Remaining < 0 || used < 1 || w.Reset < time.Second {
+		return false
+	}
+	return w.Reset.Hours()*float64(w.Limit)/float64(used) >= 12
+}
+
+// The values of answers that OpenAI's APIs have, and those that others have copied.
+var (
+	choicesNode = &node{answers: true, members: members{
+		"delta": commonMessage, "message": commonMessage, "text": textNode, "finish_reason": finishNode, "error": faultNode,
+	}}
+	callsNode    = &node{members: members{"function": functionNode, "custom": functionNode}}
+	functionNode = &node{members: members{
+		"name": nameNode, "code": textNode, "arguments": argsNode, "args": argsNode, "input": argsNode,
+	}}
+	itemsNode = &node{members: members{ // the output of OpenAI's responses
+		"content": contentNode, "summary": contentNode, "name": nameNode, "arguments": argsNode, "input": argsNode,
+	}}
+	inputDetailsNode = &node{members: members{
+		"cached_tokens": count(cachedTokens), "audio_tokens": count(inputAudio), "image_tokens": count(inputImage),
+		"cache_write_tokens":    count(writtenTokens), // OpenRouter's
+		"cached_tokens_details": {members: members{"audio_tokens": count(cachedAudio)}},
+	}}
+	outputDetailsNode = &node{members: members{
+		"reasoning_tokens": count(reasoningTokens), "audio_tokens": count(outputAudio), "image_tokens": count(outputImage),
+		"thinking_tokens": count(reasoningTokens), // Anthropic's
+	}}
+)
+
+// openAINames are the names of OpenAI's answers.
+var openAINames = commonNames{
+	top: members{
+		"usage": commonUsage, "choices": choicesNode, "output": itemsNode, "response": commonWrapped,
+		"error": faultNode, "type": typeNode, "code": {role: roleCode}, "service_tier": tierNode,
+	},
+	usage: members{
+		"prompt_tokens": count(promptTokens), "completion_tokens": count(completionTokens), "total_tokens": count(totalTokens),
+		"input_tokens": count(inputTokens), "output_tokens": count(outputTokens), // of responses: they include cached tokens
+		"prompt_tokens_details": inputDetailsNode, "input_tokens_details": inputDetailsNode,
+		"completion_tokens_details": outputDetailsNode, "output_tokens_details": outputDetailsNode,
+	},
+	message: members{
+		"content": contentNode, "refusal": textNode, "tool_calls": callsNode, "function_call": functionNode,
+	},
+	wrapped: members{"usage": commonUsage, "error": faultNode, "service_tier": tierNode, "id": idNode, "status": statusNode},
+}

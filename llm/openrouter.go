@@ -1,0 +1,36 @@
+package llm
+
+import (
+	"strings"
+	"time"
+)
+
+// OpenRouter passes calls on to the models of many providers.
+const OpenRouter Provider = "openrouter"
+
+var _ = register(dialect{
+	provider:       OpenRouter,
+	hosts:          []string{"openrouter.ai"},
+	names:          nameRules{same: []nameRule{strings.ToLower, claude}, variant: []nameRule{upTo(":"), upTo("@")}}, // openai/gpt-4o@preset/team
+	hidesReasoning: true,
+	unreasoning:    []string{"llama"},
+	reportsUsage:   always,
+	tellsCost:      true,
+	common: commonNames{
+		usage: members{
+			"cost":         {role: roleNumber, number: costTold, written: asDollars},
+			"cost_details": {members: members{"upstream_inference_cost": {role: roleNumber, number: upstreamCost, written: asDollars}}},
+			"is_byok":      {role: roleNumber, number: ownKey, written: asFlag},
+		},
+		message: members{"reasoning": {role: roleReasoning}},
+	},
+	plainPer: func(w Window) time.Duration { // it has minutes and days
+		switch {
+		case w.Reset == 0:
+			return 0
+		case w.Reset > maxMinuteReset:
+			return Day
+		}
+		return time.Minute
+	},
+})

@@ -1,0 +1,18 @@
+package llm
+
+import "slices"
+
+// Vertex is Gemini's API on Google Cloud.
+const Vertex Provider = "vertex"
+
+var _ = register(dialect{
+	provider: Vertex,
+	hosts:    []string{"aiplatform.googleapis.com", "-aiplatform.googleapis.com"}, // us-central1-aiplatform.googleapis.com
+	names: nameRules{
+		same:    []nameRule{after("publishers/"), after("google/"), after("anthropic/"), after("models/"), claude},
+		variant: slices.Concat([]nameRule{upTo("@")}, geminiVariants, []nameRule{without("-0")}),
+	},
+	images:         &geminiImages,
+	hidesReasoning: true,
+	reportsUsage:   func(inPath bool) bool { return inPath }, // Mistral's models, which would refuse to be asked
+})
