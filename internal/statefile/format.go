@@ -55,7 +55,7 @@ func (w *writer) quota(q state.Quota) {
 		}
 	}
 	if q.DayResetsAt != "" {
-		w.line("    day_resets_at: ", quote(q.DayResetsAt))
+		w.line("    day_resets_at: ", quote(strings.Join(strings.Fields(q.DayResetsAt), " ")))
 	}
 	if q.Auto {
 		w.line("    auto: true")

@@ -20,7 +20,7 @@ var field = strictyaml.NewField
 
 // parse reads the text of a file. The error is that of the first fault, and names the file.
 func parse(name, text string) (f File, err error) {
-	doc := strictyaml.Parse(name, text, strictyaml.Form{MaxBytes: maxFile, Generated: true})
+	doc := strictyaml.Parse(name, text, maxFile, maxParts)
 	doc.Root().Fields(
 		field("quotas", func(v yamlValue) { f.Quotas = models(v, quota) }),
 		field("state", func(v yamlValue) { f.State = models(v, usage) }),

@@ -19,6 +19,9 @@ type File struct {
 // maxFile is the largest file, in bytes: full windows of a hundred models.
 const maxFile = 64 << 20
 
+// maxParts is how many keys and values a file may stand for.
+const maxParts = 10_000_000
+
 // Read reads a file. A file that is missing or empty has no quotas and no usage.
 func Read(path string) (File, error) {
 	info, err := os.Stat(path)

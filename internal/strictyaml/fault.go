@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // A Fault is one thing that is wrong with a file, or that is valid but probably a mistake.
@@ -55,51 +56,24 @@ func byLine(all []nodeFault) []Fault {
 	return faults
 }
 
-// refuse records a fault at the byte of the text with an index.
-func (d *Document) refuse(at int, format string, args ...any) {
+// refuse records a fault at the place of a node.
+func (d *Document) refuse(at *yaml.Node, format string, args ...any) {
 	if len(d.faults) < maxFaults {
-		line, column := d.position(at)
-		d.faults = append(d.faults, nodeFault{Fault: Fault{d.file, line, column, "", fmt.Sprintf(format, args...)}})
+		d.faults = append(d.faults, nodeFault{Fault: Fault{d.file, at.Line, at.Column, "", fmt.Sprintf(format, args...)}})
 	}
 }
 
-// position returns the line of the byte with an index, and its column in characters.
-func (d *Document) position(at int) (line, column int) {
-	before := d.text[:at]
-	line = 1 + strings.Count(before, "\n") + strings.Count(before, "\r") - strings.Count(before, "\r\n")
-	return line, 1 + utf8.RuneCountInString(before[1+strings.LastIndexAny(before, "\r\n"):])
-}
-
-// maxLine is how many bytes a line of a generated file may have.
-const maxLine = 4096
-
-// checkText finds faults that concern bytes and lines, and not YAML.
-func (d *Document) checkText() {
-	if len(d.text) > d.form.MaxBytes {
-		d.refuse(0, "the file is larger than %d bytes, which is the most that is allowed", d.form.MaxBytes)
+// checkText finds faults that concern bytes, and not YAML.
+func (d *Document) checkText(maxBytes int) {
+	if len(d.text) > maxBytes {
+		d.refuse(&yaml.Node{Line: 1, Column: 1}, "the file is larger than %d bytes, which is the most that is allowed", maxBytes)
 		return
 	}
-	at := 0
+	number := 0
 	for line := range strings.Lines(d.text) {
+		number++
 		if !utf8.ValidString(line) {
-			d.refuse(at, "the line is not UTF-8, which it must be")
-		} else if d.form.Generated {
-			d.checkLine(at, strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
+			d.refuse(&yaml.Node{Line: number, Column: 1}, "the line is not UTF-8, which it must be")
 		}
-		at += len(line)
-	}
-}
-
-// checkLine finds faults in a line of a generated file. at is the index of the line's first byte.
-func (d *Document) checkLine(at int, line string) {
-	if len(line) > maxLine {
-		d.refuse(at, "a line of %d bytes: it must have %d at most", len(line), maxLine)
-	}
-	i := strings.IndexFunc(line, func(c rune) bool {
-		return unicode.IsControl(c) || c >= 0x2028 && strings.ContainsRune("\u2028\u2029\ufeff\ufffe\uffff", c)
-	})
-	if i >= 0 {
-		c, _ := utf8.DecodeRuneInString(line[i:])
-		d.refuse(at+i, "%U: tabs, control characters and the like must be escaped, in double quotes", c)
 	}
 }

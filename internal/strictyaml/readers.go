@@ -35,18 +35,10 @@ func Any(to *string, want string) func(Value) {
 // Count returns the reader of a whole number, which may have underscores between its digits.
 func Count(to *int, least, most int64) func(Value) {
 	want := fmt.Sprintf("a whole number from %d to %d", least, most)
-	read := Parsed(to, want, func(text string) (int, bool) {
+	return Parsed(to, want, func(text string) (int, bool) {
 		n, ok := WholeNumber(text)
 		return int(n), ok && least <= n && n <= most
 	})
-	return func(v Value) {
-		text, isText := v.Scalar()
-		if isText && v.doc.form.Generated && (v.kind() == quoted || strings.Contains(text, "_")) {
-			v.Fault("%s: it must be %s", message.Quote(text), want)
-			return
-		}
-		read(v)
-	}
 }
 
 // WholeNumber parses a number, which must have neither a plus sign nor leading zeros. It may have

@@ -35,7 +35,7 @@ func (v Value) record(to *[]nodeFault, format string, args ...any) {
 	f := Fault{File: v.doc.file, Path: v.label, Problem: fmt.Sprintf(format, args...)}
 	if v.node >= 0 {
 		path, at := v.doc.locate(v.node)
-		f.Line, f.Column = v.doc.position(at)
+		f.Line, f.Column = at.line, at.column
 		if path != "" && f.Path != "" && f.Path[0] != '[' {
 			path += "."
 		}
@@ -52,7 +52,7 @@ func (v Value) Faulty() bool {
 func (v Value) kind() kind {
 	switch {
 	case v.node < 0:
-		return plain
+		return text
 	case v.label != "":
 		return absent
 	}
@@ -68,27 +68,29 @@ func (v Value) Null() bool { return v.kind() <= null }
 // IsList reports whether the value is a list.
 func (v Value) IsList() bool { return v.kind() == list }
 
-// Scalar returns a text of one line. Numbers and words such as true are texts too.
+// Scalar returns a text. Numbers and words such as true are texts too.
 func (v Value) Scalar() (string, bool) {
 	if v.node < 0 {
 		return v.value, true
 	}
-	if k := v.kind(); k != plain && k != quoted {
+	if v.kind() != text {
 		return "", false
 	}
-	return v.doc.textOf(v.node), true
+	return v.doc.nodes[v.node].text, true
 }
 
 // Text returns a text of one line, or records a fault. want says in the fault what the text must be.
-// Unless the file is generated, the text must not be empty, nor have control characters.
+// The text must not be empty, nor have control characters.
 func (v Value) Text(want string) (string, bool) {
 	text, ok := v.Scalar()
 	switch {
 	case !ok:
 		v.Fault("%s: it must be %s", v.what(), want)
-	case text == "" && !v.doc.form.Generated:
+	case text == "":
 		v.Fault("it is empty: it must be %s", want)
-	case !v.doc.form.Generated && strings.ContainsFunc(text, unicode.IsControl):
+	case strings.ContainsRune(text, '\n'):
+		v.Fault("text of several lines: it must be %s", want)
+	case strings.ContainsFunc(text, unicode.IsControl):
 		v.Fault("it has control characters: it must be %s", want)
 	default:
 		return text, true
@@ -98,7 +100,7 @@ func (v Value) Text(want string) (string, bool) {
 
 // what names the kind of the value, for faults that do not show it.
 func (v Value) what() string {
-	return [...]string{"it has no value", "it has no value", "a single value", "a single value", "text of several lines", "a list", "a mapping"}[v.kind()]
+	return [...]string{"it has no value", "it has no value", "a single value", "a list", "a mapping"}[v.kind()]
 }
 
 // A Field is a key that a mapping may have, and the reader of its value.

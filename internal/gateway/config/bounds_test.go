@@ -15,12 +15,17 @@ func TestBounds(t *testing.T) {
 	for i := range 1001 {
 		fmt.Fprintf(&models, "      m%d: {}\n", i)
 	}
+	aliases := "listen: &l0 [a, b]\n"
+	for i := range 40 {
+		aliases += fmt.Sprintf("x%d: &l%d [*l%d, *l%d]\n", i, i+1, i, i)
+	}
 	for name, c := range map[string]struct{ text, want string }{
 		"bytes":    {"#" + strings.Repeat("x", 1<<20), "larger than 1048576 bytes"},
-		"entries":  {strings.Repeat("a: b\n", 40_000), "at most 100000 are allowed"},
-		"brackets": {strings.Repeat("[\n", 40_000), "within 16 others"},
-		"braces":   {strings.Repeat("{a: ", 20_000), "within 16 others"},
-		"dashes":   {strings.Repeat("- ", 40_000), "within 16 others"},
+		"entries":  {strings.Repeat("a: b\n", 60_000), "more than 100000 keys and values"},
+		"brackets": {strings.Repeat("[\n", 40_000), "exceeded max depth of 10000"},
+		"braces":   {strings.Repeat("{a: ", 20_000), "exceeded max depth of 10000"},
+		"dashes":   {strings.Repeat("- ", 40_000), "exceeded max depth of 10000"},
+		"aliases":  {aliases, "more than 100000 keys and values"},
 		"models":   {models.String(), "may have 1000 models"},
 		"faults":   {strings.Repeat("a: b\n", 1000), "stands here twice"},
 	} {

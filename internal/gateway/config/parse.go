@@ -18,8 +18,11 @@ type Overrides struct {
 	State  string // --state
 }
 
-// form bounds the time and the memory that a file can take.
-var form = strictyaml.Form{MaxBytes: 1 << 20, MaxParts: 100_000}
+// These bound the time and the memory that a file can take.
+const (
+	maxBytes = 1 << 20
+	maxParts = 100_000
+)
 
 // Load reads the file at a path, or the defaults where the path is empty, with the values of
 // the command line in place of the file's.
@@ -41,7 +44,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, int64(form.MaxBytes)+1))
+	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
 // Parse reads a configuration; name is that of the file, for errors. The error joins everything
@@ -49,7 +52,7 @@ func readFile(path string) ([]byte, error) {
 func Parse(name string, text []byte) (*Config, error) { return read(name, text, Overrides{}) }
 
 func read(name string, text []byte, o Overrides) (*Config, error) {
-	r := &reader{strictyaml.Parse(name, string(text), form), map[string]yamlValue{}}
+	r := &reader{strictyaml.Parse(name, string(text), maxBytes, maxParts), map[string]yamlValue{}}
 	c := defaults()
 	c.read(r.Root())
 	if c.Blank = name != "" && r.Blank(); c.Blank {

@@ -34,7 +34,7 @@ func TestResets(t *testing.T) {
 		{text: `on`, fault: "file.yaml:1:9: resets"},
 	} {
 		got := c.from
-		d := strictyaml.Parse("file.yaml", "resets: "+c.text+"\n", form)
+		d := strictyaml.Parse("file.yaml", "resets: "+c.text+"\n", maxBytes, maxParts)
 		d.Root().Fields(field("resets", resets(&got)))
 		said := ""
 		for _, f := range d.Faults() {

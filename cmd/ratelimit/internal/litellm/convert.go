@@ -20,7 +20,7 @@ type Result struct {
 // Convert reads a config.yaml; name is that of the file, for remarks and errors. The error joins
 // everything that cannot be read.
 func Convert(name string, text []byte) (Result, error) {
-	d := strictyaml.Parse(name, string(text), strictyaml.Form{MaxBytes: 4 << 20, MaxParts: 200_000})
+	d := strictyaml.Parse(name, string(text), 4<<20, 200_000)
 	f := &file{}
 	f.read(d.Root())
 	if faults := d.Faults(); len(faults) > 0 {

@@ -89,7 +89,7 @@ func TestBadFiles(t *testing.T) {
 		"":                                "is it a config.yaml of LiteLLM?",
 		"services: {web: {image: nginx}}": "is it a config.yaml of LiteLLM?",
 		"model_list: 3":                   "config.yaml:1",
-		"a: [":                            "config.yaml:1",
+		"a: [":                            "config.yaml:2",
 		"model_list:\n  - {model_name: m, litellm_params: {model: gpt-4o, rpm: many}}":                                 "config.yaml:2",
 		"model_list:\n  - {model_name: m, litellm_params: {model: gpt-4o}, model_info: {input_cost_per_token: cheap}}": "is no price",
 	} {
