@@ -1,6 +1,9 @@
 package llm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Anthropic is the provider of the Claude models.
 const Anthropic Provider = "anthropic"
@@ -14,9 +17,26 @@ var _ = register(dialect{
 	protocols: []protocol{{
 		api: Messages, paths: []string{"v1/messages"}, always: true, // those of an OpenAI thread are no call
 		images: &anthropicImages, overhead: anthropicOverhead, showsThoughts: true,
-		events: map[string]eventKind{"content_block_start": eventBlock, "message_stop": eventEnd},
+		fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, {name: "speed", kind: fieldSpeed}}),
+		bounds: []setting{maxTokens}, boundName: "max_tokens",
+		toolUse: anthropicToolUse,
+		events:  map[string]eventKind{"content_block_start": eventBlock, "message_stop": eventEnd},
 	}},
-	names:        nameRules{same: []nameRule{claude}, variant: []nameRule{without("-latest"), without("-0")}},
+	names: nameRules{same: []nameRule{claude}, variant: []nameRule{without("-latest"), without("-0")}},
+	fields: []field{
+		{name: "system", kind: fieldMessage},
+		{name: "metadata", kind: fieldUser},
+		{name: "thinking", kind: fieldHiding, harmless: []string{`{"type":"disabled"}`}}, // what it shows of its thoughts is a summary
+		{name: "mcp_servers", kind: fieldStored}, {name: "container", kind: fieldStored}, {name: "context_management", kind: fieldStored},
+	},
+	promptKeys: map[string]keyKind{
+		"tool_use_id": keyLabel, "cache_control": keyLabel, "signature": keyLabel,
+		"media_type": keyMime, "source": keySource, "input": keyFree,
+	},
+	wholeTypes:   []string{"tool_use", "tool_result", "thinking", "search_result", "document", "base64", "url", "ephemeral"},
+	knownTools:   []string{"bash", "computer", "memory", "text_editor"},
+	thinking:     map[string]bool{"thinking": true},
+	budgets:      []string{"budget_tokens"},
 	images:       &anthropicImages,
 	overhead:     anthropicOverhead,
 	unreasoning:  []string{"claude-3-haiku", "claude-3-opus", "claude-3.5"},
@@ -46,6 +66,9 @@ var _ = register(dialect{
 
 // anthropicOverhead is for Anthropic's own instructions for thinking and for the form of answers.
 const anthropicOverhead = 512
+
+// anthropicToolUse is for Anthropic's own instructions to the model for the use of tools.
+const anthropicToolUse = 300
 
 // What images cost at Anthropic, in tokens.
 const (

@@ -13,6 +13,8 @@ var _ = register(dialect{
 	hosts:            []string{"openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"},
 	modelFolder:      "/openai/deployments/",
 	names:            nameRules{same: []nameRule{strings.ToLower}},
+	fields:           []field{{name: "data_sources", kind: fieldStored}, {name: "dataSources", kind: fieldStored}},
+	boundNames:       openAIBounds,
 	overhead:         openAIOverhead,
 	exactTokenizer:   true,
 	hidesReasoning:   true,

@@ -1,9 +1,6 @@
 package llm
 
-import (
-	"net/http"
-	"strings"
-)
+import "strings"
 
 // Bedrock is Amazon Bedrock.
 const Bedrock Provider = "bedrock"
@@ -19,9 +16,28 @@ var _ = register(dialect{
 	isHost:    ofBedrock,
 	recognize: callOfBedrock,
 	protocols: []protocol{
-		{api: Converse, answers: bedrockTop, frames: true},
 		{
-			api: Invoke, answers: bedrockTop, frames: true, usageInHeaders: true,
+			api: Converse, answers: bedrockTop, frames: true,
+			fields:      []field{tierField, inferenceConfig},
+			bounds:      []setting{inferenceTokens}, // it ignores the other names, which are of the models' own formats
+			boundObject: "inferenceConfig", boundName: "maxTokens", overridable: true,
+		},
+		{
+			api: Invoke, answers: bedrockTop, frames: true,
+			fields: []field{
+				maxTokensOf, maxCompletionTokensOf, answersOf, inferenceConfig,
+				{name: "max_gen_len", kind: fieldNumber, setting: maxGenLen},
+				{name: "num_generations", also: "numResults", kind: fieldNumber, setting: generations},
+				{name: "textGenerationConfig", kind: fieldObject, parts: inferenceConfig.parts},
+			},
+			bounds: []setting{maxTokens, maxCompletionTokens, inferenceTokens, inferenceNewTokens, inferenceTokenCount, maxGenLen},
+			counts: []setting{answerCount, generations},
+			usageHeaders: []headerNumber{
+				{"X-Amzn-Bedrock-Input-Token-Count", inputTokens},
+				{"X-Amzn-Bedrock-Output-Token-Count", outputTokens},
+				{"X-Amzn-Bedrock-Cache-Read-Input-Token-Count", cacheReadTokens},
+				{"X-Amzn-Bedrock-Cache-Write-Input-Token-Count", cacheWriteTokens},
+			},
 			packed: &node{members: members{"bytes": {role: rolePacked}}}, // the model's own JSON
 		},
 	},
@@ -33,6 +49,16 @@ var _ = register(dialect{
 			after("us."), after("us-gov."), after("eu."), after("apac."), after("jp."), after("au."), after("ca."), after("global."),
 		},
 	},
+	fields: []field{
+		{name: "inputText", kind: fieldTexts},
+		{name: "toolConfig", kind: fieldAll, storedIf: "systemTool"},
+		{name: "additionalModelRequestFields", kind: fieldHiding, harmless: []string{`{}`}, overrides: true},
+		{name: "promptVariables", kind: fieldStored},
+	},
+	promptKeys:   map[string]keyKind{"toolUseId": keyLabel, "json": keyFree, "bytes": keyPayload, "s3Location": keyReference},
+	wholeTypes:   []string{"guard_content"},
+	thinking:     map[string]bool{"reasoning_config": true, "additionalModelRequestFields": false},
+	tierHeader:   "X-Amzn-Bedrock-Service-Tier",
 	images:       &anthropicImages,
 	overhead:     anthropicOverhead,
 	secretive:    []string{"nova-2"},
@@ -88,38 +114,6 @@ func bareARN(name string) string {
 	return name
 }
 
-// bedrockHeaders are the headers with the usage of a response that is not streamed.
-var bedrockHeaders = [...]struct {
-	name   string
-	number number
-}{
-	{"X-Amzn-Bedrock-Input-Token-Count", inputTokens},
-	{"X-Amzn-Bedrock-Output-Token-Count", outputTokens},
-	{"X-Amzn-Bedrock-Cache-Read-Input-Token-Count", cacheReadTokens},
-	{"X-Amzn-Bedrock-Cache-Write-Input-Token-Count", cacheWriteTokens},
-}
-
-// readHeaders reads usage from Bedrock's headers. They are those of a complete answer, so the text
-// in its body adds nothing to them. Where they have input tokens alone, the response is an
-// embedding, and nothing was generated. The service tier is in a header of streams, too.
-func (t *tally) readHeaders(h http.Header) {
-	if told := tierOf([]byte(h.Get(tierHeader))); told != tierUntold {
-		t.tier = told
-	}
-	for i, header := range bedrockHeaders {
-		v, ok := whole([]byte(h.Get(header.name)))
-		switch {
-		case ok:
-			t.reported.set(header.number, v)
-			t.textSince = t.textSince && header.number != outputTokens
-		case i == 0:
-			return
-		case header.number == outputTokens && !t.reported.has(outputTokens):
-			t.reported.set(outputTokens, 0)
-		}
-	}
-}
-
 // Bedrock's Converse reports usage in a format of its own. Its Invoke hands on what the model
 // writes in its own format, and adds usage in headers and in the last event of a stream.
 // Tokens that were read from a cache or written to it are not part of the input.
@@ -155,3 +149,16 @@ func init() { // these have values like themselves in them
 	bedrockPart.members["message"] = bedrockPart
 	bedrockThought.members["reasoningText"] = bedrockThought
 }
+
+// The numbers in requests to Bedrock, in its own format or in that of one of its models, and the object that has them.
+var (
+	inferenceTokens     = newBound()
+	inferenceNewTokens  = newBound()
+	inferenceTokenCount = newBound()
+	maxGenLen           = newBound()
+	generations         = newCount()
+
+	inferenceConfig = field{name: "inferenceConfig", kind: fieldObject, parts: []part{
+		{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount},
+	}}
+)

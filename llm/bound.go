@@ -3,14 +3,15 @@ package llm
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 )
 
 // What a prompt can have beside the bytes of its body, in tokens.
 const (
-	boundForTools     = 1024 // a provider's own instructions for tools: Anthropic's are 530 at most
+	boundForTools     = 1024 // a provider's own instructions for tools, which are 530 at most
 	boundForSchema    = 256  // a provider's own instructions for the form of answers
-	boundForKnownTool = 2048 // a tool that Anthropic itself defines, such as its editor or its computer
+	boundForKnownTool = 2048 // a tool that a provider itself defines, such as an editor or a computer
 	boundForLeaf      = 4    // spaces, line breaks and commas around a value of a definition that a provider writes anew
 )
 
@@ -80,7 +81,7 @@ func (p *promptReader) boundType(was label) label {
 	case "reasoning":
 		now = labelReasoning
 	default:
-		p.elsewhere = p.elsewhere || !inBody[string(t.raw)]
+		p.elsewhere = p.elsewhere || !wholeTypes[string(t.raw)]
 	}
 	p.elsewhere = p.elsewhere || was != labelNone && was != now
 	return now
@@ -97,15 +98,8 @@ func (p *promptReader) boundMime(was label) label {
 	return now
 }
 
-// inBody are the types of messages, parts and files of a prompt that the body has in full.
-var inBody = map[string]bool{
-	"": true, "message": true, "input_text": true, "output_text": true, "summary_text": true, "reasoning_text": true, "refusal": true,
-	"function": true, "function_call": true, "function_call_output": true, "function_result": true, "custom": true,
-	"custom_tool_call": true, "custom_tool_call_output": true, "tool_use": true, "tool_result": true, "tool_call": true, "tool": true,
-	"thinking": true, "thought": true, "search_result": true, "document": true, "base64": true, "url": true, "file": true, "input_file": true,
-	"ephemeral": true, "json": true, "content": true, "guard_content": true,
-	"message.input": true, "message.output": true, "function.call": true, "function.result": true,
-}
+// wholeTypes are the types of messages, parts and files of a prompt that the body has in full.
+var wholeTypes = map[string]bool{"": true}
 
 // boundFiles decides what the files are that an object has, before which there were so many others, by the object's
 // labels. Files that the labels do not decide on are left to the objects around.
@@ -123,21 +117,29 @@ func (p *promptReader) boundFiles(kind, mime label, files, fileBytes int) {
 
 // boundToolType bounds a tool by its type. A tool that the provider itself runs feeds its results back to the model.
 func (p *promptReader) boundToolType(name string) {
-	switch prefix, _, _ := strings.Cut(name, "_"); {
+	switch {
 	case name == "" || name == "function" || name == "custom":
-	case prefix == "bash" || prefix == "computer" || prefix == "memory" || strings.HasPrefix(name, "text_editor_"):
+	case slices.ContainsFunc(knownTools, func(known string) bool { return isKnownTool(name, known) }):
 		p.more += boundForKnownTool
 	default:
 		p.elsewhere = true
 	}
 }
 
+// knownTools are how the types of tools begin that providers define and clients run.
+var knownTools []string
+
+// isKnownTool reports whether the type of a tool is a version of a known one, such as bash_20250124.
+func isKnownTool(name, known string) bool {
+	rest, ok := strings.CutPrefix(name, known)
+	return ok && (rest == "" || rest[0] == '_')
+}
+
 // mostPrompt returns the most tokens of the prompt, but for its images.
 func (r *requestReader) mostPrompt() int {
 	most := len(r.body) + r.more + r.expanded + boundForLeaf*r.leaves + r.endpoint.overhead()
-	if r.endpoint.API == CohereRerank { // the query is read again with each part of each document
-		query := &r.spent[fields["query"].index]
-		most += query.texts * bytesPerToken * (r.leaves + len(r.body)/256)
+	if name := r.protocol.repeatedIn; name != "" {
+		most += r.spent[fields[name].cost].texts * bytesPerToken * (r.leaves + len(r.body)/256)
 	}
 	return most
 }

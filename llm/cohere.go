@@ -1,5 +1,7 @@
 package llm
 
+import "slices"
+
 // Cohere is the provider of the Command models.
 const Cohere Provider = "cohere"
 
@@ -17,15 +19,25 @@ var _ = register(dialect{
 		{
 			api: CohereChat, paths: []string{"v1/chat", "v2/chat"},
 			overhead: 1024, // Cohere's own preamble
-			answers:  cohereTop,
-			events:   map[string]eventKind{"content-start": eventBlock, "message-end": eventEnd, "stream-end": eventEnd},
+			fields:   slices.Concat(streamFields, []field{maxTokensOf, {name: "conversation_id", kind: fieldContext}}),
+			bounds:   []setting{maxTokens}, boundName: "max_tokens",
+			answers: cohereTop,
+			events:  map[string]eventKind{"content-start": eventBlock, "message-end": eventEnd, "stream-end": eventEnd},
 		},
 		{api: CohereEmbed, paths: []string{"v1/embed", "v2/embed"}, embeds: true, answers: cohereTop},
-		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop},
+		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop, repeatedIn: "query"},
 	},
-	common: commonNames{message: members{"tool_plan": textNode}},
-	usage:  usageRules{input: billedInput, output: billedOutput},
-	names:  nameRules{variant: []nameRule{date("-00-0000")}}, // command-r-08-2024
+	fields: []field{
+		{name: "chat_history", kind: fieldPrompts}, {name: "texts", kind: fieldPrompts}, {name: "inputs", kind: fieldPrompts},
+		{name: "message", kind: fieldMessage}, {name: "preamble", kind: fieldMessage}, {name: "query", kind: fieldTexts},
+		{name: "documents", kind: fieldAll}, {name: "tool_results", kind: fieldAll},
+		{name: "connectors", kind: fieldStored},
+	},
+	wholeTypes: []string{"tool_call"},
+	budgets:    []string{"token_budget"},
+	common:     commonNames{message: members{"tool_plan": textNode}},
+	usage:      usageRules{input: billedInput, output: billedOutput},
+	names:      nameRules{variant: []nameRule{date("-00-0000")}}, // command-r-08-2024
 })
 
 // What Cohere bills, which is used where it does not report the tokens that the model read and wrote.

@@ -8,9 +8,15 @@ const Compatible Provider = "compatible"
 var _ = register(dialect{
 	provider:    Compatible,
 	modelFolder: "/engines/", // an old one of OpenAI's, which servers such as LiteLLM still have
-	images:      &openAIImages,
-	overhead:    templateOverhead,
-	secretive:   []string{"grok-4"},
+	fields: []field{
+		{name: "search_parameters", kind: fieldStored}, {name: "search_settings", kind: fieldStored}, {name: "enable_search", kind: fieldStored},
+		{name: "extra_body", kind: fieldStored},
+	},
+	apiFields: map[API][]field{Chat: {nPredictOf}, Completions: {nPredictOf}},
+	ownBound:  part{nPredictOf.name, nPredict},
+	images:    &openAIImages,
+	overhead:  templateOverhead,
+	secretive: []string{"grok-4"},
 	limitHeaders: []windowHeaders{{
 		unit: Requests, limit: "X-Ratelimit-Limit", remaining: "X-Ratelimit-Remaining", reset: "X-Ratelimit-Reset", // OpenRouter's, and many others'
 		per: func(d *dialect, w Window, errorPer time.Duration) time.Duration {
@@ -31,3 +37,9 @@ var _ = register(dialect{
 // templateOverhead is for the marks around messages, and for what the templates of open models say of the date and the
 // like.
 const templateOverhead = 128
+
+// llama.cpp prefers n_predict to every other bound of an answer.
+var (
+	nPredict   = newBound()
+	nPredictOf = field{name: "n_predict", kind: fieldNumber, setting: nPredict}
+)

@@ -8,11 +8,11 @@ import (
 
 // storedContext reads the id of a stored context: a string, or the member id of an object.
 func (r *requestReader) storedContext(f *field) {
-	if !f.isOf(r.endpoint.API) {
+	if !f.isOf(r.protocol) {
 		r.skip()
 		return
 	}
-	r.fixedContext = r.context == "" && (f.name == "previous_response_id" || f.name == "previous_interaction_id" || f.name == "cachedContent")
+	r.fixedContext = r.context == "" && f.fixed
 	if r.next() != '{' {
 		r.context = cmp.Or(r.name(), r.context)
 		return

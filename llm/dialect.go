@@ -25,6 +25,19 @@ type dialect struct {
 
 	names nameRules
 
+	// What it reads in requests beside what its own APIs have.
+	fields     []field            // the fields that are read in the bodies of all APIs
+	apiFields  map[API][]field    // more fields of others' APIs
+	boundNames map[API]string     // the field that bounds an answer in others' APIs, if it is not their own
+	ownBound   part               // a field that it prefers to every other bound of an answer
+	promptKeys map[string]keyKind // how values under these keys count in a prompt
+	wholeTypes []string           // the types of messages, parts and files of a prompt that the body has in full
+	knownTools []string           // how the types of tools begin that it defines and the client runs
+	thinking   map[string]bool    // the fields that may have a budget for thinking: in themselves, or in an object in them alone
+	budgets    []string           // the names of such a budget
+	tierHeader string             // the header in which requests ask for a service tier, and answers name one
+	tierPrefix string             // how the names of its service tiers begin
+
 	// What its models read and write.
 	images         *imageRules
 	overhead       int  // the most tokens that it adds to any prompt
@@ -59,18 +72,36 @@ type protocol struct {
 	embeds bool     // its answers are numbers, and cost input tokens alone
 	always bool     // it is its provider's, whoever serves it
 
-	answers        *node                // a whole answer, or an event; nil: it has the names of all APIs alone
-	events         map[string]eventKind // the types of events that matter
-	usageInHeaders bool                 // headers may have the usage, see tally.readHeaders
-	frames         bool                 // streams are AWS event streams
-	packed         *node                // a message of an event stream that holds its content in base64; nil: none does
+	// The fields of its requests, and what they mean.
+	fields           []field
+	bounds           []setting // the highest of them bounds an answer
+	counts           []setting // the highest of them is how many answers the request asks for
+	boundObject      string    // the object that has the field which bounds an answer; empty: it is in the body itself
+	boundName        string    // that field; empty: there is none, or there are several
+	promptsIn        string    // the field each of whose prompts has so many answers
+	messageIn        string    // the field that is one message unless it is a list
+	storedIn         string    // the field that names a stored prompt
+	repeatedIn       string    // the field that is read again with each part of each document
+	streamsByDefault bool
+	asksUsage        bool     // streams report usage only if stream_options ask for it
+	overridable      bool     // fields of a model's own format may put another bound in the place of the API's
+	stored           bool     // a part of the prompt is never in the body
+	toolUse          int      // the tokens of the provider's own instructions for the use of tools
+	toolMembers      []string // the members of a tool that define it; with any other, the provider itself runs it. nil: its type says so
+
+	answers      *node                // a whole answer, or an event; nil: it has the names of all APIs alone
+	events       map[string]eventKind // the types of events that matter
+	usageHeaders []headerNumber       // the headers that may have the usage
+	frames       bool                 // streams are AWS event streams
+	packed       *node                // a message of an event stream that holds its content in base64; nil: none does
 
 	images        *imageRules
 	overhead      int  // as in dialect
 	showsThoughts bool // its models think only if they are asked to, and show it
-	counts        bool // each event of a stream has the count of all tokens that have come
+	countsEach    bool // each event of a stream has the count of all tokens that have come
 
 	owner *dialect
+	bit   apiSet
 }
 
 // countedBound is how a provider's own limiter counts the output that a request allows.
@@ -105,9 +136,11 @@ func init() {
 	}
 	for _, d := range dialects {
 		d.complete(dialectsByName[Compatible])
+		d.addPromptNames()
 		for i := range d.protocols {
 			d.protocols[i].register(d)
 		}
+		addFields(d.fields, allAPIs)
 		for path, api := range d.paths {
 			addRoute(path, api)
 		}
@@ -118,7 +151,31 @@ func init() {
 		unreasoning = append(unreasoning, d.unreasoning...)
 		secretive = append(secretive, d.secretive...)
 	}
+	for _, d := range dialects {
+		for api, list := range d.apiFields {
+			addFields(list, protocols[api].bit)
+		}
+	}
 	completeNodes()
+}
+
+// addPromptNames adds the names that the dialect has for the parts of a prompt.
+func (d *dialect) addPromptNames() {
+	maps.Copy(promptKeys, d.promptKeys)
+	maps.Copy(thinkingObjects, d.thinking)
+	for _, name := range d.wholeTypes {
+		wholeTypes[name] = true
+	}
+	for _, name := range d.budgets {
+		thinkingBudgets[name] = true
+	}
+	knownTools = append(knownTools, d.knownTools...)
+	if d.tierHeader != "" {
+		tierHeaders = append(tierHeaders, d.tierHeader)
+	}
+	if d.tierPrefix != "" {
+		tierPrefixes = append(tierPrefixes, []byte(d.tierPrefix))
+	}
 }
 
 // complete fills in what a dialect has left out.
@@ -138,12 +195,13 @@ func (d *dialect) complete(usual *dialect) {
 }
 
 func (p *protocol) register(owner *dialect) {
-	p.owner = owner
+	p.owner, p.bit = owner, 1<<len(protocols)
 	protocols[p.api] = p
 	if p.answers == nil {
 		p.answers = commonTop
 	}
 	maps.Copy(eventKinds, p.events)
+	addFields(p.fields, p.bit)
 	for _, path := range p.paths {
 		addRoute(path, p.api)
 	}

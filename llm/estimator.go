@@ -37,13 +37,18 @@ func (e *Estimator) Estimate(project string, r *Request) Tokens {
 	c := callOf(r)
 	f := e.expect(project, r, c)
 	t := Tokens{Input: roundedTokens(f.input), Output: roundedTokens(min(f.output, c.bound))}
-	if bound := r.CountedBound(); r.Provider.dialect().countsBound == boundOrPrompt {
-		t.Output = max(t.Output, bound-t.Input) // so that both together are the larger of the prompt and the bound
-	} else {
-		t.Output = max(t.Output, bound)
+	d := r.Provider.dialect()
+	switch {
+	case d.countsBound == boundUncounted || !c.bounded():
+	case d.countsBound == boundOrPrompt:
+		t.Output = max(t.Output, roundedTokens(c.bound)-t.Input) // so that both together are the larger of the prompt and the bound
+	default:
+		t.Output = max(t.Output, roundedTokens(c.bound))
 	}
 	t.FreeInput = max(t.Input-roundedTokens(f.counted), 0)
-	t.FreeOutput = Usage{Input: t.Input, Output: t.Output}.Tokens(r.Provider).FreeOutput
+	if d.outputIsFree {
+		t.FreeOutput = t.Output
+	}
 	return t
 }
 

@@ -1,9 +1,6 @@
 package llm
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // problem is the first field of a body that a server may read in another way than this package
 // does, and what the field must be. The zero problem means that there is none.
@@ -18,7 +15,7 @@ func (w problem) String() string {
 
 // misread records that a part of a field is not as it must be, if the API has the field.
 func (r *requestReader) misread(f *field, part, must string) {
-	if r.problem.field == "" && f.isOf(r.endpoint.API) {
+	if r.problem.field == "" && f.isOf(r.protocol) {
 		r.problem = problem{part, must}
 	}
 }
@@ -50,15 +47,6 @@ func (r *requestReader) whole(f *field, part string) int {
 // noBound is a number of tokens below 1. Some servers take it for no bound at all, whatever another bound says.
 const noBound = -1
 
-// highest returns the highest of several bounds, since servers differ in which they use, or 0 if there is none, or one
-// of them is noBound.
-func highest(bounds ...int) int {
-	if slices.Contains(bounds, noBound) {
-		return 0
-	}
-	return slices.Max(bounds)
-}
-
 // object moves into an object, and reports whether there is one. It skips any other value, which
 // should be null.
 func (r *requestReader) object(f *field, part string) bool {
@@ -88,10 +76,10 @@ func (r *requestReader) checkSpelling(key []byte, f *field) {
 		}
 		return
 	}
-	if r.seen&(1<<f.index) != 0 && f.kind != fieldModel && f.kind != fieldFallbacks && f.kind != fieldUser && f.kind != fieldStored && r.problem.field == "" {
+	if r.seen.has(f) && f.kind != fieldModel && f.kind != fieldFallbacks && f.kind != fieldUser && f.kind != fieldStored && r.problem.field == "" {
 		r.problem = problem{string(key), "must stand in the body once"}
 	}
-	r.seen |= 1 << f.index
+	r.seen.add(f)
 }
 
 // maxFieldName is the length of the longest name of a field, with room for letters that fold to

@@ -82,7 +82,7 @@ func naiveProblem(e Endpoint, object []pair) bool {
 }
 
 func wrongType(a API, f *field, value any) bool {
-	if value == nil || !f.isOf(a) {
+	if value == nil || !f.isOf(a.protocol()) {
 		return false
 	}
 	members, isObject := value.([]pair)

@@ -1,18 +1,28 @@
 package llm
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
-// A field is a field of a request body that this package reads, whatever the API: no two APIs use
-// one name for different things.
+// A field is a field of a request body that this package reads. The dialects register the fields that they have, for
+// one API or for all. No two APIs use one name for different things, so a field is read wherever it comes; it is a
+// setting only of the APIs that have it.
 type field struct {
-	name    string
-	kind    fieldKind
-	apis    []API   // the APIs that have the setting; nil: all of them
-	setting setting // of a fieldNumber
-	parts   []part  // of a fieldObject
-	also    string  // another name of the field
-	others  []string
-	index   int // in fieldTable
+	name string
+	also string // another name of the field
+	kind fieldKind
+
+	setting   setting  // of a fieldNumber
+	parts     []part   // of a fieldObject
+	fixed     bool     // of a fieldContext: what it names does not change
+	harmless  []string // of a fieldHiding: the values, without spaces, that hide no output
+	overrides bool     // of a fieldHiding: it may put another bound in the place of the API's own
+	storedIf  string   // of a fieldAll: a text with which it names something that the provider has stored or runs
+
+	apis  apiSet
+	index uint8 // in fieldSet
+	cost  uint8 // in requestReader.spent; 0: it costs nothing
 }
 
 // A fieldKind is how the value of a field is read.
@@ -21,7 +31,8 @@ type fieldKind uint8
 const (
 	// Fields of the prompt.
 	fieldTexts    fieldKind = iota // texts, and objects and lists of them
-	fieldMessage                   // the same, as one message
+	fieldImages                    // images, or links to them
+	fieldMessage                   // as fieldTexts, as one message
 	fieldMessages                  // a list of messages; any other value is one message
 	fieldPrompts                   // a list of prompts, of tokens or of messages; see promptReader.isMessage
 	fieldTools                     // a list of definitions of tools
@@ -34,38 +45,52 @@ const (
 	fieldStreamOptions
 	fieldBackground
 	fieldNumber
-	fieldTier    // a service tier: a word, or an object with its type
-	fieldSpeed   // Anthropic's speed, which has prices like a service tier
-	fieldObject  // an object with numbers, and with schemas, which count as text
-	fieldUser    // the name of a user, or an object with one
-	fieldContext // the id of a stored context, or an object with one
-	fieldStored  // what the provider has stored, fetches or runs
-	fieldPredict // OpenAI's prediction of the answer
-	fieldHiding  // may make output that no text shows: see hidesOutput
+	fieldTier     // a service tier: a word, or an object with its type
+	fieldSpeed    // a speed, which has prices like a service tier
+	fieldObject   // an object with numbers, and with schemas, which count as text
+	fieldUser     // the name of a user, or an object with one
+	fieldContext  // the id of a stored context, or an object with one
+	fieldStored   // what the provider has stored, fetches or runs
+	fieldPredict  // a prediction of the answer
+	fieldHiding   // may make output that no text shows: see hidesOutput
+	fieldTruncate // whether the provider leaves out a part of a prompt that is too long
 )
 
-// A setting is a number of tokens or of answers that a body may have.
+// costs reports whether fields of the kind are a part of the prompt, or have one in them.
+func (k fieldKind) costs() bool { return k <= fieldAll || k == fieldObject }
+
+// A setting is a number of tokens or of answers that a body may have. The dialects make those that they read.
 type setting uint8
 
-const (
-	maxTokens setting = iota
-	maxCompletionTokens
-	maxOutputTokens
-	answerCount
-	bestOf
-	numPredict           // Ollama's
-	configMaxTokens      // Gemini's
-	configCandidateCount // Gemini's
-	inferenceTokens      // Bedrock's, or that of one of its models
-	inferenceNewTokens
-	inferenceTokenCount
-	maxGenLen
-	argsMaxTokens // of Mistral's conversations
-	nPredict      // of llama.cpp
-	generations   // of some models of Bedrock
-	settings      // the number of settings
-	schema        // no setting, but a part of an object that counts as text
+// schema is no setting, but a part of an object that counts as text.
+const schema setting = 0
+
+// roomForSettings bounds how many settings there are.
+const roomForSettings = 32
+
+var (
+	lastSetting   setting
+	boundSettings uint32 // has a bit for each setting that bounds the tokens of an answer
 )
+
+// newCount returns a setting that is a number of answers.
+func newCount() setting {
+	lastSetting++
+	if lastSetting >= roomForSettings {
+		panic("llm: roomForSettings must be higher")
+	}
+	return lastSetting
+}
+
+// newBound returns a setting that bounds the tokens of an answer.
+func newBound() setting {
+	s := newCount()
+	boundSettings |= 1 << s
+	return s
+}
+
+// isBound reports whether a setting bounds the tokens of an answer.
+func (s setting) isBound() bool { return boundSettings>>s&1 != 0 }
 
 // A part is a member of a field that is an object.
 type part struct {
@@ -73,115 +98,76 @@ type part struct {
 	setting setting
 }
 
-var (
-	streamAPIs = []API{Chat, Completions, Responses, Messages, OllamaChat, OllamaGenerate, CohereChat, Interactions, Conversations}
+// An apiSet has one bit for each API.
+type apiSet uint64
 
-	tierAPIs = []API{Chat, Completions, Responses, Messages, Generate, Converse, Interactions}
+const allAPIs = ^apiSet(0)
 
-	// inferenceParts are the names of one bound in the formats of Bedrock's models.
-	inferenceParts = []part{{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount}}
+// A fieldSet has one bit for each field.
+type fieldSet [2]uint64
 
-	// storedNames are fields that make a provider add to the prompt what the body does not have: searches, documents,
-	// agents, tools of other servers, variables of stored prompts.
-	storedNames = []string{
-		"web_search_options", "search_parameters", "search_settings", "enable_search", "data_sources", "dataSources", "connectors",
-		"agent", "agent_id", "mcp_servers", "container", "context_management", "promptVariables", "extra_body",
-	}
-
-	generationParts = []part{
-		{"maxOutputTokens", configMaxTokens}, {"max_output_tokens", configMaxTokens},
-		{"candidateCount", configCandidateCount}, {"candidate_count", configCandidateCount},
-		{"responseSchema", schema}, {"response_schema", schema}, {"responseJsonSchema", schema}, {"response_json_schema", schema},
-	}
+// How many fields there may be, and how many of them may cost something.
+const (
+	roomForFields = len(fieldSet{}) * 64
+	roomForCosts  = 56
 )
 
-var fieldTable = [...]field{
-	{name: "messages", kind: fieldMessages},
-	{name: "contents", kind: fieldMessages},
-	{name: "input", kind: fieldPrompts},
-	{name: "prompt", kind: fieldPrompts},
-	{name: "chat_history", kind: fieldPrompts},
-	{name: "texts", kind: fieldPrompts},
-	{name: "inputs", kind: fieldPrompts},
-	{name: "system", kind: fieldMessage},
-	{name: "instructions", kind: fieldMessage},
-	{name: "content", kind: fieldMessage},  // of Gemini's embedContent
-	{name: "requests", kind: fieldPrompts}, // of Gemini's batchEmbedContents
-	{name: "systemInstruction", kind: fieldMessage, also: "system_instruction"},
-	{name: "message", kind: fieldMessage},
-	{name: "preamble", kind: fieldMessage},
-	{name: "suffix", kind: fieldTexts},
-	{name: "template", kind: fieldTexts},
-	{name: "context", kind: fieldTexts},
-	{name: "images", kind: fieldTexts},
-	{name: "query", kind: fieldTexts},
-	{name: "inputText", kind: fieldTexts},
-	{name: "tools", kind: fieldTools},
-	{name: "functions", kind: fieldTools},
-	{name: "response_format", kind: fieldAll},
-	{name: "text", kind: fieldAll},
-	{name: "format", kind: fieldAll},
-	{name: "documents", kind: fieldAll},
-	{name: "tool_results", kind: fieldAll},
-	{name: "toolConfig", kind: fieldAll},
+func (s *fieldSet) has(f *field) bool { return s[f.index/64]>>(f.index%64)&1 != 0 }
 
-	{name: "model", kind: fieldModel},
-	{name: "models", kind: fieldFallbacks, also: "fallbacks"},
-	{name: "stream", kind: fieldStream, apis: streamAPIs},
-	{name: "service_tier", kind: fieldTier, apis: tierAPIs, also: "serviceTier"},
-	{name: "speed", kind: fieldSpeed, apis: []API{Messages}},
-	{name: "stream_options", kind: fieldStreamOptions, apis: streamAPIs},
-	{name: "background", kind: fieldBackground, apis: []API{Responses, Interactions}},
-	{name: "max_tokens", kind: fieldNumber, setting: maxTokens, apis: []API{Chat, Completions, Messages, CohereChat, Invoke}},
-	{name: "max_completion_tokens", kind: fieldNumber, setting: maxCompletionTokens, apis: []API{Chat, Invoke}},
-	{name: "max_output_tokens", kind: fieldNumber, setting: maxOutputTokens, apis: []API{Responses}},
-	{name: "n", kind: fieldNumber, setting: answerCount, apis: []API{Chat, Completions, Invoke}},
-	{name: "best_of", kind: fieldNumber, setting: bestOf, apis: []API{Completions}},
-	{name: "max_gen_len", kind: fieldNumber, setting: maxGenLen, apis: []API{Invoke}},
-	{name: "options", kind: fieldObject, parts: []part{{"num_predict", numPredict}}, apis: []API{OllamaChat, OllamaGenerate}},
-	{name: "generationConfig", kind: fieldObject, parts: generationParts, apis: []API{Generate, Interactions}, also: "generation_config"},
-	{name: "completion_args", kind: fieldObject, parts: []part{{"max_tokens", argsMaxTokens}, {"response_format", schema}}, apis: []API{Conversations}},
-	{name: "inferenceConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Converse, Invoke}},
-	{name: string(SafetyIdentifier), kind: fieldUser},
-	{name: string(UserName), kind: fieldUser},
-	{name: "metadata", kind: fieldUser},
-	{name: "previous_response_id", kind: fieldContext, apis: []API{Responses}},
-	{name: "previous_interaction_id", kind: fieldContext, apis: []API{Interactions}},
-	{name: "conversation", kind: fieldContext, apis: []API{Responses}},
-	{name: "cachedContent", kind: fieldContext, apis: []API{Generate}, also: "cached_content"},
-	{name: "conversation_id", kind: fieldContext, apis: []API{CohereChat}},
-	{name: "thinking", kind: fieldHiding},
-	{name: "reasoning", kind: fieldHiding},
-	{name: "reasoning_format", kind: fieldHiding},
-	{name: "include_reasoning", kind: fieldHiding},
-	{name: "modalities", kind: fieldHiding},
-	{name: "additionalModelRequestFields", kind: fieldHiding},
-	{name: "plugins", kind: fieldStored, others: storedNames},
-	{name: "prediction", kind: fieldPredict, apis: []API{Chat}},
-	{name: "n_predict", kind: fieldNumber, setting: nPredict, apis: []API{Chat, Completions}},
-	{name: "num_generations", kind: fieldNumber, setting: generations, apis: []API{Invoke}, also: "numResults"},
-	{name: "textGenerationConfig", kind: fieldObject, parts: inferenceParts, apis: []API{Invoke}},
-}
+func (s *fieldSet) add(f *field) { s[f.index/64] |= 1 << (f.index % 64) }
 
-var _ [64 - len(fieldTable)]struct{} // requestReader.seen has a bit for each
+// fields maps names to fields. fieldList has them by their index, and costingFields is how many of them cost something.
+var (
+	fields        = map[string]*field{}
+	fieldList     []*field
+	costingFields uint8
+)
 
-// fields maps names to fields.
-var fields = func() map[string]*field {
-	byName := make(map[string]*field)
-	for i := range fieldTable {
-		f := &fieldTable[i]
-		f.index = i
-		byName[f.name] = f
-		if f.also != "" {
-			byName[f.also] = f
+// addFields adds fields of some APIs. A field that is there already gets their APIs and their parts.
+func addFields(list []field, apis apiSet) {
+	for _, f := range list {
+		known := fields[f.name]
+		if known == nil {
+			known = newField(f)
 		}
-		for _, name := range f.others {
-			byName[name] = f
+		if known.kind != f.kind || known.setting != f.setting {
+			panic(fmt.Sprintf("llm: the field %q is registered twice, and not alike", f.name))
+		}
+		known.apis |= apis
+		for _, p := range f.parts {
+			if !slices.Contains(known.parts, p) {
+				known.parts = append(known.parts, p)
+			}
 		}
 	}
-	return byName
-}()
+}
+
+// newField adds a field.
+func newField(f field) *field {
+	f.index, f.parts = uint8(len(fieldList)), slices.Clone(f.parts)
+	if f.kind.costs() {
+		costingFields++
+		f.cost = costingFields
+	}
+	if len(fieldList) >= roomForFields || costingFields >= roomForCosts {
+		panic("llm: roomForFields or roomForCosts must be higher")
+	}
+	fieldList = append(fieldList, &f)
+	fields[f.name] = &f
+	if f.also != "" {
+		fields[f.also] = &f
+	}
+	return &f
+}
 
 // isOf reports whether requests of an API have the field. Servers ignore a setting that they do not
 // have, whatever its value.
-func (f *field) isOf(a API) bool { return f.apis == nil || slices.Contains(f.apis, a) }
+func (f *field) isOf(p *protocol) bool { return f.apis&p.bit != 0 }
+
+// Fields that many APIs have.
+var (
+	streamFields = []field{{name: "stream", kind: fieldStream}, {name: "stream_options", kind: fieldStreamOptions}}
+	tierField    = field{name: "service_tier", also: "serviceTier", kind: fieldTier}
+	maxTokensOf  = field{name: "max_tokens", kind: fieldNumber, setting: maxTokens}
+	maxTokens    = newBound()
+)

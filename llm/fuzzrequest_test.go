@@ -317,7 +317,7 @@ func naiveRequest(e Endpoint, object []pair) Request {
 	if in, ok := tier.([]pair); ok {
 		tier = lastOf(in, "type")
 	}
-	if slices.Contains(tierAPIs, e.API) && slices.Contains([]any{"flex", "Priority"}, tier) {
+	if fields["service_tier"].isOf(e.API.protocol()) && slices.Contains([]any{"flex", "Priority"}, tier) {
 		r.Tier = strings.ToLower(tier.(string))
 	}
 	r.Answers = max(1, r.Answers)
@@ -386,7 +386,7 @@ func naiveTexts(object []pair) (texts []string) {
 				continue
 			}
 			texts = append(texts, promptTexts(p.value, keyText, 0)...)
-		case fieldTexts, fieldMessage:
+		case fieldTexts, fieldImages, fieldMessage:
 			in := keyText
 			if f.name == "images" {
 				in = keyImage

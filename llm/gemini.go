@@ -1,6 +1,9 @@
 package llm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Gemini is Google's AI Studio, with its own API or its copy of OpenAI's.
 const Gemini Provider = "gemini"
@@ -16,10 +19,36 @@ var _ = register(dialect{
 	hosts:     []string{"generativelanguage.googleapis.com"},
 	recognize: callOfModel,
 	protocols: []protocol{
-		{api: Generate, images: &geminiImages, counts: true},
-		{api: Interactions, paths: []string{"interactions"}, answers: interactionTop},
+		{
+			api: Generate, images: &geminiImages, countsEach: true,
+			fields: []field{tierField, generationConfig, {name: "cachedContent", also: "cached_content", kind: fieldContext, fixed: true}},
+			bounds: []setting{configMaxTokens}, boundObject: "generationConfig", boundName: "maxOutputTokens",
+			counts:      []setting{configCandidateCount},
+			toolMembers: []string{"functionDeclarations", "function_declarations"},
+		},
+		{
+			api: Interactions, paths: []string{"interactions"}, answers: interactionTop, messageIn: "input",
+			fields: slices.Concat(streamFields, []field{
+				tierField, generationConfig, backgroundField, {name: "previous_interaction_id", kind: fieldContext, fixed: true},
+			}),
+			bounds: []setting{configMaxTokens}, boundObject: "generation_config", boundName: "max_output_tokens",
+		},
 	},
-	names:          nameRules{same: []nameRule{after("models/")}, variant: geminiVariants},
+	names: nameRules{same: []nameRule{after("models/")}, variant: geminiVariants},
+	fields: []field{
+		{name: "contents", kind: fieldMessages},
+		{name: "systemInstruction", also: "system_instruction", kind: fieldMessage},
+		{name: "content", kind: fieldMessage},  // of embedContent
+		{name: "requests", kind: fieldPrompts}, // of batchEmbedContents
+	},
+	promptKeys: map[string]keyKind{
+		"thoughtSignature": keyLabel, "thought_signature": keyLabel, "mime_type": keyMime, "mimeType": keyMime,
+		"args": keyFree, "response": keyFree, "inlineData": keySource, "inline_data": keySource,
+		"fileUri": keyReference, "file_uri": keyReference, "uri": keyAddress,
+	},
+	wholeTypes:     []string{"thought", "function_result"},
+	thinking:       map[string]bool{"thinkingConfig": true, "thinking_config": true},
+	budgets:        []string{"thinkingBudget", "thinking_budget"},
 	images:         &geminiImages,
 	hidesReasoning: true,
 	silent:         []string{"-live", "lyria", "veo"},
@@ -157,5 +186,17 @@ var (
 		"input_tokens_by_modality": promptModalities, "inputTokensByModality": promptModalities,
 		"cached_tokens_by_modality": cachedModalities, "cachedTokensByModality": cachedModalities,
 		"output_tokens_by_modality": outputModalities, "outputTokensByModality": outputModalities,
+	}}
+)
+
+// The numbers in requests to Gemini, and the object that has them.
+var (
+	configMaxTokens      = newBound()
+	configCandidateCount = newCount()
+
+	generationConfig = field{name: "generationConfig", also: "generation_config", kind: fieldObject, parts: []part{
+		{"maxOutputTokens", configMaxTokens}, {"max_output_tokens", configMaxTokens},
+		{"candidateCount", configCandidateCount}, {"candidate_count", configCandidateCount},
+		{"responseSchema", schema}, {"response_schema", schema}, {"responseJsonSchema", schema}, {"response_json_schema", schema},
 	}}
 )

@@ -8,6 +8,7 @@ const Groq Provider = "groq"
 var _ = register(dialect{
 	provider:     Groq,
 	hosts:        []string{"api.groq.com"},
+	fields:       []field{{name: "reasoning_format", kind: fieldHiding, harmless: []string{`"parsed"`, `"raw"`}}},
 	cachedIsFree: true,
 	reportsUsage: always,
 	common:       commonNames{top: members{"x_groq": {members: members{"usage": commonUsage}}}},

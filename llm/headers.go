@@ -21,9 +21,6 @@ type windowPer func(d *dialect, w Window, errorPer time.Duration) time.Duration
 // because its host may be that of a proxy.
 var allWindowHeaders []windowHeaders
 
-// maxWindows is how many windows of one response are kept, which is more than any provider has.
-const maxWindows = 16
-
 // repeating returns headers that repeat the strictest of the windows of input and output tokens.
 func repeating(h windowHeaders) windowHeaders {
 	h.repeats = true
@@ -33,13 +30,19 @@ func repeating(h windowHeaders) windowHeaders {
 // readHeaders returns the windows in the headers of a response. errorPer is the Per that an error
 // names, or 0.
 func readHeaders(p Provider, h http.Header, errorPer time.Duration, now time.Time) []Window {
-	var room [maxWindows]Window // on the stack, so that only the result is allocated
-	found, d := room[:0], p.dialect()
+	var room [6]Window // more than any provider sends, on the stack, so that only the result is allocated
+	found, d := room[:0], (*dialect)(nil)
 	for i := range allWindowHeaders {
 		names := &allWindowHeaders[i]
-		w, ok := names.read(h, now)
-		if !ok || names.repeats && slices.ContainsFunc(found, func(w Window) bool { return w.Unit == InputTokens || w.Unit == OutputTokens }) {
+		if names.repeats && slices.ContainsFunc(found, func(w Window) bool { return w.Unit == InputTokens || w.Unit == OutputTokens }) {
 			continue
+		}
+		w, ok := names.read(h, now)
+		if !ok {
+			continue
+		}
+		if d == nil { // most responses have none
+			d = p.dialect()
 		}
 		if w.Per = names.per(d, w, errorPer); w.Per > 0 {
 			w.Reset = min(w.Reset, w.Per) // a reset may be later: clocks differ, and some servers count further

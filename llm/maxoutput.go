@@ -46,7 +46,7 @@ func (r *Request) Edited(body []byte) (pieces [][]byte, ok bool) {
 // MaxOutputName returns the name of the field that bounds an answer, for people.
 func (r *Request) MaxOutputName() string {
 	_, name := r.boundField()
-	if r.API == Chat && r.oldBound {
+	if r.oldBound {
 		name = "max_tokens"
 	}
 	return cmp.Or(name, "max_tokens")
@@ -59,37 +59,8 @@ func (r *Request) ThinkingBudget(body []byte) int { return readBounds(r, body).t
 // boundField returns the name of the field that bounds an answer in the API of the request, and the name of the object
 // that has it, if it is not in the body itself. name is empty if the API has none, or several.
 func (r *Request) boundField() (object, name string) {
-	switch r.API {
-	case Chat:
-		if r.Provider == OpenAI || r.Provider == Azure { // their reasoning models refuse max_tokens
-			return "", "max_completion_tokens"
-		}
-		return "", "max_tokens"
-	case Completions, Messages, CohereChat:
-		return "", "max_tokens"
-	case Responses:
-		return "", "max_output_tokens"
-	case Generate:
-		return "generationConfig", "maxOutputTokens"
-	case Interactions:
-		return "generation_config", "max_output_tokens"
-	case Conversations:
-		return "completion_args", "max_tokens"
-	case Converse:
-		return "inferenceConfig", "maxTokens"
-	case OllamaChat, OllamaGenerate:
-		return "options", "num_predict"
-	}
-	return "", ""
-}
-
-// isBound reports whether a setting bounds the tokens of an answer.
-func (s setting) isBound() bool {
-	switch s {
-	case answerCount, bestOf, configCandidateCount, settings, schema:
-		return false
-	}
-	return true
+	p := r.API.protocol()
+	return p.boundObject, cmp.Or(r.Provider.dialect().boundNames[r.API], p.boundName)
 }
 
 // A boundReader finds the fields of a body that bound its answers.
@@ -125,16 +96,17 @@ func readBounds(r *Request, body []byte) *boundReader {
 	if i := slices.Index(body, '{'); i >= 0 {
 		b.at, b.start = i+1, i+1
 	}
+	p := r.API.protocol()
 	for first := true; b.start > 0 && b.item(first, '}'); first = false {
 		b.filled = true
 		key := string(b.key())
 		b.next()
 		switch f := fields[key]; {
-		case f != nil && f.isOf(r.API) && f.kind == fieldNumber && f.setting.isBound():
+		case f != nil && f.isOf(p) && f.kind == fieldNumber && f.setting.isBound():
 			b.bound(key)
-		case f != nil && f.isOf(r.API) && f.kind == fieldObject:
+		case f != nil && f.isOf(p) && f.kind == fieldObject:
 			b.object(f, key)
-		case thinkingObjects[key]:
+		case isThinking(key):
 			b.budgets(key, 0)
 		default:
 			b.skip()
@@ -171,9 +143,9 @@ func (b *boundReader) object(f *field, key string) {
 		b.next()
 		i := slices.IndexFunc(f.parts, func(p part) bool { return p.name == name })
 		switch {
-		case i >= 0 && f.parts[i].setting.isBound() && (b.request.API != Converse || f.parts[i].setting == inferenceTokens):
+		case i >= 0 && slices.Contains(b.request.API.protocol().bounds, f.parts[i].setting):
 			b.bound(name)
-		case thinkingObjects[name]:
+		case isThinking(name):
 			b.budgets(name, 0)
 		default:
 			b.skip()
@@ -181,15 +153,17 @@ func (b *boundReader) object(f *field, key string) {
 	}
 }
 
-// thinkingObjects are the fields that may have a budget for thinking in them.
-var thinkingObjects = map[string]bool{
-	"thinking": true, "reasoning": true, "reasoning_config": true, "additionalModelRequestFields": true,
-	"thinkingConfig": true, "thinking_config": true,
-}
+// What the dialects call a budget for thinking, and the fields that may have one: in themselves, or in an object in them
+// alone.
+var (
+	thinkingObjects = map[string]bool{}
+	thinkingBudgets = map[string]bool{}
+)
 
-// thinkingBudgets are the names of such a budget.
-var thinkingBudgets = map[string]bool{
-	"budget_tokens": true, "token_budget": true, "max_tokens": true, "thinkingBudget": true, "thinking_budget": true,
+// isThinking reports whether a field may have a budget for thinking.
+func isThinking(name string) bool {
+	_, ok := thinkingObjects[name]
+	return ok
 }
 
 // budgets reads an object that may have a budget for thinking, in it or in an object in it.
@@ -202,11 +176,11 @@ func (b *boundReader) budgets(key string, depth int) {
 	for first := true; b.item(first, '}'); first = false {
 		name := string(b.key())
 		switch {
-		case thinkingBudgets[name] && key != "additionalModelRequestFields":
+		case thinkingBudgets[name] && thinkingObjects[key]:
 			if n, ok := whole(b.word()); ok {
 				b.thinking = max(b.thinking, int(n))
 			}
-		case thinkingObjects[name]:
+		case isThinking(name):
 			b.budgets(name, depth+1)
 		default:
 			b.skip()
@@ -242,8 +216,8 @@ func (b *boundReader) lower(r *Request, tokens int) (edits []splice, ok bool) {
 	if m == nil {
 		return []splice{b.added(`"`+object+`":{"`+name+`":`+text+`}`, b.start, b.filled)}, true
 	}
-	if strings.Contains(m.name, "_") && name == "maxOutputTokens" {
-		name = "max_output_tokens"
+	if strings.Contains(m.name, "_") {
+		name = fields[object].underscored(name)
 	}
 	switch {
 	case m.inside == 0 && !m.null:
@@ -252,6 +226,17 @@ func (b *boundReader) lower(r *Request, tokens int) (edits []splice, ok bool) {
 		return []splice{{m.at.from, m.at.to, `{"` + name + `":` + text + `}`}}, true
 	}
 	return []splice{b.added(`"`+name+`":`+text, m.inside, m.filled)}, true
+}
+
+// underscored returns the name with underscores of a part of the field, if it has one.
+func (f *field) underscored(name string) string {
+	i := slices.IndexFunc(f.parts, func(p part) bool { return p.name == name })
+	for _, p := range f.parts {
+		if i >= 0 && p.setting == f.parts[i].setting && strings.Contains(p.name, "_") {
+			return p.name
+		}
+	}
+	return name
 }
 
 // added returns the edit that adds a field at the beginning of an object, which may have others.

@@ -36,7 +36,7 @@ func NewMeter(api API, h http.Header) *Meter {
 	m := &Meter{api: api}
 	p := api.protocol()
 	m.stream.json.top = p.answers
-	if p.usageInHeaders {
+	if p.usageHeaders != nil {
 		m.header = h
 	}
 	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
@@ -115,7 +115,7 @@ func (m *Meter) Usage() Usage {
 	if m.format == formatValues && json.shape.values == 1 && !json.shape.array {
 		json.interim = false // a whole response is complete, even without a finish reason
 	}
-	json.readHeaders(m.header)
+	json.readHeaders(m.header, m.api.protocol().usageHeaders)
 	u := json.usage(json.unfinished())
 	if !m.api.Generates() && u.Input >= 0 {
 		u.Output, u.Exact = 0, true

@@ -1,5 +1,7 @@
 package llm
 
+import "slices"
+
 // Mistral is the provider of the Mistral models.
 const Mistral Provider = "mistral"
 
@@ -11,11 +13,22 @@ var _ = register(dialect{
 	hosts:     []string{"mistral.ai"}, // api. and codestral.
 	recognize: mistralConversation,
 	protocols: []protocol{{
-		api:     Conversations,
+		api:    Conversations,
+		stored: true,
+		fields: slices.Concat(streamFields, []field{{
+			name: "completion_args", kind: fieldObject, parts: []part{{"max_tokens", argsMaxTokens}, {"response_format", schema}},
+		}}),
+		bounds: []setting{argsMaxTokens}, boundObject: "completion_args", boundName: "max_tokens",
 		answers: extend(commonTop, members{"outputs": itemsNode, "arguments": argsNode}),
 	}},
-	paths:        map[string]API{"agents/completions": Chat},                        // the body names an agent, and no model
-	names:        nameRules{variant: []nameRule{without("-latest"), date("-0000")}}, // mistral-large-2411
+	paths: map[string]API{"agents/completions": Chat},                        // the body names an agent, and no model
+	names: nameRules{variant: []nameRule{without("-latest"), date("-0000")}}, // mistral-large-2411
+	fields: []field{
+		{name: "inputs", kind: fieldPrompts},
+		{name: "agent", kind: fieldStored}, {name: "agent_id", kind: fieldStored},
+	},
+	promptKeys:   map[string]keyKind{"document_url": keyReference},
+	wholeTypes:   []string{"message.input", "message.output", "function.call", "function.result"},
 	unreasoning:  []string{"mistral", "mixtral"},
 	reportsUsage: always, // it would refuse to be asked
 	limitHeaders: []windowHeaders{
@@ -32,3 +45,5 @@ func mistralConversation(p requestPath, own bool) (e Endpoint, ok bool) {
 	restarts := p.word == "restart" && routeWord(p.url, folder) == "conversations"
 	return Endpoint{API: Conversations}, own && (p.word == "conversations" || p.parent == "conversations" || restarts)
 }
+
+var argsMaxTokens = newBound()

@@ -1,6 +1,9 @@
 package llm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Ollama is a server of one's own, with its own API or OpenAI's.
 const Ollama Provider = "ollama"
@@ -14,10 +17,22 @@ const (
 var _ = register(dialect{
 	provider: Ollama,
 	protocols: []protocol{
-		{api: OllamaChat, paths: []string{"api/chat"}, answers: ollamaTop},
-		{api: OllamaGenerate, paths: []string{"api/generate"}, answers: ollamaTop},
+		{
+			api: OllamaChat, paths: []string{"api/chat"}, answers: ollamaTop,
+			fields: ollamaSettings, streamsByDefault: true,
+			bounds: []setting{numPredict}, boundObject: "options", boundName: "num_predict",
+		},
+		{
+			api: OllamaGenerate, paths: []string{"api/generate"}, answers: ollamaTop,
+			fields: ollamaSettings, streamsByDefault: true, messageIn: "prompt",
+			bounds: []setting{numPredict}, boundObject: "options", boundName: "num_predict",
+		},
 	},
 	paths: map[string]API{"api/embed": Embeddings},
+	fields: []field{
+		{name: "template", kind: fieldTexts}, {name: "context", kind: fieldTexts}, {name: "images", kind: fieldImages}, {name: "format", kind: fieldAll},
+	},
+	promptKeys: map[string]keyKind{"images": keyImage},
 	common: commonNames{
 		top:     members{"prompt_eval_count": count(ollamaPrompt), "eval_count": count(ollamaOutput), "thinking": textNode},
 		message: members{"thinking": textNode},
@@ -37,3 +52,8 @@ var (
 
 // ollamaTop is a whole response, or a piece of one.
 var ollamaTop = extend(commonTop, members{"done": {role: roleNumber, number: ollamaDone, written: asMark}})
+
+var (
+	numPredict     = newBound()
+	ollamaSettings = slices.Concat(streamFields, []field{{name: "options", kind: fieldObject, parts: []part{{"num_predict", numPredict}}}})
+)

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,10 +22,25 @@ var _ = register(dialect{
 	hosts:     []string{"api.openai.com"}, // eu.api.openai.com too
 	elsewhere: Compatible,
 	protocols: []protocol{
-		{api: Chat, paths: []string{"chat/completions"}},
-		{api: Completions, paths: []string{"completions"}},
+		{
+			api: Chat, paths: []string{"chat/completions"},
+			fields:    slices.Concat(streamFields, []field{tierField, maxTokensOf, maxCompletionTokensOf, answersOf, {name: "prediction", kind: fieldPredict}}),
+			bounds:    []setting{maxCompletionTokens, maxTokens}, // older servers know max_tokens alone
+			boundName: "max_tokens", counts: []setting{answerCount}, asksUsage: true,
+		},
+		{
+			api: Completions, paths: []string{"completions"},
+			fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, answersOf, {name: "best_of", kind: fieldNumber, setting: bestOf}}),
+			bounds: []setting{maxTokens}, boundName: "max_tokens",
+			counts: []setting{answerCount, bestOf}, promptsIn: "prompt", asksUsage: true,
+		},
 		{
 			api: Responses, paths: []string{"responses", "responses/compact"}, // at the latter, a model compacts a conversation
+			fields: slices.Concat(streamFields, []field{
+				tierField, backgroundField, {name: "max_output_tokens", kind: fieldNumber, setting: maxOutputTokens},
+				{name: "previous_response_id", kind: fieldContext, fixed: true}, {name: "conversation", kind: fieldContext},
+			}),
+			bounds: []setting{maxOutputTokens}, boundName: "max_output_tokens", messageIn: "input", storedIn: "prompt",
 			answers: extend(commonTop, members{"id": idNode, "status": statusNode}),
 			events: map[string]eventKind{
 				"response.output_item.added": eventBlock, "response.audio.delta": eventSilent,
@@ -34,6 +50,14 @@ var _ = register(dialect{
 		{api: Embeddings, paths: []string{"embeddings"}, embeds: true},
 		{api: ""}, // requests that are no call of a model
 	},
+	fields:     openAIFields,
+	boundNames: openAIBounds,
+	promptKeys: openAIKeys,
+	wholeTypes: []string{
+		"message", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "function", "function_call", "function_call_output",
+		"custom", "custom_tool_call", "custom_tool_call_output", "tool", "file", "input_file", "content", "json",
+	},
+	thinking:       map[string]bool{"reasoning": true},
 	names:          nameRules{variant: []nameRule{date("-0000"), without("-latest")}}, // gpt-4-0613, chatgpt-4o-latest
 	images:         &openAIImages,
 	overhead:       openAIOverhead,
@@ -169,4 +193,55 @@ var openAINames = commonNames{
 		"content": contentNode, "refusal": textNode, "tool_calls": callsNode, "function_call": functionNode,
 	},
 	wrapped: members{"usage": commonUsage, "error": faultNode, "service_tier": tierNode, "id": idNode, "status": statusNode},
+}
+
+// The numbers in requests of OpenAI's APIs.
+var (
+	maxCompletionTokens = newBound()
+	maxOutputTokens     = newBound()
+	answerCount         = newCount()
+	bestOf              = newCount()
+
+	maxCompletionTokensOf = field{name: "max_completion_tokens", kind: fieldNumber, setting: maxCompletionTokens}
+	answersOf             = field{name: "n", kind: fieldNumber, setting: answerCount}
+	backgroundField       = field{name: "background", kind: fieldBackground}
+)
+
+// openAIBounds is for the reasoning models at OpenAI and Azure, which refuse max_tokens.
+var openAIBounds = map[API]string{Chat: "max_completion_tokens"}
+
+var openAIFields = []field{
+	{name: "model", kind: fieldModel},
+	{name: "messages", kind: fieldMessages},
+	{name: "input", kind: fieldPrompts},
+	{name: "prompt", kind: fieldPrompts},
+	{name: "instructions", kind: fieldMessage},
+	{name: "suffix", kind: fieldTexts},
+	{name: "tools", kind: fieldTools},
+	{name: "functions", kind: fieldTools},
+	{name: "response_format", kind: fieldAll},
+	{name: "text", kind: fieldAll},
+	{name: "modalities", kind: fieldHiding, harmless: []string{`["text"]`}},
+	{name: "reasoning", kind: fieldHiding},
+	{name: string(SafetyIdentifier), kind: fieldUser},
+	{name: string(UserName), kind: fieldUser},
+	{name: "truncation", kind: fieldTruncate},
+	{name: "web_search_options", kind: fieldStored},
+}
+
+var openAIKeys = map[string]keyKind{
+	"id": keyLabel, "status": keyLabel, "index": keyLabel, "object": keyLabel, "format": keyLabel, "annotations": keyLabel,
+	"tool_call_id": keyLabel, "call_id": keyLabel,
+	"detail":            keyDetail,
+	"arguments":         keyFree,
+	"parameters":        keyFree,
+	"input_audio":       keySource,
+	"file":              keySource,
+	"file_data":         keyPayload,
+	"data":              keyPayload,
+	"encrypted_content": keyEncrypted,
+	"audio":             keyStored,
+	"image_url":         keyImage, "image": keyImage,
+	"video_url": keyReference, "audio_url": keyReference, "file_url": keyReference, "file_id": keyReference,
+	"url": keyAddress,
 }

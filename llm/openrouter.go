@@ -9,9 +9,15 @@ import (
 const OpenRouter Provider = "openrouter"
 
 var _ = register(dialect{
-	provider:       OpenRouter,
-	hosts:          []string{"openrouter.ai"},
-	names:          nameRules{same: []nameRule{strings.ToLower, claude}, variant: []nameRule{upTo(":"), upTo("@")}}, // openai/gpt-4o@preset/team
+	provider: OpenRouter,
+	hosts:    []string{"openrouter.ai"},
+	names:    nameRules{same: []nameRule{strings.ToLower, claude}, variant: []nameRule{upTo(":"), upTo("@")}}, // openai/gpt-4o@preset/team
+	fields: []field{
+		{name: "models", also: "fallbacks", kind: fieldFallbacks},
+		{name: "include_reasoning", kind: fieldHiding, harmless: []string{`true`}},
+		{name: "plugins", kind: fieldStored},
+	},
+	budgets:        []string{"max_tokens"},
 	hidesReasoning: true,
 	unreasoning:    []string{"llama"},
 	reportsUsage:   always,

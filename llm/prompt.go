@@ -1,13 +1,15 @@
 package llm
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // What a prompt costs beside its texts, in tokens.
 const (
-	tokensPerMessage = 4   // the role, and the marks around the message
-	tokensPerReply   = 3   // the marks with which the answer begins
-	tokensPerTool    = 8   // what the provider writes around the definition of a tool
-	tokensForToolUse = 300 // Anthropic's own instructions to the model for the use of tools
+	tokensPerMessage = 4 // the role, and the marks around the message
+	tokensPerReply   = 3 // the marks with which the answer begins
+	tokensPerTool    = 8 // what the provider writes around the definition of a tool
 )
 
 // bytesPerToken is the length of a token of text: about four bytes in English, and a little more
@@ -34,6 +36,7 @@ func (t promptCost) structure() int {
 type promptReader struct {
 	cursor
 	endpoint    Endpoint
+	protocol    *protocol
 	promptCost                    // the cost of the field that is being read
 	promptBound                   // of all fields that were read
 	each        func(text string) // receives the texts; may be nil
@@ -42,19 +45,17 @@ type promptReader struct {
 // prompt reads a field of the prompt.
 func (p *promptReader) prompt(f *field) {
 	first, from := p.next(), p.at
-	if p.endpoint.API == Responses && f.name == "prompt" { // a template that is stored
-		p.elsewhere = true
-	}
+	p.elsewhere = p.elsewhere || f.name == p.protocol.storedIn
 	switch {
 	case f.kind == fieldTools:
 		p.tools()
 	case f.kind == fieldAll:
 		p.more += boundForSchema
 		p.all()
-		p.elsewhere = p.elsewhere || f.name == "toolConfig" && bytes.Contains(p.body[from:p.at], []byte("systemTool"))
+		p.elsewhere = p.elsewhere || f.storedIf != "" && bytes.Contains(p.body[from:p.at], []byte(f.storedIf))
 	case first == '[' && (f.kind == fieldMessages || f.kind == fieldPrompts):
 		p.list()
-	case f.name == "images":
+	case f.kind == fieldImages:
 		p.value(keyImage, 0)
 	default:
 		if p.isMessage(f) && (first == '"' || first == '{' || first == '[') {
@@ -66,13 +67,7 @@ func (p *promptReader) prompt(f *field) {
 
 // isMessage reports whether a field that holds no list of messages is itself one message.
 func (p *promptReader) isMessage(f *field) bool {
-	switch f.name {
-	case "input":
-		return p.endpoint.API == Responses || p.endpoint.API == Interactions
-	case "prompt":
-		return p.endpoint.API == OllamaGenerate
-	}
-	return f.kind == fieldMessage || f.kind == fieldMessages
+	return f.kind == fieldMessage || f.kind == fieldMessages || f.name == p.protocol.messageIn
 }
 
 // list reads a list of messages, of prompts or of tokens.
@@ -97,10 +92,8 @@ func (p *promptReader) tools() {
 	}
 	p.at++
 	for first := true; p.item(first, ']'); first = false {
-		if first && p.endpoint.API == Messages {
-			p.other += tokensForToolUse
-		}
 		if first {
+			p.other += p.protocol.toolUse
 			p.more += boundForTools
 		}
 		p.other += tokensPerTool
@@ -124,7 +117,7 @@ func (p *promptReader) tool() {
 		switch {
 		case string(key) == "type":
 			p.boundToolType(string(bytes.Trim(p.body[from:p.at], `"`)))
-		case p.endpoint.API == Generate && string(key) != "functionDeclarations" && string(key) != "function_declarations":
+		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
 			p.elsewhere = true
 		}
 	}
@@ -160,37 +153,19 @@ const (
 	keyAddress                  // a reference if it is inside a source or a reference, or else text
 )
 
+// promptKeys says how values count under the keys that the dialects have. Under any other key they are texts.
+var promptKeys = map[string]keyKind{}
+
 func keyKindOf(key []byte) keyKind {
-	switch string(key) {
-	case "role", "id", "status", "index", "object",
-		"tool_call_id", "tool_use_id", "call_id", "toolUseId",
-		"format", "cache_control", "annotations",
-		"signature", "thoughtSignature", "thought_signature":
+	switch string(key) { // nearly all keys are one of these
+	case "content", "text", "parts", "name":
+		return keyText
+	case "role":
 		return keyLabel
 	case "type":
 		return keyType
-	case "media_type", "mime_type", "mimeType":
-		return keyMime
-	case "detail":
-		return keyDetail
-	case "input", "args", "arguments", "response", "parameters", "json":
-		return keyFree
-	case "source", "inlineData", "inline_data", "input_audio", "file":
-		return keySource
-	case "data", "bytes", "file_data":
-		return keyPayload
-	case "encrypted_content":
-		return keyEncrypted
-	case "audio":
-		return keyStored
-	case "image_url", "image", "images":
-		return keyImage
-	case "video_url", "audio_url", "document_url", "file_url", "fileUri", "file_uri", "file_id", "s3Location":
-		return keyReference
-	case "url", "uri":
-		return keyAddress
 	}
-	return keyText
+	return promptKeys[string(key)]
 }
 
 // maxDepth is how deep the reader tells objects and lists apart. Deeper values count as text.

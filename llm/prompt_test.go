@@ -143,7 +143,7 @@ func TestPromptStructure(t *testing.T) {
 		{"thoughts", messages, `{"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"abcd","signature":"EqQBCgIYAhIM"}]}]}`, 1 + message + reply},
 		{"sources", messages, `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"document","source":{"type":"file","file_id":"file_1"}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"abcd"}}]}]}`, 2*anthropicMaxImage + 1 + message + reply},
 		{"results of a search", messages, `{"messages":[{"content":[{"type":"web_search_result","url":"http://a.bc","title":"abcd"}]}]}`, 3 + 1 + message + reply},
-		{"tools of Anthropic", messages, `{"tools":[{"name":"abcd"},{"name":"abcd"}]}`, 4 + 2*tool + tokensForToolUse},
+		{"tools of Anthropic", messages, `{"tools":[{"name":"abcd"},{"name":"abcd"}]}`, 4 + 2*tool + anthropicToolUse},
 
 		{"contents", gemini, `{"systemInstruction":{"parts":[{"text":"abcd"}]},"contents":[{"role":"user","parts":[{"text":"abcd"},{"fileData":{"mimeType":"video/mp4","fileUri":"https://example.com/a"}}]}]}`, 2 + geminiUnknownImage + 2*message + reply},
 		{"one content", gemini, `{"contents":{"parts":{"text":"abcd"}},"system_instruction":"abcd"}`, 2 + 2*message + reply},

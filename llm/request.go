@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -60,7 +59,7 @@ type Request struct {
 	inPath       bool // the path names the model
 	hides        bool // a field of the body may make output that no text shows
 	overrides    bool // a field of the body may put another bound in the place of the API's own
-	oldBound     bool // a chat's bound is max_tokens
+	oldBound     bool // the body's only bound is max_tokens
 	size         int  // the length of the body
 	bound        requestBound
 }
@@ -74,9 +73,13 @@ type splice struct {
 // Read reads the body of a request to the endpoint. It ignores the fields that it does not know.
 // The error says what is wrong with the body; the Request holds what was read before the error.
 func (e Endpoint) Read(body []byte) (Request, error) {
-	r := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e}}
+	r := newRequestReader(e, body)
 	r.read()
 	return r.request(), r.err
+}
+
+func newRequestReader(e Endpoint, body []byte) requestReader {
+	return requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e, protocol: e.API.protocol()}}
 }
 
 // Others returns the models that the body names beside Model, one of which may answer instead: see Fallbacks. ok is
@@ -117,10 +120,11 @@ func (r *Request) CountWith(body []byte, count func(model, text string) int) {
 // reread reads the prompt again, and calls each with its texts. A field that comes twice is read
 // where it comes last.
 func (r *Request) reread(body []byte, each func(text string)) promptCost {
-	first := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint}}
+	first := newRequestReader(r.Endpoint, body)
+	first.starts = map[*field]int{}
 	first.read()
-	again := requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: r.Endpoint, each: each}}
-	again.onlyAt = &first.starts
+	again := newRequestReader(r.Endpoint, body)
+	again.each, again.onlyAt = each, first.starts
 	again.read()
 	return again.total()
 }
@@ -130,9 +134,9 @@ type requestReader struct {
 	promptReader
 	bodySettings
 
-	spent  [len(fieldTable)]promptCost // what each field costs; of two fields with one name the last counts
-	starts [len(fieldTable)]int        // where the value of each field begins
-	onlyAt *[len(fieldTable)]int       // if not nil, values that begin elsewhere are skipped
+	spent  [roomForCosts]promptCost // what each field costs, by field.cost; of two fields with one name the last counts
+	starts map[*field]int           // if not nil, records where the value of each field begins
+	onlyAt map[*field]int           // if not nil, values that begin elsewhere are skipped
 }
 
 // bodySettings is what a body says beside the prompt. A number is 0 and a word is nil where the
@@ -153,11 +157,11 @@ type bodySettings struct {
 	overrides    bool // a field may put another bound in the place of the API's own
 	predicted    int  // the length of a prediction of the answer
 	tier, speed  tier
-	numbers      [settings]int
+	numbers      [roomForSettings]int
 	includeUsage []byte
 	usageSplice  splice
 	users        userPlaces
-	seen         uint64 // one bit for each field that the body has; fieldTable has no more than 64
+	seen         fieldSet // the fields that the body has
 	problem      problem
 }
 
@@ -186,7 +190,7 @@ func (r *requestReader) read() {
 		f := fields[string(key)]
 		r.checkSpelling(key, f)
 		if f == nil {
-			r.unknown(key)
+			r.skip()
 			continue
 		}
 		r.field(f)
@@ -196,27 +200,13 @@ func (r *requestReader) read() {
 	}
 }
 
-// unknown skips the value of a field that is not in fieldTable. Of these, only the one matters with which OpenAI leaves
-// out the beginning of a prompt that is too long.
-func (r *requestReader) unknown(name []byte) {
-	r.next()
-	from := r.at
-	r.skip()
-	if string(name) != "truncation" {
-		return
-	}
-	switch string(r.body[from:r.at]) {
-	case "null", `"disabled"`:
-	default:
-		r.truncates = true
-	}
-}
-
 // field reads the value of a field, and records what that costs.
 func (r *requestReader) field(f *field) {
 	r.next()
-	r.starts[f.index] = r.at
-	if r.onlyAt != nil && r.onlyAt[f.index] != r.at {
+	if r.starts != nil {
+		r.starts[f] = r.at
+	}
+	if r.onlyAt != nil && r.onlyAt[f] != r.at {
 		r.skip()
 		return
 	}
@@ -254,10 +244,21 @@ func (r *requestReader) field(f *field) {
 		r.predicted = r.at - from
 	case fieldHiding:
 		r.hides = r.hidesOutput(f) || r.hides
+	case fieldTruncate:
+		r.truncates = r.truncation() || r.truncates
 	default:
 		r.prompt(f)
 	}
-	r.spent[f.index] = r.promptCost
+	r.spent[f.cost] = r.promptCost
+}
+
+// truncation reads the field with which a provider leaves out the beginning of a prompt that is too long, and reports
+// whether it may do so.
+func (r *requestReader) truncation() bool {
+	from := r.at
+	r.skip()
+	value := string(r.body[from:r.at])
+	return value != "null" && value != `"disabled"`
 }
 
 // otherModels reads a list of models, one of which may answer. It is none if it is null or empty.
@@ -329,9 +330,7 @@ func (r *requestReader) streamOptions(f *field) {
 // objectParts reads a field that is an object, of which only some parts matter.
 func (r *requestReader) objectParts(f *field) {
 	for _, p := range f.parts {
-		if p.setting < settings {
-			r.numbers[p.setting] = 0 // of two fields with one name the last counts
-		}
+		r.numbers[p.setting] = 0 // of two fields with one name the last counts
 	}
 	if !r.object(f, f.name) {
 		return
@@ -360,8 +359,8 @@ func (r *requestReader) objectParts(f *field) {
 
 // total returns the cost of all fields of the prompt.
 func (r *requestReader) total() (sum promptCost) {
-	for seen := r.seen; seen != 0; seen &= seen - 1 {
-		t := &r.spent[bits.TrailingZeros64(seen)]
+	for i := range costingFields {
+		t := &r.spent[i+1]
 		sum.texts += t.texts
 		sum.messages += t.messages
 		sum.other += t.other
@@ -389,7 +388,7 @@ func (r *requestReader) request() Request {
 		bound: requestBound{
 			prompt:    r.mostPrompt(),
 			images:    r.images,
-			elsewhere: r.elsewhere || r.files > 0 || r.endpoint.API == Conversations,
+			elsewhere: r.elsewhere || r.files > 0 || r.protocol.stored,
 			predicted: r.predicted,
 			fixed:     r.fixedContext && len(r.context) <= maxWord,
 			truncates: r.truncates,
@@ -407,48 +406,51 @@ func (r *requestReader) request() Request {
 			q.modelSplice = r.modelAt
 		}
 	}
-	n := &r.numbers
-	streamed := q.Stream || string(r.stream) == "true"
-	switch q.API {
-	case Chat: // older servers know max_tokens alone
-		q.Stream, q.MaxOutput, q.Answers = streamed, highest(n[maxCompletionTokens], n[maxTokens]), n[answerCount]
-		q.oldBound = n[maxTokens] > 0 && n[maxCompletionTokens] == 0
-	case Completions:
-		q.Stream, q.MaxOutput = streamed, highest(n[maxTokens])
-		q.Answers = min(max(1, n[answerCount], n[bestOf])*max(1, r.spent[fields["prompt"].index].prompts), math.MaxInt32)
-	case Responses:
-		q.Stream, q.MaxOutput = streamed, highest(n[maxOutputTokens])
-		q.Background = string(r.background) == "true"
-	case Messages, CohereChat:
-		q.Stream, q.MaxOutput = streamed, highest(n[maxTokens])
-	case Interactions:
-		q.Stream, q.MaxOutput = streamed, highest(n[configMaxTokens])
-		q.Background = string(r.background) == "true"
-	case Conversations:
-		q.Stream, q.MaxOutput = streamed, highest(n[argsMaxTokens])
-	case Generate:
-		q.MaxOutput, q.Answers = highest(n[configMaxTokens]), n[configCandidateCount]
-	case Converse: // it ignores the other names, which are of the models' own formats
-		if q.MaxOutput = highest(n[inferenceTokens]); r.overrides {
-			q.MaxOutput = 0
-		}
-	case Invoke:
-		q.MaxOutput = highest(n[maxTokens], n[maxCompletionTokens], n[inferenceTokens], n[inferenceNewTokens], n[inferenceTokenCount], n[maxGenLen])
-		q.Answers = max(n[answerCount], n[generations])
-	case OllamaChat, OllamaGenerate:
-		q.Stream, q.MaxOutput = string(r.stream) != "false", highest(n[numPredict])
-	}
-	q.Answers = max(1, q.Answers)
-	if q.Provider == Compatible && r.seen&(1<<fields["n_predict"].index) != 0 { // llama.cpp prefers it; below 0 it is no bound
-		q.MaxOutput = max(q.MaxOutput, n[nPredict]) * max(0, min(n[nPredict], 1))
-	}
-	if q.Stream && (q.API == Chat || q.API == Completions) && !q.alwaysReportsUsage() {
+	r.settle(&q)
+	if q.Stream && r.protocol.asksUsage && !q.alwaysReportsUsage() {
 		q.UsageAsked = string(r.includeUsage) == "true"
 		if r.err == nil {
 			q.usageSplice = r.usageSplice
 		}
 	}
 	return q
+}
+
+// settle fills in what the settings of the body mean in the API of the request.
+func (r *requestReader) settle(q *Request) {
+	p := r.protocol
+	if fields["stream"].isOf(p) {
+		q.Stream = q.Stream || string(r.stream) == "true" || p.streamsByDefault && string(r.stream) != "false"
+	}
+	q.Background = fields["background"].isOf(p) && string(r.background) == "true"
+	q.MaxOutput = r.highest(p.bounds)
+	if p.overridable && r.overrides {
+		q.MaxOutput = 0
+	}
+	for _, s := range p.counts {
+		q.Answers = max(q.Answers, r.numbers[s])
+	}
+	if p.promptsIn != "" {
+		q.Answers = min(q.Answers*max(1, r.spent[fields[p.promptsIn].cost].prompts), math.MaxInt32)
+	}
+	others := func(s setting) bool { return s != maxTokens && r.numbers[s] != 0 }
+	q.oldBound = r.numbers[maxTokens] > 0 && !slices.ContainsFunc(p.bounds, others)
+	if own := r.endpoint.Provider.dialect().ownBound; own.name != "" && r.seen.has(fields[own.name]) {
+		n := r.numbers[own.setting] // below 0 it is no bound
+		q.MaxOutput = max(q.MaxOutput, n) * max(0, min(n, 1))
+	}
+}
+
+// highest returns the highest of several bounds, since servers differ in which they use, or 0 if there is none, or one
+// of them is noBound.
+func (r *requestReader) highest(bounds []setting) (most int) {
+	for _, s := range bounds {
+		if r.numbers[s] == noBound {
+			return 0
+		}
+		most = max(most, r.numbers[s])
+	}
+	return most
 }
 
 // alwaysReportsUsage reports whether a provider's chat streams report usage without being asked.

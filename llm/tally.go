@@ -1,6 +1,9 @@
 package llm
 
-import "math/bits"
+import (
+	"math/bits"
+	"net/http"
+)
 
 // tally accumulates what the JSON values of a response report. A value counts once it is complete.
 type tally struct {
@@ -123,4 +126,36 @@ func (t *tally) faultNow() word {
 	var w word
 	w.add([]byte("error"))
 	return w
+}
+
+// A headerNumber is a header that has a number.
+type headerNumber struct {
+	name   string
+	number number
+}
+
+// readHeaders reads usage from headers, of which the first has the input. They are those of a complete answer, so the
+// text in its body adds nothing to them. Where they have input tokens alone, the response is an
+// embedding, and nothing was generated. The service tier is in a header of streams, too.
+func (t *tally) readHeaders(h http.Header, list []headerNumber) {
+	if h == nil {
+		return
+	}
+	for _, name := range tierHeaders {
+		if told := tierOf([]byte(h.Get(name))); told != tierUntold {
+			t.tier = told
+		}
+	}
+	for i, header := range list {
+		v, ok := whole([]byte(h.Get(header.name)))
+		switch {
+		case ok:
+			t.reported.set(header.number, v)
+			t.textSince = t.textSince && header.number != outputTokens
+		case i == 0:
+			return
+		case header.number == outputTokens && !t.reported.has(outputTokens):
+			t.reported.set(outputTokens, 0)
+		}
+	}
 }

@@ -14,7 +14,7 @@ const (
 	tierBatch
 	tierFlex
 	tierPriority
-	tierFast // Anthropic's speed, which has prices like a tier
+	tierFast // a speed, which has prices like a tier
 )
 
 var tierNames = [...]string{tierBatch: "batch", tierFlex: "flex", tierPriority: "priority", tierFast: "fast"}
@@ -30,8 +30,8 @@ func (t tier) told() string {
 	return t.String()
 }
 
-// onDemand begins the names of Vertex's tiers.
-var onDemand = []byte("ON_DEMAND_")
+// tierPrefixes begin the names of some providers' tiers.
+var tierPrefixes [][]byte
 
 // tierOf returns the tier with a name, in upper or lower case. Every name that is not known is one
 // of the usual tier, which providers call default, standard, scale or on_demand.
@@ -39,7 +39,9 @@ func tierOf(name []byte) tier {
 	if len(name) == 0 {
 		return tierUntold
 	}
-	name = bytes.TrimPrefix(name, onDemand)
+	for _, prefix := range tierPrefixes {
+		name = bytes.TrimPrefix(name, prefix)
+	}
 	for t := tierBatch; t <= tierFast; t++ {
 		if len(name) == len(tierNames[t]) && bytes.EqualFold(name, []byte(tierNames[t])) {
 			return t
@@ -48,10 +50,9 @@ func tierOf(name []byte) tier {
 	return tierUsual
 }
 
-// serviceTier reads the field of a service tier: a word, or an object whose type is that word, as
-// Bedrock has it. Any other value but null is wrong.
+// serviceTier reads the field of a service tier: a word, or an object whose type is that word. Any other value but null is wrong.
 func (r *requestReader) serviceTier(f *field) (named tier) {
-	if !f.isOf(r.endpoint.API) {
+	if !f.isOf(r.protocol) {
 		r.skip()
 		return tierUntold
 	}
@@ -84,15 +85,17 @@ func (r *requestReader) tierName(f *field) tier {
 	return tierUntold
 }
 
-// tierHeader is the header in which requests to Bedrock's Invoke ask for a service tier, and its responses name one.
-const tierHeader = "X-Amzn-Bedrock-Service-Tier"
+// tierHeaders are the headers in which requests ask for a service tier, and responses name one.
+var tierHeaders []string
 
 // ReadTier reads the service tier that the headers of a request ask for, as those of Bedrock's Invoke do. The dearest
 // counts, if the body names another.
 func (r *Request) ReadTier(h http.Header) {
-	for _, name := range h[tierHeader] {
-		if asked := tierOf(bytes.TrimSpace([]byte(name))); asked > tierOf([]byte(r.Tier)) {
-			r.Tier = asked.String()
+	for _, header := range tierHeaders {
+		for _, name := range h[header] {
+			if asked := tierOf(bytes.TrimSpace([]byte(name))); asked > tierOf([]byte(r.Tier)) {
+				r.Tier = asked.String()
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ var _ = register(dialect{
 		same:    []nameRule{after("publishers/"), after("google/"), after("anthropic/"), after("models/"), claude},
 		variant: slices.Concat([]nameRule{upTo("@")}, geminiVariants, []nameRule{without("-0")}),
 	},
+	tierPrefix:     "ON_DEMAND_",
 	images:         &geminiImages,
 	hidesReasoning: true,
 	reportsUsage:   func(inPath bool) bool { return inPath }, // Mistral's models, which would refuse to be asked

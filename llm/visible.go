@@ -30,7 +30,7 @@ func (r *Request) Visible() bool {
 
 // Counted reports whether each event of the stream has the count of all tokens that have come, so that
 // [Meter.MostOutput] is not the length of the text.
-func (r *Request) Counted() bool { return r.API.protocol().counts }
+func (r *Request) Counted() bool { return r.API.protocol().countsEach }
 
 // Parts of the names of models, whichever server passes their calls on.
 var (
@@ -44,20 +44,11 @@ func (r *requestReader) hidesOutput(f *field) bool {
 	from := r.at
 	r.skip()
 	value := string(bytes.Join(bytes.Fields(r.body[from:r.at]), nil))
-	if value == "null" || !f.isOf(r.endpoint.API) {
+	if value == "null" || !f.isOf(r.protocol) {
 		return false
 	}
-	if f.name == "additionalModelRequestFields" { // settings in the model's own format, which may have escapes
+	if f.overrides { // settings in the model's own format, which may have escapes
 		r.overrides = r.overrides || strings.Contains(value, "max") || strings.Contains(value, `\`)
 	}
-	return !slices.Contains(harmless[f.name], value)
-}
-
-// harmless has the values of fields that hide no output, without spaces.
-var harmless = map[string][]string{
-	"thinking":                     {`{"type":"disabled"}`}, // what Anthropic shows of its thoughts is a summary
-	"reasoning_format":             {`"parsed"`, `"raw"`},
-	"include_reasoning":            {`true`},
-	"modalities":                   {`["text"]`},
-	"additionalModelRequestFields": {`{}`},
+	return !slices.Contains(f.harmless, value)
 }
