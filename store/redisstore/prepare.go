@@ -21,13 +21,23 @@ func (r *remote) prepare(ctx context.Context, charges []store.Charge) error {
 	if err != nil {
 		return err
 	}
+	return r.fitEach(ctx, charges, accounts, at)
+}
+
+// fitEach adapts accounts to the limits of charges. An account that another call has changed since it was
+// read stays as it is: the take is tried again anyway. Calls that share a busy account with others would
+// never be done if all of their accounts had to be unchanged.
+func (r *remote) fitEach(ctx context.Context, charges []store.Charge, accounts []stored, at int64) error {
 	for i, c := range charges {
 		if err := accounts[i].fit(c.Limits, at); err != nil {
 			return fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
 	}
-	_, err = r.replace(ctx, charges, accounts, nil) // if another call has changed an account meanwhile, the take is tried again anyway
-	return err
+	o, err := r.replacement(stepReplaceEach, charges, accounts)
+	if err != nil {
+		return err
+	}
+	return r.do(ctx, o)
 }
 
 // fit adapts an account to limits: it adds missing windows to the log, and removes counters that are
@@ -74,7 +84,7 @@ func (r *remote) settleLocally(ctx context.Context, s settlement) (status, error
 	for i, t := range s.takes {
 		accounts[i].account.Settle(t.charge.Limits, t.Receipt, at, s.actual[i])
 	}
-	return r.replace(ctx, charges, accounts, s.change)
+	return r.replace(ctx, charges, accounts, s)
 }
 
 // Read returns the accounts of the keys, and the time in Unix nanoseconds as of which they are
@@ -139,15 +149,13 @@ func readAccounts(o *op, n int) ([]stored, int64, error) {
 }
 
 // replace writes accounts. If another call has changed one of them since it was read, replace writes
-// nothing, and its status is unready. as changes the op, if it is not nil.
-func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored, as func(*op)) (status, error) {
-	o, err := r.replacement(charges, accounts)
+// nothing, and its status is unready.
+func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts []stored, s settlement) (status, error) {
+	o, err := r.replacement(stepReplace, charges, accounts)
 	if err != nil {
 		return 0, err
 	}
-	if as != nil {
-		as(o)
-	}
+	s.change(o)
 	if err := r.do(ctx, o); err != nil {
 		return 0, err
 	}
@@ -157,9 +165,9 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 	return allowed, nil
 }
 
-// replacement returns the op that writes accounts.
-func (r *remote) replacement(charges []store.Charge, accounts []stored) (*op, error) {
-	q := r.newRequest(stepReplace, charges)
+// replacement returns the op that writes accounts. The step is stepReplace or stepReplaceEach.
+func (r *remote) replacement(step byte, charges []store.Charge, accounts []stored) (*op, error) {
+	q := r.newRequest(step, charges)
 	for i, c := range charges {
 		account, ring, err := accounts[i].write()
 		if err != nil {

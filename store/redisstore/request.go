@@ -22,6 +22,7 @@ const (
 	stepMove
 	stepOnce
 	stepBooked
+	stepReplaceEach
 )
 
 // Kinds of limits, by their arithmetic.

@@ -94,7 +94,7 @@ func (r *remote) raise(all []observedKey) (done bool, err error) {
 	for i := range all {
 		all[i].raise(accounts[i].account, at)
 	}
-	o, err := r.replacement(charges, accounts)
+	o, err := r.replacement(stepReplace, charges, accounts)
 	if err != nil {
 		return false, err
 	}

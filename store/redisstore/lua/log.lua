@@ -18,10 +18,12 @@ const WINDOW '<dI4ddI4'
 const ENTRY '<dI4dI4'
 const ENTRY_BYTES 24
 const FIRST_SIZE 8
+const READ_TOGETHER 8
+const MOST_ENTRIES 4096 -- in a longer ring, Go merges neighbours
 
 -- The entries of a log are read when they are needed, and cached in log.entries by their slot
--- in the ring. log.changed has the slots that must be written. log.whole has the bytes of a new
--- ring.
+-- in the ring; log.chunks has the bytes that were read. log.changed has the slots that must be
+-- written. log.whole has the bytes of a new ring.
 
 function F.read_log(a, raw, at)
 	local log, windows = {unpack_from(LOG_HEAD, raw, at)}, {}
@@ -30,7 +32,7 @@ function F.read_log(a, raw, at)
 		local w = {unpack_from(WINDOW, raw, at)}
 		windows[i], at = w, w[WINDOW_END]
 	end
-	log.windows, log.entries, log.changed, a[LOG] = windows, {}, {}, log
+	log.windows, log.entries, log.chunks, log.changed, a[LOG] = windows, {}, {}, {}, log
 	return at
 end
 
@@ -40,23 +42,22 @@ function F.log_bytes(log)
 	return table.concat(out)
 end
 
+-- entry returns an entry. Entries are read from Redis eight at a time.
 function F.entry(a, i)
 	local log = a[LOG]
 	local slot = i % log[SIZE]
 	local e = log.entries[slot]
 	if e then return e end
-	local from, bytes = slot * ENTRY_BYTES, nil
-	if log.whole then
-		bytes = string.sub(log.whole, from + 1, from + 8 * ENTRY_BYTES)
-	else
-		bytes = call('GETRANGE', a[RING], from, from + 8 * ENTRY_BYTES - 1)
+	local first = slot - slot % READ_TOGETHER
+	local bytes = log.chunks[first]
+	if not bytes then
+		local from, to = first * ENTRY_BYTES, (first + READ_TOGETHER) * ENTRY_BYTES
+		bytes = log.whole and string.sub(log.whole, from + 1, to) or call('GETRANGE', a[RING], from, to - 1)
+		log.chunks[first] = bytes
 	end
-	for k = 0, #bytes / ENTRY_BYTES - 1 do
-		if not log.entries[slot + k] then
-			log.entries[slot + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)}
-		end
-	end
-	return log.entries[slot]
+	e = {unpack_from(ENTRY, bytes, (slot - first) * ENTRY_BYTES + 1)}
+	log.entries[slot] = e
+	return e
 end
 
 function F.put(log, i, ath, atl, nh, nl)
@@ -95,8 +96,34 @@ function F.slide(a, w)
 	end
 end
 
+-- drop forgets the entries that have left all windows.
+function F.drop(a)
+	local log = a[LOG]
+	local first = log[NEXT]
+	for _, w in ipairs(log.windows) do
+		F.slide(a, w)
+		first = math.min(first, w[FIRST])
+	end
+	if first > log[OLDEST] then
+		local e = F.entry(a, first - 1)
+		log[DROPPED], log[DROPPED + 1], log[OLDEST] = e[1], e[2], first
+	end
+end
+
+-- grow doubles the ring. Its entries are numbered anew.
+function F.grow(a)
+	local log, bytes = a[LOG], F.ring(a)
+	local from = log[OLDEST] % log[SIZE] * ENTRY_BYTES
+	log.whole = string.sub(bytes, from + 1) .. string.sub(bytes, 1, from) .. string.rep('\0', #bytes)
+	for _, w in ipairs(log.windows) do w[FIRST] = w[FIRST] - log[OLDEST] end
+	log[SIZE], log[NEXT], log[OLDEST] = 2 * log[SIZE], log[NEXT] - log[OLDEST], 0
+	log.entries, log.chunks, log.changed = {}, {}, {}
+end
+
+function F.full(log) return log[NEXT] - log[OLDEST] >= log[SIZE] end
+
 -- log_ready sets F.trouble unless the log can be used: it is complete, has a window of the
--- period, no entry in the future, and room for one more entry if adds is set.
+-- period, no entry in the future, and can have one more entry if adds is set.
 function F.log_ready(a, periodh, periodl, adds)
 	local log = a[LOG]
 	if not log then return end
@@ -106,10 +133,12 @@ function F.log_ready(a, periodh, periodl, adds)
 		log.checked = bytes == log[SIZE] * ENTRY_BYTES
 		if not log.checked then F.trouble = UNREADY end
 	end
-	if log[NEXT] > log[OLDEST] and (F.ahead(log[NEWEST], log[NEWEST + 1])
-			or adds and log[NEXT] - log[OLDEST] >= log[SIZE] or not F.window(log, periodh, periodl)) then
+	if log[NEXT] > log[OLDEST] and (F.ahead(log[NEWEST], log[NEWEST + 1]) or not F.window(log, periodh, periodl)) then
 		F.trouble = UNREADY
 	end
+	if F.trouble or not adds or not F.full(log) then return end
+	F.drop(a)
+	if F.full(log) and log[SIZE] >= MOST_ENTRIES then F.trouble = UNREADY end
 end
 
 -- ensure_window returns the log's window of a period. It creates the log and the window if they
@@ -117,7 +146,7 @@ end
 function F.ensure_window(a, periodh, periodl)
 	if not a[LOG] then
 		local h, l = F.minus(F.h, F.l, 0, 1)
-		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, changed = {}, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
+		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, chunks = {}, changed = {}, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
 	end
 	local log = a[LOG]
 	local w = F.window(log, periodh, periodl)
@@ -140,8 +169,9 @@ function F.add(a, ath, atl, nh, nl)
 		local e = F.entry(a, last)
 		F.put(log, last, ath, atl, F.correct(e[3], e[4], nh, nl))
 	else
+		if F.full(log) then F.grow(a) end
+		F.put(log, log[NEXT], ath, atl, nh, nl)
 		log[NEXT], log[NEWEST], log[NEWEST + 1] = log[NEXT] + 1, ath, atl
-		F.put(log, last + 1, ath, atl, nh, nl)
 	end
 end
 

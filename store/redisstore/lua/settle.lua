@@ -98,13 +98,21 @@ F.fix[SLIDING] = function(a, s, l)
 	end
 end
 
--- search returns the first entry at a time or later.
+-- search returns the first entry after a time. It begins at the newest ones, because most takes
+-- are settled soon.
 function F.search(a, h, l)
-	local low, high = a[LOG][OLDEST], a[LOG][NEXT]
+	local oldest, high, step = a[LOG][OLDEST], a[LOG][NEXT], 1
+	local low = high
+	while low > oldest do
+		local e = F.entry(a, low - 1)
+		if not F.less(h, l, e[1], e[2]) then break end
+		high = low - 1
+		low, step = math.max(oldest, low - step), 2 * step
+	end
 	while low < high do
 		local middle = low + math.floor((high - low) / 2)
 		local e = F.entry(a, middle)
-		if F.less(e[1], e[2], h, l) then low = middle + 1 else high = middle end
+		if F.less(h, l, e[1], e[2]) then high = middle else low = middle + 1 end
 	end
 	return low
 end
@@ -116,8 +124,9 @@ function F.fix_log(a, s)
 	if not F.less(fromh, froml, s[6], s[7]) then return end
 	if not s.more and not F.less(log[DROPPED], log[DROPPED + 1], s[6], s[7]) then return end
 	local dh, dl = F.minus(s[8], s[9], s[4], s[5])
-	local i, after = F.search(a, s[6], s[7]), F.search(a, F.plus(s[6], s[7], 0, 1))
-	if after > i then i = after - 1 end -- of several entries at this time, a rewind has moved all but the last
+	local i = F.search(a, s[6], s[7])
+	local before = i > log[OLDEST] and F.entry(a, i - 1)
+	if before and before[1] == s[6] and before[2] == s[7] then i = i - 1 end -- of several entries at this time, a rewind has moved all but the last
 	if i == log[NEXT] then
 		if s.more then F.add(a, s[6], s[7], dh, dl) end
 		F.log_in_use(a)

@@ -10,6 +10,7 @@ const BOOK 6
 const MOVE 7
 const ONCE 8
 const BOOKED 9
+const REPLACE_EACH 10
 const BUCKET 1
 const ALIGNED 2
 const ANCHORED 3

@@ -18,16 +18,16 @@ function F.read(body, base)
 	return table.concat(out)
 end
 
--- replace writes accounts, unless one of them has changed since it was read. The request has, for
--- each account, the indexes of its key and its log's key, its old bytes, its new bytes, and the
--- bytes of its log.
+-- replace writes accounts, unless one of them has changed since it was read; replace_each writes those
+-- that have not. The request has, for each account, the indexes of its key and its log's key, its old
+-- bytes, its new bytes, and the bytes of its log.
 function F.replace(body, base)
 	local all, at = {}, 3
 	for i = 1, byte(body, 2) do
 		local r = {unpack_from('<BBI4c0I4c0I4c0', body, at)}
-		local a = find(KEYS[base + r[1]], KEYS[base + r[2]])
-		if F.bytes(a) ~= r[3] then return DENIED end
-		all[i], at = r, r[6]
+		local same = F.bytes(find(KEYS[base + r[1]], KEYS[base + r[2]])) == r[3]
+		if same then all[#all + 1] = r elseif byte(body) == REPLACE then return DENIED end
+		at = r[6]
 	end
 	for _, r in ipairs(all) do
 		local old = touched[KEYS[base + r[1]]]
@@ -39,4 +39,4 @@ function F.replace(body, base)
 	return ALLOWED
 end
 
-F.steps = {[SETTLE] = F.settle, [READ] = F.read, [REPLACE] = F.replace}
+F.steps = {[SETTLE] = F.settle, [READ] = F.read, [REPLACE] = F.replace, [REPLACE_EACH] = F.replace}
