@@ -58,7 +58,7 @@ func calls(name, about string, run runner) scenario {
 // crowded is a runner of many goroutines, each of which decides on one key at a time. If any
 // fails, nothing counts as admitted.
 func crowded(decide loop, keys []string, d time.Duration) sample {
-	s, err := crowd(func(int) error {
+	s, err := crowd(callers, func(int) error {
 		if decide(keys[:1]) == 0 {
 			return errors.New("not admitted")
 		}

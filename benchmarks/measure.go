@@ -81,17 +81,17 @@ func repeat(decide loop, keys []string, d time.Duration) sample {
 	}
 }
 
-// callers are the goroutines of a crowd.
+// callers is how many goroutines a crowd has unless a scenario says otherwise.
 const callers = 64
 
-// crowd has many goroutines call do for d, and each of them once at least. i goes up from call to
+// crowd has so many goroutines call do for d, and each of them once at least. i goes up from call to
 // call, and begins elsewhere for each of them. All calls count as admitted; a fault ends the turn.
-func crowd(do func(i int) error, d time.Duration) (sample, error) {
+func crowd(callers int, do func(i int) error, d time.Duration) (sample, error) {
 	var (
 		wg     sync.WaitGroup
 		over   atomic.Bool
-		counts [callers]int
-		faults [callers]error
+		counts = make([]int, callers)
+		faults = make([]error, callers)
 	)
 	cpu, start := cpuTime(), time.Now()
 	defer time.AfterFunc(d, func() { over.Store(true) }).Stop()

@@ -17,7 +17,7 @@ func TestWithoutRedis(t *testing.T) {
 	if status := Main([]string{"-run", "^redis/", "-plots", ""}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d: %s", status, &stderr)
 	}
-	for _, name := range []string{"hot", "1k", "levels", "limits", "lost"} {
+	for _, name := range []string{"hot", "1k", "calls", "levels", "limits", "lost"} {
 		want := "redis/" + name + ": skipped, redis-server is not installed: make deps installs it"
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, &stdout)
@@ -48,7 +48,7 @@ func TestAskersMustAdmit(t *testing.T) {
 				calls.Add(1)
 				return test.allowed, test.err
 			}
-			turn, err := askFor(server, ask, newKeys(3), time.Millisecond)
+			turn, err := askFor(server, callers, ask, newKeys(3), time.Millisecond)
 			if !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
@@ -83,7 +83,7 @@ func TestEveryAskerLimits(t *testing.T) {
 
 func TestCrowd(t *testing.T) {
 	var calls atomic.Int64
-	s, err := crowd(func(int) error {
+	s, err := crowd(callers, func(int) error {
 		calls.Add(1)
 		return nil
 	}, 0)
@@ -91,7 +91,7 @@ func TestCrowd(t *testing.T) {
 		t.Errorf("%d decisions of %d calls, %v, want %d or more", s.decisions, calls.Load(), err, callers)
 	}
 	fault := errors.New("a fault")
-	if _, err := crowd(func(i int) error {
+	if _, err := crowd(callers, func(i int) error {
 		if i == 5*chunk+3 {
 			return fault
 		}

@@ -14,9 +14,9 @@ import (
 // settled.
 func redisLevels(b *bench, server *redistest.Server) (result, error) {
 	rows, err := redisTurnsBy(b, server, []redisContestant{
-		{nameLevel1, ours, redisAtDepth(1)},
-		{nameLevel3, ours, redisAtDepth(3)},
-		{nameLevel5, ours, redisAtDepth(5)},
+		{name: nameLevel1, kind: ours, build: redisAtDepth(1)},
+		{name: nameLevel3, kind: ours, build: redisAtDepth(3)},
+		{name: nameLevel5, kind: ours, build: redisAtDepth(5)},
 	}, newKeys(1), asked.serverCPU)
 	if err != nil {
 		return result{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -21,6 +22,7 @@ import (
 const (
 	nameRedisStore = "redisstore"
 	nameEvalsha    = "an EVALSHA a decision"
+	nameOnce       = "an EVALSHA a decision, which happens once"
 	nameOne        = "one limit"
 	nameSix        = "six limits"
 	nameAlgorithms = "six limits of six algorithms"
@@ -44,20 +46,22 @@ type asker struct {
 // redisContestant is one way of limiting with Redis, with the limit vast unless its name says
 // otherwise.
 type redisContestant struct {
-	name  string
-	kind  kind
-	build func(addr string) (asker, error)
+	name    string
+	kind    kind
+	build   func(addr string) (asker, error)
+	callers int // 0: as many as any crowd has
 }
 
 // redisContestants are ours, the peers, and beside them the least that a limiter can do which asks
-// for each decision by itself.
+// for each decision by itself: without and with a key that makes it happen once.
 func redisContestants() []redisContestant {
 	return []redisContestant{
-		{nameEvalsha, floor, evalsha},
-		{nameRedisStore, ours, redisStore(vast.limit())},
-		{"redis_rate", peer, redisRate},
-		{"throttled", peer, throttledRedis},
-		{"ulule/limiter", peer, ululeRedis},
+		{name: nameEvalsha, kind: floor, build: evalsha},
+		{name: nameOnce, kind: floor, build: evalshaOnce},
+		{name: nameRedisStore, kind: ours, build: redisStore(vast.limit())},
+		{name: "redis_rate", kind: peer, build: redisRate},
+		{name: "throttled", kind: peer, build: throttledRedis},
+		{name: "ulule/limiter", kind: peer, build: ululeRedis},
 	}
 }
 
@@ -69,10 +73,10 @@ func redisDecisions() []redisContestant {
 		algorithms = append(algorithms, vast.limit().Using(limit.Algorithm(i)))
 	}
 	return []redisContestant{
-		{nameOne, ours, redisStore(vast.limit())},
-		{nameSix, ours, redisStore(six...)},
-		{nameAlgorithms, ours, redisStore(algorithms...)},
-		{nameSettle, ours, redisSettled},
+		{name: nameOne, kind: ours, build: redisStore(vast.limit())},
+		{name: nameSix, kind: ours, build: redisStore(six...)},
+		{name: nameAlgorithms, kind: ours, build: redisStore(algorithms...)},
+		{name: nameSettle, kind: ours, build: redisSettled},
 	}
 }
 
@@ -127,8 +131,46 @@ redis.call('SET', KEYS[1], full, 'PX', math.ceil((full - now) / 1000))
 return 1
 `)
 
+// leastOnce is leastGCRA for decisions that happen once, however often they are sent: it remembers the last
+// decision of a marker. KEYS besides: the marker. ARGV besides: the decision's number.
+var leastOnce = rueidis.NewLuaScript(`
+local time = redis.call('TIME')
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+if found[2] and string.match(found[2], '^%d+') == ARGV[3] then
+  return tonumber(string.sub(found[2], -1))
+end
+local now = time[1] * 1000000 + time[2]
+local full = math.max(found[1] or 0, now) + ARGV[1]
+if full - now > tonumber(ARGV[2]) then
+  return 0
+end
+redis.call('SET', KEYS[2], ARGV[3] .. ' 1', 'PX', 60000)
+redis.call('SET', KEYS[1], full, 'PX', math.ceil((full - now) / 1000))
+return 1
+`)
+
 // evalsha has the client of redisstore, and sends one script call for each decision.
 func evalsha(addr string) (asker, error) {
+	return evalshaWith(addr, func(ctx context.Context, client rueidis.Client, key, each, all string) rueidis.RedisResult {
+		return leastGCRA.Exec(ctx, client, []string{"least:" + key}, []string{each, all})
+	})
+}
+
+// evalshaOnce is evalsha with a marker beside each decision that is under way.
+func evalshaOnce(addr string) (asker, error) {
+	var number atomic.Int64
+	free := make(chan string, callers)
+	for i := range callers {
+		free <- "marker:" + strconv.Itoa(i)
+	}
+	return evalshaWith(addr, func(ctx context.Context, client rueidis.Client, key, each, all string) rueidis.RedisResult {
+		marker := <-free
+		defer func() { free <- marker }()
+		return leastOnce.Exec(ctx, client, []string{"once:" + key, marker}, []string{each, all, strconv.FormatInt(number.Add(1), 10)})
+	})
+}
+
+func evalshaWith(addr string, call func(ctx context.Context, client rueidis.Client, key, each, all string) rueidis.RedisResult) (asker, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 	if err != nil {
 		return asker{}, err
@@ -136,9 +178,7 @@ func evalsha(addr string) (asker, error) {
 	ctx := context.Background()
 	each := strconv.FormatInt(vast.period.Microseconds()/vast.count, 10)
 	all := strconv.FormatInt(vast.period.Microseconds(), 10)
-	ask := func(key string) (bool, error) {
-		return leastGCRA.Exec(ctx, client, []string{"least:" + key}, []string{each, all}).AsBool()
-	}
+	ask := func(key string) (bool, error) { return call(ctx, client, key, each, all).AsBool() }
 	return asker{ask, client.Close}, nil
 }
 

@@ -79,6 +79,7 @@ func scenarios() []scenario {
 		{"sqlite", "Acquire on a SQLite file by 64 goroutines, combined, one by one, and from 4 processes", sqlite},
 		redisKeys("redis/hot", 1),
 		redisKeys("redis/1k", 1_000),
+		withRedis("redis/calls", "a call of a project with six windows and of a model, reserved and settled in Redis, by 1, 64 and 256 goroutines", redisCalls),
 		withRedis("redis/levels", "a call at 1, 3 and 5 levels of a tree and of a model, with a price, reserved and settled in Redis, 64 goroutines", redisLevels),
 		withRedis("redis/limits", "one limit in Redis, six, six algorithms, and a take that is settled, 64 goroutines", redisLimits),
 		withRedis("redis/lost", "the 99th percentile of a decision while Redis is lost, against the store in memory", redisLost),

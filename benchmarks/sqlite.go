@@ -90,7 +90,7 @@ func countFor(path string, d time.Duration, oneAtATime bool) (int64, time.Durati
 	}
 	defer l.Close()
 	var turn sync.Mutex
-	done, err := crowd(func(int) error {
+	done, err := crowd(callers, func(int) error {
 		if oneAtATime {
 			turn.Lock()
 			defer turn.Unlock()

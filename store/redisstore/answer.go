@@ -37,8 +37,7 @@ type accountState struct {
 	epoch    uint64        // after the take
 	revision int64         // after the take
 	limits   []limitState  // one for each limit, as the script found it
-	account  limit.Account // the counters of the limits, with what was taken since
-	taken    int64         // the amount that was taken since
+	account  limit.Account // the counters of the limits
 }
 
 // limitState is what was used of a limit.
@@ -105,7 +104,7 @@ func (t *takeAnswer) decisions(take bool) []limit.Decision {
 	return decisions
 }
 
-// takes applies the takes to the accounts, and returns what settlements need to know about them.
+// takes returns what settlements need to know about the takes, after the decisions were made.
 func (t *takeAnswer) takes() []*chargeReceipt {
 	takes := make([]*chargeReceipt, len(t.accounts))
 	for i := range t.accounts {
@@ -135,23 +134,15 @@ type chargeReceipt struct {
 	before   []limitState // one for each limit
 }
 
-// take applies the take to the account, so that it is the one that the next take finds, and returns
-// what a settlement needs to know about it.
+// take returns what a settlement needs to know about the take. For buckets that includes what the take
+// leaves behind, so it is applied to the account.
 func (f *accountState) take(at int64) *chargeReceipt {
 	n := f.charge.N
 	t := &chargeReceipt{limit.Receipt{N: n, At: at, Mark: limit.Mark{Epoch: f.epoch}}, f.charge, f.revision, f.limits}
-	if n == 0 {
-		return t
+	if n > 0 && slices.ContainsFunc(f.charge.Limits, isBucket) {
+		t.Receipt = f.account.Take(f.charge.Limits, at, n)
+		t.Epoch = f.epoch
 	}
-	f.taken += n
-	if !slices.ContainsFunc(f.charge.Limits, isBucket) { // then the receipt is complete
-		if limits := withoutLogs(f.charge.Limits); len(limits) > 0 {
-			f.account.Take(limits, at, n)
-		}
-		return t
-	}
-	t.Receipt = f.account.Take(f.charge.Limits, at, n)
-	t.Epoch = f.epoch
 	return t
 }
 
@@ -161,11 +152,7 @@ func (f *accountState) check(i int, at, n int64) limit.Decision {
 	if s.limit.Algorithm() != limit.SlidingLog {
 		return f.account.Check(s.limit, at, n)
 	}
-	log := s.log
-	if f.taken > 0 {
-		log.sum, log.newest = log.sum+f.taken, at
-	}
-	return log.check(s.limit, at, n)
+	return s.log.check(s.limit, at, n)
 }
 
 // logState is what the script reports about a sliding log: the amount in its window, the time of the

@@ -94,7 +94,7 @@ func (n *node) awaitHealed() {
 		n.fallback().sweeper.await()
 		l := n.link()
 		l.mu.Lock()
-		busy := l.queues[0].busy != [lanes]bool{} || l.breakers[0].err != nil
+		busy := l.queues[0].sending || l.breakers[0].err != nil
 		l.mu.Unlock()
 		e := &n.fallback().events
 		e.mu.Lock()
@@ -598,7 +598,7 @@ func TestMasterOfAClusterIsLost(t *testing.T) {
 		l, busy := n.link(), n.hasUnsent()
 		l.mu.Lock()
 		for i := range l.queues {
-			busy = busy || l.queues[i].busy != [lanes]bool{} || l.queues[i].breaker.err != nil
+			busy = busy || l.queues[i].sending || l.queues[i].breaker.err != nil
 		}
 		l.mu.Unlock()
 		if !busy {

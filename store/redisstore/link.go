@@ -21,7 +21,6 @@ var session string
 const parts = 1024
 
 const (
-	lanes       = 2     // how many batches of a queue may be under way at the same time
 	maxBatchOps = 64    // how many ops a batch may have
 	maxQueued   = 65536 // how many ops of a link may wait to be sent
 	maxKeys     = 65535 // how many keys an op may have
@@ -30,9 +29,9 @@ const (
 // link sends ops to the server in batches. Ops that wait at the same time share a batch, each op
 // happens exactly once, and no caller waits longer than the timeout.
 //
-// A queue has a few lanes. A lane sends one batch after another, and the server remembers the
-// answers to a lane's last batch. A batch whose answer is lost is sent again, and gets the same
-// answers. A lane has a goroutine while there is something to send.
+// A queue sends one batch after another, and the server remembers the answers to its last batch. A
+// batch whose answer is lost is sent again, and gets the same answers. A queue has a goroutine while
+// there is something to send.
 type link struct {
 	client rueidis.Client
 	cfg    linkConfig
@@ -42,7 +41,7 @@ type link struct {
 	server serverClock
 
 	closing chan struct{}
-	running sync.WaitGroup // lanes and probers
+	running sync.WaitGroup // queues and probers
 
 	mu       sync.Mutex
 	closed   bool
@@ -147,9 +146,6 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	}
 	for part := range l.queues {
 		l.queues[part].part = part
-		for lane := 1; lane < lanes && cfg.clock != nil; lane++ {
-			l.queues[part].busy[lane] = true // one lane only, so that the times of the test's clock arrive in order
-		}
 		l.queues[part].breaker = &l.breakers[0]
 		if cfg.cluster {
 			l.queues[part].breaker = &l.breakers[groupOf(part)]
@@ -201,7 +197,7 @@ func (l *link) do(ctx context.Context, o *op) error {
 	return l.abandonError(ctx, o, was, cause)
 }
 
-// send puts o into its queue, starts a lane if one is free, and does not wait.
+// send puts o into its queue, which sends it once the batch before is answered, and does not wait.
 func (l *link) send(o *op) error {
 	if len(o.keys) > maxKeys {
 		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), maxKeys)
@@ -220,9 +216,9 @@ func (l *link) send(o *op) error {
 	}
 	q.ops = append(q.ops, o)
 	l.queued++
-	if lane, free := q.takeLane(); free {
-		l.running.Add(1)
-		go l.run(q, lane)
+	if !q.sending {
+		q.sending = true
+		l.running.Go(func() { l.run(q) })
 	}
 	return nil
 }

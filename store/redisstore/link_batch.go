@@ -20,7 +20,6 @@ const resendFor = 45 * time.Second
 // batch is the ops that are sent in one call.
 type batch struct {
 	queue      *queue
-	lane       int
 	number     uint64
 	ops        []*op
 	reads      bool      // all ops of the batch only read
@@ -35,9 +34,9 @@ type batch struct {
 }
 
 // newBatch returns a batch without ops. The caller has locked the link.
-func (l *link) newBatch(q *queue, lane int) *batch {
+func (l *link) newBatch(q *queue) *batch {
 	l.sequence++
-	return &batch{queue: q, lane: lane, number: l.sequence}
+	return &batch{queue: q, number: l.sequence}
 }
 
 // sendBatch sends b, again and again, until it is answered or must not be sent again.
@@ -149,9 +148,14 @@ func (l *link) birthMark(q *queue) string {
 	return l.cfg.namespace + ":{" + strconv.Itoa(q.part) + "}:born"
 }
 
-// marker returns the Redis key under which the server remembers the last batch of b's lane.
+// marker returns the Redis key under which the server remembers the last batch of b's queue, or the last
+// one that was sent although the breaker was open.
 func (l *link) marker(b *batch) string {
-	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + "}:lane:" + l.id + ":" + strconv.Itoa(b.lane)
+	which := "}:last:"
+	if b.probes {
+		which = "}:probe:"
+	}
+	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + which + l.id
 }
 
 // read decodes the server's answer to a number of ops.

@@ -61,7 +61,7 @@ func (l *link) heal(b *breaker) {
 func (l *link) probe(q *queue, healed <-chan struct{}) {
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
 		l.mu.Lock()
-		b := l.newBatch(q, lanes)
+		b := l.newBatch(q)
 		b.probes = true
 		back := q.breaker.healed != healed
 		l.mu.Unlock()

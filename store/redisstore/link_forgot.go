@@ -102,7 +102,7 @@ func (l *link) restore(b *breaker) bool {
 // direct sends an op by itself, although the breaker of its part is open.
 func (l *link) direct(o *op) error {
 	l.mu.Lock()
-	b := l.newBatch(l.queue(o.part), lanes)
+	b := l.newBatch(l.queue(o.part))
 	l.mu.Unlock()
 	b.ops, b.reads, b.probes, b.firstTry = []*op{o}, o.reads, true, time.Now()
 	r, err := l.try(b)

@@ -220,7 +220,7 @@ func TestLinkFinishesUnwaitedOps(t *testing.T) {
 	x.change(true)
 
 	x.mu.Lock() // the link looks for the server all the time
-	reads := x.newBatch(&x.queues[0], 0)
+	reads := x.newBatch(&x.queues[0])
 	x.mu.Unlock()
 	reads.reads = true
 	x.sendBatch(reads)

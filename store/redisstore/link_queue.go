@@ -6,31 +6,19 @@ import "runtime"
 type queue struct {
 	part    int // the part of all ops, in a cluster
 	breaker *breaker
-	ops     []*op       // in the order in which they came; ops whose callers have left are finished
-	busy    [lanes]bool // whether each lane is sending
-	born    string      // the server's birth mark, as this link knows it; "" before the first answer: see learn
-}
-
-// takeLane takes a lane, if one is free.
-func (q *queue) takeLane() (lane int, free bool) {
-	for lane := range q.busy {
-		if !q.busy[lane] {
-			q.busy[lane] = true
-			return lane, true
-		}
-	}
-	return 0, false
+	ops     []*op  // in the order in which they came; ops whose callers have left are finished
+	sending bool   // a goroutine sends batches
+	born    string // the server's birth mark, as this link knows it; "" before the first answer: see learn
 }
 
 // run sends batches until the queue is empty.
-func (l *link) run(q *queue, lane int) {
-	defer l.running.Done()
+func (l *link) run(q *queue) {
 	several := false
 	for {
 		if several {
 			runtime.Gosched() // lets the callers of the last batch return, so that they share the next one
 		}
-		b := l.nextBatch(q, lane)
+		b := l.nextBatch(q)
 		if b == nil {
 			return
 		}
@@ -39,12 +27,12 @@ func (l *link) run(q *queue, lane int) {
 	}
 }
 
-// nextBatch returns a batch of the ops that have waited longest. If no ops wait, it frees the lane and
-// returns nil.
-func (l *link) nextBatch(q *queue, lane int) *batch {
+// nextBatch returns a batch of the ops that have waited longest. If no ops wait, it returns nil, and the
+// queue sends no more.
+func (l *link) nextBatch(q *queue) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.newBatch(q, lane)
+	b := l.newBatch(q)
 	for len(q.ops) > 0 && len(b.ops) < maxBatchOps {
 		o := q.ops[0]
 		if o.state != opFinished {
@@ -60,7 +48,7 @@ func (l *link) nextBatch(q *queue, lane int) *batch {
 		q.ops = q.ops[1:]
 	}
 	if len(b.ops) == 0 {
-		q.ops, q.busy[lane] = nil, false
+		q.ops, q.sending = nil, false
 		return nil
 	}
 	return b

@@ -117,28 +117,21 @@ func (x *linkTest) change(lost bool) change {
 	return c
 }
 
-// hold lets ops wait until release is called: it takes all lanes of the first queue.
+// hold lets ops wait in the first queue until release is called.
 func (x *linkTest) hold() (release func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	q := &x.queues[0]
-	for lane := range lanes {
-		if q.busy[lane] {
-			x.t.Fatal("a lane is busy")
-		}
-		q.busy[lane] = true
+	if q.sending {
+		x.t.Fatal("the queue is busy")
 	}
-	return func() {
-		for lane := range lanes {
-			x.running.Add(1)
-			go x.run(q, lane)
-		}
-	}
+	q.sending = true
+	return func() { x.running.Go(func() { x.run(q) }) }
 }
 
-// idle waits until all lanes of the first queue are free.
+// idle waits until the first queue sends nothing.
 func (x *linkTest) idle() {
-	x.until(func() bool { return x.queues[0].busy == [lanes]bool{} })
+	x.until(func() bool { return !x.queues[0].sending })
 }
 
 // pollEvery is the time between two looks at what a test waits for.
@@ -453,9 +446,6 @@ func TestLinkClose(t *testing.T) {
 			underway := make(chan error)
 			go func() { underway <- x.do(t.Context(), o) }()
 			x.until(func() bool { return o.state == opSent })
-			x.mu.Lock()
-			x.queues[0].busy = [lanes]bool{true, true}
-			x.mu.Unlock()
 			waits := make(chan error)
 			go func() { waits <- x.do(t.Context(), countOp("key")) }()
 			x.until(func() bool { return x.queued == 1 })

@@ -129,5 +129,5 @@ func TestFateOfSettlements(t *testing.T) {
 func busy(l *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queues[0].busy != [lanes]bool{}
+	return l.queues[0].sending
 }

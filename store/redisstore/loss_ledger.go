@@ -109,11 +109,6 @@ func impose(a *limit.Account, limits []limit.Limit, now, n int64) {
 	}
 }
 
-// withoutLogs returns the limits that are no sliding logs.
-func withoutLogs(limits []limit.Limit) []limit.Limit {
-	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
-}
-
 func logs(limits []limit.Limit) []limit.Limit {
 	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Algorithm() != limit.SlidingLog })
 }

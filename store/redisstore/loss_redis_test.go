@@ -155,11 +155,3 @@ func TestAllowWithoutRedis(t *testing.T) {
 		t.Errorf("%d have passed", got)
 	}
 }
-
-// BenchmarkLostRedis measures a decision while a real link knows that the server is lost.
-func BenchmarkLostRedis(b *testing.B) {
-	c := newCutNode(b, redistest.New(b), Share)
-	c.proxy.Cut()
-	benchTakes(b, "memory", store.NewMemory())
-	benchTakes(b, "share", c)
-}

@@ -4,7 +4,7 @@
 // A decision is one call of a script, whatever the number of limits and algorithms, and
 // outside of clusters whatever the number of keys. The script reads the server's clock,
 // and does exactly the arithmetic of package limit. Decisions that are asked for while
-// others are under way wait together, and share the next call.
+// others are under way share the next call.
 //
 // # Exactly once
 //

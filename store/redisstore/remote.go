@@ -23,7 +23,6 @@ type remote struct {
 	cluster   bool
 	link      *link
 	prefixes  prefixCache
-	coalescer coalescer
 
 	mu     sync.Mutex
 	unsent []*op // ops that are sent again when Redis is back: see send
@@ -53,7 +52,6 @@ func newRemoteOf(client rueidis.Client, cfg linkConfig) *remote {
 		}
 	}
 	r.link = newLink(client, cfg)
-	r.coalescer.remote = r
 	return r
 }
 
@@ -74,23 +72,17 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 		return nil, nil, err
 	}
 	charges = slices.Clone(charges)
-	switch {
-	case len(charges) == 1:
-		return r.coalescer.take(ctx, charges[0])
-	case r.cluster && len(charges) > 1:
+	if r.cluster && len(charges) > 1 {
 		return r.takeParts(ctx, charges)
-	default:
-		return r.takeTogether(ctx, charges)
 	}
-}
-
-// takeTogether takes charges that may share a script call.
-func (r *remote) takeTogether(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	t, err := r.ask(ctx, charges)
-	if err != nil || t.status == denied {
-		return nil, t.decisions(false), err
+	if err != nil {
+		return nil, nil, err
 	}
-	decisions := t.decisions(true)
+	decisions := t.decisions(t.status == allowed)
+	if t.status == denied {
+		return nil, decisions, nil
+	}
 	return r.receipt(t.takes()), decisions, nil
 }
 
@@ -212,6 +204,5 @@ func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (d
 // Close implements [store.Store].
 func (r *remote) Close() error {
 	r.link.close()
-	r.coalescer.close()
 	return nil
 }

@@ -242,7 +242,7 @@ func TestExpiry(t *testing.T) {
 				if at != -1 {
 					t.Errorf("%s expires at %d", name, at)
 				}
-			case name == "ratelimit:nodes" || strings.Contains(name, ":lane:"):
+			case name == "ratelimit:nodes" || strings.Contains(name, ":last:"):
 				if soon := now/1e6 + 60_000; at < 0 || at > soon {
 					t.Errorf("%s expires at %d; want %d at the latest", name, at, soon)
 				}

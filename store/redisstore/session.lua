@@ -1,10 +1,10 @@
 -- A session runs a batch of operations exactly once. The text before it defines run, which
 -- decides one operation, and flush, which writes the changes of all of them.
 --
--- KEYS[1]  the marker of the caller's lane: the number of its last batch, and the answers
+-- KEYS[1]  the caller's marker: the number of its last batch, and the answers
 -- KEYS[2]  the birth mark: since when the server remembers
 -- KEYS[3…] the keys of the operations, in order
--- ARGV[1]  the batch's number in its lane, or "" if it only reads
+-- ARGV[1]  the batch's number, or "" if it only reads
 -- ARGV[2]  the server's time in seconds when the batch was first sent
 -- ARGV[3]  the time of a test's clock, "sec ns", or "" for the server's
 -- ARGV[4]  for each operation, the number of its keys in two bytes, and the index of its
@@ -41,7 +41,7 @@ if number ~= '' then
 			return cmsgpack.unpack(string.sub(marker, #last + 2))
 		end
 		if tonumber(last) > tonumber(number) then
-			return redis.error_reply('STALE the lane has gone on')
+			return redis.error_reply('STALE the caller has gone on')
 		end
 	end
 	-- The marker of a batch that has run lives for a minute. So a batch does not run if it may
