@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -20,7 +21,13 @@ var _ = register(dialect{
 		fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, {name: "speed", kind: fieldSpeed}}),
 		bounds: []setting{maxTokens}, boundName: "max_tokens",
 		toolUse: anthropicToolUse,
-		events:  map[string]eventKind{"content_block_start": eventBlock, "message_stop": eventEnd},
+		idle:    idleComment, refuse: refuseAnthropic,
+		errorEvents: func(body []byte) []byte { return event(nil, "error", body) },
+		// Claude Code takes a 400 for a feature that the server lacks, and sends the call five more times with features
+		// switched off. It reports a 413 as too many bytes, whatever the body says. It shows the message of a 429 at once
+		// if X-Should-Retry is false.
+		stop:   stop{never: http.StatusTooManyRequests},
+		events: map[string]eventKind{"content_block_start": eventBlock, "message_stop": eventEnd},
 	}},
 	names: nameRules{same: []nameRule{claude}, variant: []nameRule{without("-latest"), without("-0")}},
 	fields: []field{
@@ -56,6 +63,11 @@ var _ = register(dialect{
 			"speed":                       {role: roleSpeed},
 		},
 	},
+	faults: map[string]fault{"overloaded_error": faultOverload, "rate_limit_error": faultLimit},
+	errorCause: func(c *errorBody) (Cause, bool) { // other requests may pass
+		return "", c.shape == "error" && c.kind == "invalid_request_error"
+	},
+	speaksOfMoney: func(c *errorBody) bool { return c.shape == "error" && c.speaksOf("spend", "credit", "usage limit") },
 	limitHeaders: []windowHeaders{
 		anthropicHeaders(Requests, "Requests"),
 		anthropicHeaders(InputTokens, "Input-Tokens"),
@@ -141,3 +153,29 @@ var (
 	}}
 	blockDeltaMembers = members{"text": textNode, "partial_json": textNode, "thinking": textNode}
 )
+
+// anthropicTypes are Anthropic's words for errors.
+var anthropicTypes = statusWords{
+	http.StatusBadRequest:            "invalid_request_error",
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusPaymentRequired:       "billing_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+	http.StatusServiceUnavailable:    "overloaded_error",
+	http.StatusInternalServerError:   "api_error",
+}
+
+// refuseAnthropic returns the body of a refusal in Anthropic's form.
+func refuseAnthropic(_ Endpoint, r Refusal, fault object) object {
+	fault["type"] = anthropicTypes.of(r.Status)
+	if r.Code == CodeNever {
+		fault["type"] = "invalid_request_error" // whatever the status: other calls may pass
+	}
+	body := object{"type": "error", "error": fault}
+	if r.ID != "" {
+		body["request_id"] = r.ID
+	}
+	return body
+}

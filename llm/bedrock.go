@@ -1,6 +1,13 @@
 package llm
 
-import "strings"
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/crc32"
+	"net/http"
+	"strings"
+	"time"
+)
 
 // Bedrock is Amazon Bedrock.
 const Bedrock Provider = "bedrock"
@@ -17,13 +24,13 @@ var _ = register(dialect{
 	recognize: callOfBedrock,
 	protocols: []protocol{
 		{
-			api: Converse, answers: bedrockTop, frames: true,
+			api: Converse, answers: bedrockTop, frames: true, refuse: refuseAmazon, refuseInFrame: exceptionFrame,
 			fields:      []field{tierField, inferenceConfig},
 			bounds:      []setting{inferenceTokens}, // it ignores the other names, which are of the models' own formats
 			boundObject: "inferenceConfig", boundName: "maxTokens", overridable: true,
 		},
 		{
-			api: Invoke, answers: bedrockTop, frames: true,
+			api: Invoke, answers: bedrockTop, frames: true, refuse: refuseAmazon, refuseInFrame: exceptionFrame,
 			fields: []field{
 				maxTokensOf, maxCompletionTokensOf, answersOf, inferenceConfig,
 				{name: "max_gen_len", kind: fieldNumber, setting: maxGenLen},
@@ -41,7 +48,18 @@ var _ = register(dialect{
 			packed: &node{members: members{"bytes": {role: rolePacked}}}, // the model's own JSON
 		},
 	},
-	usage: usageRules{ends: outputTokens},
+	flatErrors:    true,
+	refusalHeader: amazonCodeHeader,
+	refusalCode:   amazonCode,
+	renamePath:    renameBedrock,
+	faults: map[string]fault{
+		"serviceunavailableexception": faultOverload, "modelnotreadyexception": faultOverload, "throttlingexception": faultLimit,
+	},
+	readError: func(c *errorBody, inner any, _ time.Time) {
+		c.code = cmp.Or(c.code, bareCode(memberWord(inner, "__type")))
+	},
+	errorCause: func(c *errorBody) (Cause, bool) { return Overloaded, c.names("modelnotreadyexception") },
+	usage:      usageRules{ends: outputTokens},
 	names: nameRules{
 		same: []nameRule{bareARN, claude},
 		variant: []nameRule{
@@ -162,3 +180,67 @@ var (
 		{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount},
 	}}
 )
+
+// amazonCodeHeader has the code of an error.
+const amazonCodeHeader = "X-Amzn-Errortype"
+
+// amazonCodes are Amazon's words for errors.
+var amazonCodes = statusWords{
+	http.StatusBadRequest:          "ValidationException",
+	http.StatusUnauthorized:        "UnrecognizedClientException",
+	http.StatusPaymentRequired:     "ServiceQuotaExceededException",
+	http.StatusForbidden:           "AccessDeniedException",
+	http.StatusNotFound:            "ResourceNotFoundException",
+	http.StatusTooManyRequests:     "ThrottlingException",
+	http.StatusServiceUnavailable:  "ServiceUnavailableException",
+	http.StatusInternalServerError: "InternalServerException",
+}
+
+// amazonCode returns the code of a refusal. After a ThrottlingException, Amazon's SDKs try again by themselves.
+func amazonCode(r Refusal) string {
+	if r.Status == http.StatusTooManyRequests && !r.Retry {
+		return "ServiceQuotaExceededException"
+	}
+	return amazonCodes.of(r.Status)
+}
+
+// refuseAmazon returns the body of a refusal in Amazon's form.
+func refuseAmazon(_ Endpoint, r Refusal, fault object) object {
+	fault["__type"] = amazonCode(r)
+	return fault
+}
+
+// renameBedrock replaces the name of the model, which is a folder.
+func renameBedrock(path, from, to string) string {
+	return strings.Replace(path, "/model/"+from+"/", "/model/"+to+"/", 1)
+}
+
+// exceptionFrame returns a refusal as a message of AWS's event streams.
+func exceptionFrame(r Refusal) []byte {
+	kind := "modelStreamErrorException"
+	switch r.Status {
+	case http.StatusTooManyRequests:
+		kind = "throttlingException"
+	case http.StatusServiceUnavailable:
+		kind = "serviceUnavailableException"
+	}
+	var headers []byte
+	for _, h := range [][2]string{{":content-type", "application/json"}, {":exception-type", kind}, {":message-type", "exception"}} {
+		headers = append(append(append(headers, byte(len(h[0]))), h[0]...), headerString)
+		headers = append(binary.BigEndian.AppendUint16(headers, uint16(len(h[1]))), h[1]...)
+	}
+	payload := encoded(object{"message": r.Message})
+	f := binary.BigEndian.AppendUint32(nil, uint32(prelude+len(headers)+len(payload)+frameEnd))
+	f = binary.BigEndian.AppendUint32(f, uint32(len(headers)))
+	f = binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f))
+	f = append(append(f, headers...), payload...)
+	return binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f))
+}
+
+// bareCode returns the code of an Amazon error without the text around it, as in
+// com.amazon.coral.service#ThrottlingException:http://internal.amazon.com/.
+func bareCode(code string) string {
+	code = code[strings.LastIndexByte(code, '#')+1:]
+	code, _, _ = strings.Cut(code, ":")
+	return code
+}

@@ -22,10 +22,17 @@ var _ = register(dialect{
 			fields:   slices.Concat(streamFields, []field{maxTokensOf, {name: "conversation_id", kind: fieldContext}}),
 			bounds:   []setting{maxTokens}, boundName: "max_tokens",
 			answers: cohereTop,
-			events:  map[string]eventKind{"content-start": eventBlock, "message-end": eventEnd, "stream-end": eventEnd},
+			refuse:  refuseCohere,
+			refuseInStream: func(r Refusal, _ object) []byte {
+				return event(nil, "message-end", encoded(object{"type": "message-end", "delta": object{"finish_reason": "ERROR", "error": r.Message}}))
+			},
+			refuseInValues: func(r Refusal) object { // version 1 of its API
+				return object{"event_type": "stream-end", "is_finished": true, "finish_reason": "ERROR", "error": r.Message}
+			},
+			events: map[string]eventKind{"content-start": eventBlock, "message-end": eventEnd, "stream-end": eventEnd},
 		},
-		{api: CohereEmbed, paths: []string{"v1/embed", "v2/embed"}, embeds: true, answers: cohereTop},
-		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop, repeatedIn: "query"},
+		{api: CohereEmbed, paths: []string{"v1/embed", "v2/embed"}, embeds: true, answers: cohereTop, refuse: refuseCohere},
+		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop, refuse: refuseCohere, repeatedIn: "query"},
 	},
 	fields: []field{
 		{name: "chat_history", kind: fieldPrompts}, {name: "texts", kind: fieldPrompts}, {name: "inputs", kind: fieldPrompts},
@@ -36,6 +43,8 @@ var _ = register(dialect{
 	wholeTypes: []string{"tool_call"},
 	budgets:    []string{"token_budget"},
 	common:     commonNames{message: members{"tool_plan": textNode}},
+	flatErrors: true,
+	errorCause: func(c *errorBody) (Cause, bool) { return SpendCap, c.speaksOf("calls / month") }, // of trial keys
 	usage:      usageRules{input: billedInput, output: billedOutput},
 	names:      nameRules{variant: []nameRule{date("-00-0000")}}, // command-r-08-2024
 })
@@ -64,3 +73,7 @@ var (
 		"cached_tokens": count(cachedTokens),
 	}}
 )
+
+// refuseCohere returns the body of a refusal in Cohere's form. cohere-ai sleeps for Retry-After; without it, it tries a
+// 429 three times within seconds.
+func refuseCohere(_ Endpoint, _ Refusal, fault object) object { return fault }

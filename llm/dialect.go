@@ -2,6 +2,7 @@ package llm
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,16 @@ type dialect struct {
 	tellsCost        bool                   // its answers report what calls have cost, in dollars
 	ignoresBodyModel bool                   // it ignores the model in a body if the path names one
 
+	// Its errors.
+	flatErrors    bool                   // its own SDKs read the top level of an error of OpenAI's APIs, not its member error
+	refusalHeader string                 // the header with the code of an error
+	refusalCode   func(r Refusal) string // that code
+	faults        map[string]fault       // what the codes and the types of its errors mean, in lower case
+	readError     func(c *errorBody, inner any, now time.Time)
+	errorCause    func(c *errorBody) (cause Cause, ok bool) // the cause of an error that a status does not tell
+	speaksOfMoney func(c *errorBody) bool                   // an error that has no code for it is about money
+	renamePath    func(path, from, to string) string        // replaces a model in a path of a form of its own
+
 	// The names in its answers that are read in those of all APIs, and what its own numbers mean.
 	common commonNames
 	usage  usageRules
@@ -94,6 +105,15 @@ type protocol struct {
 	usageHeaders []headerNumber       // the headers that may have the usage
 	frames       bool                 // streams are AWS event streams
 	packed       *node                // a message of an event stream that holds its content in base64; nil: none does
+
+	// Its errors. What is left out is as in OpenAI's chat completions.
+	refuse         func(e Endpoint, r Refusal, fault object) object // returns the body of a refusal
+	stop           stop
+	idle           func(u *url.URL) string             // returns what may be sent in a stream that has nothing to send: see Endpoint.Idle
+	errorEvents    func(body []byte) []byte            // returns the last events of a stream for an error whose body is on one line
+	refuseInStream func(r Refusal, body object) []byte // returns the last events of a stream for a refusal; nil: those of errorEvents
+	refuseInFrame  func(r Refusal) []byte              // the same for an AWS event stream
+	refuseInValues func(r Refusal) object              // the same for a stream of JSON values; nil: the body of the refusal
 
 	images        *imageRules
 	overhead      int  // as in dialect
@@ -145,6 +165,7 @@ func init() {
 			addRoute(path, api)
 		}
 		d.common.add()
+		maps.Copy(faults, d.faults)
 		d.usage.add()
 		allWindowHeaders = append(allWindowHeaders, d.limitHeaders...)
 		silent = append(silent, d.silent...)
@@ -156,7 +177,23 @@ func init() {
 			addFields(list, protocols[api].bit)
 		}
 	}
+	for _, p := range protocols {
+		p.complete(protocols[""])
+	}
 	completeNodes()
+}
+
+// complete fills in what a protocol has left out.
+func (p *protocol) complete(usual *protocol) {
+	if p.refuse == nil {
+		p.refuse = usual.refuse
+	}
+	if p.stop == (stop{}) {
+		p.stop = usual.stop
+	}
+	if p.errorEvents == nil {
+		p.errorEvents = usual.errorEvents
+	}
 }
 
 // addPromptNames adds the names that the dialect has for the parts of a prompt.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -158,9 +157,6 @@ func leadingWait(text string) time.Duration {
 	}
 	return 0
 }
-
-// pacific is the time zone of Google's days.
-var pacific = sync.OnceValue(func() *time.Location { return zoneOr("America/Los_Angeles", -8*time.Hour) })
 
 // zoneOr returns a time zone, or a fixed offset on a machine without a database of zones.
 func zoneOr(name string, offset time.Duration) *time.Location {

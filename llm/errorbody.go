@@ -13,14 +13,15 @@ import (
 
 // errorBody is what the body of an error says. Its strings are in lower case.
 type errorBody struct {
-	shape    string // the type of the whole body; Anthropic's is "error"
+	shape    string // the type of the whole body
 	kind     string // the type of the error
 	code     string
-	status   string        // Google's
+	status   string
 	text     string        // the message; the whole body where that is not JSON
-	delay    time.Duration // from Google's RetryInfo, or 0
-	violated []Window      // from Google's QuotaFailure; a Unit may be empty
-	header   http.Header   // from OpenRouter's metadata.headers
+	delay    time.Duration // the wait that the body asks for, or 0
+	dayEnds  time.Duration // the time to the end of the provider's day, or 0 if it is not known
+	violated []Window      // the windows that the body names; a Unit may be empty
+	header   http.Header   // of the provider behind a reseller
 	per      time.Duration // the Per of the limit that the error is about; 0 if it does not say
 }
 
@@ -39,69 +40,24 @@ func readErrorBody(body []byte, now time.Time) errorBody {
 	if _, ok := inner.(map[string]any); !ok {
 		inner = whole // Mistral's errors, and Ollama's, in which "error" is the message
 	}
-	metadata := member(inner, "metadata")
 	c := errorBody{
 		shape:  memberWord(whole, "type"),
 		kind:   memberWord(inner, "type"),
-		code:   cmp.Or(memberWord(inner, "code"), bareCode(memberWord(inner, "__type"))),
+		code:   memberWord(inner, "code"),
 		status: memberWord(inner, "status"),
-		text:   cmp.Or(memberWord(inner, "message"), memberWord(inner, "error")) + " " + memberWord(metadata, "limit_source"),
+		text:   cmp.Or(memberWord(inner, "message"), memberWord(inner, "error")) + " ",
 		header: http.Header{},
 	}
-	headers, _ := member(metadata, "headers").(map[string]any)
-	for name := range headers {
-		c.header.Add(name, memberText(headers, name))
-	}
-	details, _ := member(inner, "details").([]any)
-	for _, detail := range details {
-		c.readDetail(detail, now)
+	for _, d := range dialects {
+		if d.readError != nil {
+			d.readError(&c, inner, now)
+		}
 	}
 	for _, w := range c.violated {
 		c.per = max(c.per, w.Per)
 	}
 	c.per = cmp.Or(c.per, periodIn(c.text))
 	return c
-}
-
-// readDetail reads one of the details of Google's errors.
-func (c *errorBody) readDetail(detail any, now time.Time) {
-	kind := memberWord(detail, "@type")
-	switch kind[strings.LastIndexByte(kind, '.')+1:] {
-	case "retryinfo":
-		c.delay = max(c.delay, parseWait(memberText(detail, "retryDelay"), now))
-	case "quotafailure":
-		violations, _ := member(detail, "violations").([]any)
-		for _, v := range violations {
-			c.violated = append(c.violated, violatedWindow(v, now))
-		}
-	}
-}
-
-// violatedWindow returns the window of a violated quota, which has nothing left. The quota's name
-// says what it limits, as in GenerateRequestsPerDayPerProjectPerModel-FreeTier. The Unit is empty
-// where it is none of ours, such as images.
-func violatedWindow(violation any, now time.Time) Window {
-	w := Window{Limit: max(strictestCount([]string{memberText(violation, "quotaValue")}, 1), 0)}
-	id := memberWord(violation, "quotaId")
-	switch what := id + " " + memberWord(violation, "quotaMetric"); {
-	case strings.Contains(what, "token") && strings.Contains(what, "output"):
-		w.Unit = OutputTokens
-	case strings.Contains(what, "token") && strings.Contains(what, "input"):
-		w.Unit = InputTokens
-	case strings.Contains(what, "token"):
-		w.Unit = AllTokens
-	case strings.Contains(what, "request"):
-		w.Unit = Requests
-	}
-	switch {
-	case strings.Contains(id, "perday"):
-		w.Per, w.Reset = Day, untilMidnight(now, pacific())
-	case strings.Contains(id, "perminute"):
-		w.Per = time.Minute
-	case strings.Contains(id, "persecond"):
-		w.Per = time.Second
-	}
-	return w
 }
 
 // periodIn returns the Per of the limit that a text is about, or 0. If the text names several, the
@@ -118,33 +74,29 @@ func periodIn(text string) time.Duration {
 	return 0
 }
 
-// bareCode returns the code of an Amazon error without the text around it, as in
-// com.amazon.coral.service#ThrottlingException:http://internal.amazon.com/.
-func bareCode(code string) string {
-	code = code[strings.LastIndexByte(code, '#')+1:]
-	code, _, _ = strings.Cut(code, ":")
-	return code
-}
+// A fault is what the code or the type of an error means.
+type fault uint8
 
-// googleQuota reports whether the error is about one of Google's quotas.
-func (c *errorBody) googleQuota() bool {
-	return c.status == "resource_exhausted" || len(c.violated) > 0
-}
+const (
+	faultUnpaid   fault = iota + 1 // the customer has to pay before the next call
+	faultOverload                  // the provider has too much load
+	faultLimit                     // a limit is reached, as the status says too, if there is one
+	faultLoad                      // there is too much load, as the status says too, if there is one
+)
+
+// faults are the codes and types of all providers' errors that mean something, in lower case.
+var faults = map[string]fault{}
+
+// is reports whether the code or the type of the error is one of a fault.
+func (c *errorBody) is(f fault) bool { return faults[c.code] == f || faults[c.kind] == f }
 
 // unpaid reports whether the customer has to pay before the next call. With the type
 // usage_limit_reached a used-up budget comes back by itself, whatever the code.
-func (c *errorBody) unpaid() bool {
-	return c.kind != "usage_limit_reached" && c.names("insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active")
-}
-
-// spendCapped reports whether an error of Anthropic's, which has no code for that, is about money.
-func (c *errorBody) spendCapped() bool {
-	return c.shape == "error" && c.speaksOf("spend", "credit", "usage limit")
-}
+func (c *errorBody) unpaid() bool { return c.kind != "usage_limit_reached" && c.is(faultUnpaid) }
 
 // overloaded reports whether the provider says that it has too much load.
 func (c *errorBody) overloaded() bool {
-	return c.names("server_is_overloaded", "slow_down", "overloaded_error", "serviceunavailableexception", "modelnotreadyexception") || c.speaksOf("overloaded", "high demand")
+	return c.is(faultOverload) || c.speaksOf("overloaded", "high demand")
 }
 
 // names reports whether the code or the type of the error is one of codes.

@@ -1,8 +1,13 @@
 package llm
 
 import (
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Gemini is Google's AI Studio, with its own API or its copy of OpenAI's.
@@ -25,6 +30,14 @@ var _ = register(dialect{
 			bounds: []setting{configMaxTokens}, boundObject: "generationConfig", boundName: "maxOutputTokens",
 			counts:      []setting{configCandidateCount},
 			toolMembers: []string{"functionDeclarations", "function_declarations"},
+			refuse:      refuseGoogle,
+			errorEvents: func(body []byte) []byte { return event(nil, "", body) },
+			idle: func(u *url.URL) string {
+				if u.Query().Get("alt") != "sse" {
+					return ""
+				}
+				return "\n\n" // Google's SDK for Go takes a comment for an error
+			},
 		},
 		{
 			api: Interactions, paths: []string{"interactions"}, answers: interactionTop, messageIn: "input",
@@ -32,6 +45,11 @@ var _ = register(dialect{
 				tierField, generationConfig, backgroundField, {name: "previous_interaction_id", kind: fieldContext, fixed: true},
 			}),
 			bounds: []setting{configMaxTokens}, boundObject: "generation_config", boundName: "max_output_tokens",
+			refuse: refuseGoogle,
+			refuseInStream: func(_ Refusal, body object) []byte {
+				body["event_type"] = "error"
+				return event(nil, "error", encoded(body))
+			},
 		},
 	},
 	names: nameRules{same: []nameRule{after("models/")}, variant: geminiVariants},
@@ -55,6 +73,9 @@ var _ = register(dialect{
 	unreasoning:    []string{"gemini-1", "gemini-2.0", "gemma"},
 	secretive:      []string{"gemini-2.5", "gemini-3"},
 	outputIsFree:   true,
+	faults:         map[string]fault{"resource_exhausted": faultLimit, "unavailable": faultLoad},
+	readError:      readGoogleError,
+	renamePath:     renameGoogle,
 	common: commonNames{
 		top:     members{"usageMetadata": geminiMetadata, "candidates": geminiCandidate},
 		wrapped: members{"usageMetadata": geminiMetadata, "candidates": geminiCandidate},
@@ -200,3 +221,89 @@ var (
 		{"responseSchema", schema}, {"response_schema", schema}, {"responseJsonSchema", schema}, {"response_json_schema", schema},
 	}}
 )
+
+// googleStatuses are Google's words for errors.
+var googleStatuses = statusWords{
+	http.StatusBadRequest:          "INVALID_ARGUMENT",
+	http.StatusUnauthorized:        "UNAUTHENTICATED",
+	http.StatusPaymentRequired:     "FAILED_PRECONDITION",
+	http.StatusForbidden:           "PERMISSION_DENIED",
+	http.StatusNotFound:            "NOT_FOUND",
+	http.StatusTooManyRequests:     "RESOURCE_EXHAUSTED",
+	http.StatusInternalServerError: "UNAVAILABLE",
+}
+
+// refuseGoogle returns the body of a refusal in Google's form.
+func refuseGoogle(_ Endpoint, r Refusal, fault object) object {
+	fault["code"], fault["status"] = r.Status, googleStatuses.of(r.Status)
+	if r.RetryAfter > 0 {
+		fault["details"] = []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": retryDelay(r.RetryAfter)}}
+	}
+	return object{"error": fault}
+}
+
+// retryDelay returns a wait in Google's form: 22s, 0.5s.
+func retryDelay(d time.Duration) string {
+	seconds := float64(ceilDiv(d, time.Millisecond)) / 1000
+	return strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
+}
+
+// renameGoogle replaces the name of the model, which is before a colon.
+func renameGoogle(path, from, to string) string {
+	i := strings.LastIndex(path, "/"+from+":")
+	if i < 0 {
+		return path
+	}
+	return path[:i+1] + to + path[i+1+len(from):]
+}
+
+// readGoogleError reads the details of an error: which quotas it is about, and how long to wait. Google may ask for
+// seconds only, although its quotas of a day end at midnight.
+func readGoogleError(c *errorBody, inner any, now time.Time) {
+	details, _ := member(inner, "details").([]any)
+	for _, detail := range details {
+		kind := memberWord(detail, "@type")
+		switch kind[strings.LastIndexByte(kind, '.')+1:] {
+		case "retryinfo":
+			c.delay = max(c.delay, parseWait(memberText(detail, "retryDelay"), now))
+		case "quotafailure":
+			violations, _ := member(detail, "violations").([]any)
+			for _, v := range violations {
+				c.violated = append(c.violated, violatedWindow(v, now))
+			}
+		}
+	}
+	if c.status == "resource_exhausted" || len(c.violated) > 0 {
+		c.dayEnds = untilMidnight(now, pacific())
+	}
+}
+
+// violatedWindow returns the window of a violated quota, which has nothing left. The quota's name
+// says what it limits, as in GenerateRequestsPerDayPerProjectPerModel-FreeTier. The Unit is empty
+// where it is none of ours, such as images.
+func violatedWindow(violation any, now time.Time) Window {
+	w := Window{Limit: max(strictestCount([]string{memberText(violation, "quotaValue")}, 1), 0)}
+	id := memberWord(violation, "quotaId")
+	switch what := id + " " + memberWord(violation, "quotaMetric"); {
+	case strings.Contains(what, "token") && strings.Contains(what, "output"):
+		w.Unit = OutputTokens
+	case strings.Contains(what, "token") && strings.Contains(what, "input"):
+		w.Unit = InputTokens
+	case strings.Contains(what, "token"):
+		w.Unit = AllTokens
+	case strings.Contains(what, "request"):
+		w.Unit = Requests
+	}
+	switch {
+	case strings.Contains(id, "perday"):
+		w.Per, w.Reset = Day, untilMidnight(now, pacific())
+	case strings.Contains(id, "perminute"):
+		w.Per = time.Minute
+	case strings.Contains(id, "persecond"):
+		w.Per = time.Second
+	}
+	return w
+}
+
+// pacific is the time zone of Google's days.
+var pacific = sync.OnceValue(func() *time.Location { return zoneOr("America/Los_Angeles", -8*time.Hour) })

@@ -62,7 +62,7 @@ const (
 	minLongPause = time.Minute          // the least for a day or a spend cap, whatever else the response says
 )
 
-// StatusOverloaded is Anthropic's status for too much load.
+// StatusOverloaded is a status for too much load, which Anthropic has made.
 const StatusOverloaded = 529
 
 // ReadLimits reads what a response says about limits. body is that of an error, or nil. Nonsense is
@@ -85,9 +85,9 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 	c := errorBody{code: strings.ToLower(fault)}
 	status := 0
 	switch {
-	case c.unpaid() || c.names("429", "rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"):
+	case c.unpaid() || c.is(faultLimit):
 		status = http.StatusTooManyRequests
-	case c.overloaded() || c.names("503", "529", "unavailable"):
+	case c.overloaded() || c.is(faultLoad):
 		status = StatusOverloaded
 	default:
 		return l
@@ -100,7 +100,11 @@ func ReadFault(fault string, now time.Time) (l Limits) {
 // readThrottled reads the limits in a response that may throttle its call.
 func readThrottled(p Provider, status int, h http.Header, body []byte, now time.Time) Limits {
 	c := readErrorBody(body, now)
-	c.code = cmp.Or(c.code, bareCode(strings.ToLower(h.Get("X-Amzn-Errortype"))))
+	for _, d := range dialects {
+		if d.refusalHeader != "" {
+			c.code = cmp.Or(c.code, bareCode(strings.ToLower(h.Get(d.refusalHeader))))
+		}
+	}
 	h = joinedHeaders(h, c.header)
 	l := Limits{Windows: readHeaders(p, h, c.per, now)}
 	for _, w := range c.violated {
@@ -138,25 +142,44 @@ func joinedHeaders(h, more http.Header) http.Header {
 // cause returns why a call was throttled, or "" if it was not. asked is the wait that the response
 // asks for, or 0.
 func (l *Limits) cause(status int, c *errorBody, asked time.Duration) Cause {
+	own, known := c.ownCause()
 	switch {
-	case status == StatusOverloaded, c.names("modelnotreadyexception"):
+	case status == StatusOverloaded, known && own == Overloaded:
 		return Overloaded
 	case status == http.StatusServiceUnavailable && (asked > 0 || c.overloaded()):
 		return Overloaded
 	case status == http.StatusServiceUnavailable:
 		return "" // the server is down, which is not about limits
-	case c.speaksOf("request too large"), c.shape == "error" && c.kind == "invalid_request_error":
-		return "" // other requests may pass
-	case c.unpaid(), c.speaksOf("calls / month"): // the latter is about Cohere's trial keys
+	case known:
+		return own
+	case c.unpaid():
 		return SpendCap
 	case c.per == Day:
 		return DayLimited
-	case c.spendCapped() && asked == 0 && !slices.ContainsFunc(l.Windows, func(w Window) bool { return w.Remaining == 0 }):
+	case c.isOfMoney() && asked == 0 && !slices.ContainsFunc(l.Windows, func(w Window) bool { return w.Remaining == 0 }):
 		return SpendCap
 	case c.per == 0 && asked == 0 && l.longestEmpty().Per == Day:
 		return DayLimited
 	}
 	return RateLimited
+}
+
+// ownCause returns the cause of an error by the rules of the dialects, if one of them knows it.
+func (c *errorBody) ownCause() (cause Cause, ok bool) {
+	for _, d := range dialects {
+		if d.errorCause == nil {
+			continue
+		}
+		if cause, ok = d.errorCause(c); ok {
+			return cause, true
+		}
+	}
+	return "", false
+}
+
+// isOfMoney reports whether an error that has no code for it is about money.
+func (c *errorBody) isOfMoney() bool {
+	return slices.ContainsFunc(dialects, func(d *dialect) bool { return d.speaksOfMoney != nil && d.speaksOfMoney(c) })
 }
 
 // pause returns how long to send nothing to the model. asked is the wait that the response asks for,
@@ -171,9 +194,7 @@ func (l *Limits) pause(c *errorBody, asked time.Duration, now time.Time) time.Du
 	case Overloaded:
 		wait = cmp.Or(asked, guessedLoad)
 	case DayLimited:
-		if c.googleQuota() {
-			asked = untilMidnight(now, pacific()) // Google may ask for seconds only
-		}
+		asked = cmp.Or(c.dayEnds, asked)
 		if w := l.longestEmpty(); w.Per != time.Minute {
 			asked = cmp.Or(asked, w.Reset)
 		}

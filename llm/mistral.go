@@ -15,6 +15,9 @@ var _ = register(dialect{
 	protocols: []protocol{{
 		api:    Conversations,
 		stored: true,
+		refuseInStream: func(r Refusal, _ object) []byte {
+			return event(nil, "conversation.response.error", encoded(object{"type": "conversation.response.error", "message": r.Message, "code": r.Status}))
+		},
 		fields: slices.Concat(streamFields, []field{{
 			name: "completion_args", kind: fieldObject, parts: []part{{"max_tokens", argsMaxTokens}, {"response_format", schema}},
 		}}),
@@ -30,6 +33,7 @@ var _ = register(dialect{
 	promptKeys:   map[string]keyKind{"document_url": keyReference},
 	wholeTypes:   []string{"message.input", "message.output", "function.call", "function.result"},
 	unreasoning:  []string{"mistral", "mixtral"},
+	flatErrors:   true,
 	reportsUsage: always, // it would refuse to be asked
 	limitHeaders: []windowHeaders{
 		ratelimitHeaders(Requests, "Req-Minute", minutePer),

@@ -19,12 +19,12 @@ var _ = register(dialect{
 	protocols: []protocol{
 		{
 			api: OllamaChat, paths: []string{"api/chat"}, answers: ollamaTop,
-			fields: ollamaSettings, streamsByDefault: true,
+			fields: ollamaSettings, streamsByDefault: true, refuse: refuseOllama,
 			bounds: []setting{numPredict}, boundObject: "options", boundName: "num_predict",
 		},
 		{
 			api: OllamaGenerate, paths: []string{"api/generate"}, answers: ollamaTop,
-			fields: ollamaSettings, streamsByDefault: true, messageIn: "prompt",
+			fields: ollamaSettings, streamsByDefault: true, messageIn: "prompt", refuse: refuseOllama,
 			bounds: []setting{numPredict}, boundObject: "options", boundName: "num_predict",
 		},
 	},
@@ -57,3 +57,10 @@ var (
 	numPredict     = newBound()
 	ollamaSettings = slices.Concat(streamFields, []field{{name: "options", kind: fieldObject, parts: []part{{"num_predict", numPredict}}}})
 )
+
+// refuseOllama returns the body of a refusal in Ollama's form.
+func refuseOllama(_ Endpoint, r Refusal, fault object) object {
+	fault["error"] = r.Message
+	delete(fault, "message")
+	return fault
+}

@@ -1,6 +1,10 @@
 package llm
 
 import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -26,13 +30,13 @@ var _ = register(dialect{
 			api: Chat, paths: []string{"chat/completions"},
 			fields:    slices.Concat(streamFields, []field{tierField, maxTokensOf, maxCompletionTokensOf, answersOf, {name: "prediction", kind: fieldPredict}}),
 			bounds:    []setting{maxCompletionTokens, maxTokens}, // older servers know max_tokens alone
-			boundName: "max_tokens", counts: []setting{answerCount}, asksUsage: true,
+			boundName: "max_tokens", counts: []setting{answerCount}, asksUsage: true, idle: idleComment,
 		},
 		{
 			api: Completions, paths: []string{"completions"},
 			fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, answersOf, {name: "best_of", kind: fieldNumber, setting: bestOf}}),
 			bounds: []setting{maxTokens}, boundName: "max_tokens",
-			counts: []setting{answerCount, bestOf}, promptsIn: "prompt", asksUsage: true,
+			counts: []setting{answerCount, bestOf}, promptsIn: "prompt", asksUsage: true, idle: idleComment,
 		},
 		{
 			api: Responses, paths: []string{"responses", "responses/compact"}, // at the latter, a model compacts a conversation
@@ -46,9 +50,18 @@ var _ = register(dialect{
 				"response.output_item.added": eventBlock, "response.audio.delta": eventSilent,
 				"response.completed": eventEnd, "response.incomplete": eventEnd, "response.failed": eventEnd,
 			},
+			idle: idleComment, errorEvents: responsesErrorEvents,
+			// Codex sleeps for any Retry-After. It stops at the type usage_limit_reached, and shows the header in place of the
+			// message. It sends a call that was refused with 402, 403 or 413 six times, and one that was refused with 400 once.
+			stop: stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", "X-Codex-Promo-Message"},
 		},
 		{api: Embeddings, paths: []string{"embeddings"}, embeds: true},
-		{api: ""}, // requests that are no call of a model
+		{ // requests that are no call of a model, and what other APIs have left out
+			api: "", refuse: refuseOpenAI,
+			errorEvents: func(body []byte) []byte { return event(event(nil, "", body), "", []byte("[DONE]")) },
+			// LangChain, by its source, tries a 429 seven times unless its code is insufficient_quota.
+			stop: stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", ""},
+		},
 	},
 	fields:     openAIFields,
 	boundNames: openAIBounds,
@@ -68,6 +81,12 @@ var _ = register(dialect{
 	secretive:      []string{"gpt-5", "o1", "o3", "o4-mini", "codex"},
 	countsBound:    boundOrPrompt,
 	common:         openAINames,
+	faults: map[string]fault{
+		"insufficient_quota": faultUnpaid, "credit_balance_exhausted": faultUnpaid, "billing_hard_limit_reached": faultUnpaid, "billing_not_active": faultUnpaid,
+		"server_is_overloaded": faultOverload, "slow_down": faultOverload,
+		"429": faultLimit, "rate_limit_exceeded": faultLimit, "503": faultLoad, "529": faultLoad,
+	},
+	errorCause: func(c *errorBody) (Cause, bool) { return "", c.speaksOf("request too large") }, // other requests may pass
 	limitHeaders: []windowHeaders{
 		bucketHeaders(Requests, "Requests"),
 		bucketHeaders(AllTokens, "Tokens"),
@@ -244,4 +263,60 @@ var openAIKeys = map[string]keyKind{
 	"image_url":         keyImage, "image": keyImage,
 	"video_url": keyReference, "audio_url": keyReference, "file_url": keyReference, "file_id": keyReference,
 	"url": keyAddress,
+}
+
+// OpenAI's words for errors.
+var (
+	openAITypes = statusWords{
+		http.StatusBadRequest: "invalid_request_error", http.StatusPaymentRequired: "insufficient_quota", http.StatusTooManyRequests: "requests",
+		http.StatusInternalServerError: "server_error",
+	}
+	openAICodes = statusWords{
+		http.StatusBadRequest:            "invalid_request",
+		http.StatusUnauthorized:          "invalid_api_key",
+		http.StatusPaymentRequired:       "insufficient_quota",
+		http.StatusForbidden:             "permission_denied",
+		http.StatusNotFound:              "not_found",
+		http.StatusRequestEntityTooLarge: "request_too_large",
+		http.StatusTooManyRequests:       "rate_limit_exceeded",
+		http.StatusServiceUnavailable:    "server_is_overloaded",
+		http.StatusInternalServerError:   "bad_gateway",
+	}
+)
+
+// refuseOpenAI returns the body of a refusal in OpenAI's form.
+func refuseOpenAI(e Endpoint, r Refusal, fault object) object {
+	kind, code := openAITypes.of(r.Status), openAICodes.of(r.Status)
+	if r.Status == http.StatusTooManyRequests && r.Tokens {
+		kind = "tokens" // the type names what was short
+	}
+	if s := e.API.protocol().stop; r.final() && s.kind != "" {
+		kind, code = s.kind, s.code
+	}
+	fault["type"], fault["param"], fault["code"] = kind, nil, cmp.Or(r.Code, code)
+	if !e.Provider.dialect().flatErrors {
+		return object{"error": fault}
+	}
+	body := maps.Clone(fault) // their own SDKs read the top level, OpenAI's the error
+	body["object"], body["error"] = "error", fault
+	return body
+}
+
+// responsesErrorEvents returns the events that end a stream of OpenAI's responses: one that SDKs report as an
+// error, and one for clients that wait for the state of the response.
+func responsesErrorEvents(body []byte) []byte {
+	var whole struct {
+		Error map[string]any `json:"error"`
+	}
+	json.Unmarshal(body, &whole) // leaves no error if the body has none
+	fault := whole.Error
+	first := encoded(object{
+		"type": "error", "sequence_number": 0, "error": fault,
+		"code": fault["code"], "message": fault["message"], "param": fault["param"],
+	})
+	second := encoded(object{"type": "response.failed", "sequence_number": 1, "response": object{
+		"object": "response", "status": "failed", "output": []any{},
+		"error": object{"code": fault["code"], "message": fault["message"]},
+	}})
+	return event(event(nil, "error", first), "response.failed", second)
 }

@@ -22,6 +22,14 @@ var _ = register(dialect{
 	unreasoning:    []string{"llama"},
 	reportsUsage:   always,
 	tellsCost:      true,
+	readError: func(c *errorBody, inner any, _ time.Time) { // it hands on the headers of the provider that has refused
+		metadata := member(inner, "metadata")
+		c.text += memberWord(metadata, "limit_source")
+		headers, _ := member(metadata, "headers").(map[string]any)
+		for name := range headers {
+			c.header.Add(name, memberText(headers, name))
+		}
+	},
 	common: commonNames{
 		usage: members{
 			"cost":         {role: roleNumber, number: costTold, written: asDollars},

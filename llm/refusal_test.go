@@ -80,7 +80,7 @@ func TestRefuse(t *testing.T) {
 			want["X-Should-Retry"] = []string{strconv.FormatBool(test.refusal.Retry)}
 		}
 		if test.endpoint.Provider == Bedrock {
-			want["X-Amzn-Errortype"] = []string{test.refusal.words(test.endpoint.API).amazon}
+			want["X-Amzn-Errortype"] = []string{amazonCode(test.refusal)}
 		}
 		switch {
 		case test.endpoint.API == Responses && test.refusal.Message == "a day":

@@ -3,7 +3,6 @@ package llm
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 )
 
 // Rename returns the path and the body with another model's name wherever they name the model.
@@ -19,18 +18,18 @@ func (r *Request) Rename(path string, body []byte, model string) (string, []byte
 	return path, slices.Concat(body[:r.modelSplice.from], name, body[r.modelSplice.to:])
 }
 
-// renamePath replaces the name of the model in a path: Google's is before a colon, others' below a
-// folder.
+// renamePath replaces the name of the model in a path.
 func renamePath(path, from, to string) string {
-	if before, after, ok := strings.Cut(path, "/model/"+from+"/"); ok { // Bedrock's
-		return before + "/model/" + to + "/" + after
-	}
 	if at, end, _ := modelIn(path); at < end {
 		return path[:at] + to + path[end:]
 	}
-	i := strings.LastIndex(path, "/"+from+":")
-	if i < 0 {
-		return path
+	for _, d := range dialects {
+		if d.renamePath == nil {
+			continue
+		}
+		if renamed := d.renamePath(path, from, to); renamed != path {
+			return renamed
+		}
 	}
-	return path[:i+1] + to + path[i+1+len(from):]
+	return path
 }

@@ -10,45 +10,17 @@ import (
 // sleep for as long as the header says, however long that is.
 const DefaultRetryAfterMax = 10 * time.Minute
 
-// stop is how a refusal makes the clients of an API give up at once and show its message.
+// stop is how a refusal makes the clients of an API give up at once and show its message. It was tried with the clients
+// themselves.
 type stop struct {
 	never        int    // the status of a call that can never pass
 	kind, code   string // the type and the code of a 429 that is final; empty: those of any 429
 	reasonHeader string // a header whose text a client shows in place of the body's message; empty: none
 }
 
-// stops has what was tried with the clients themselves. APIs without a row have the last one.
-//
-//   - Codex, which calls Responses, sleeps for any Retry-After. It stops at the type
-//     usage_limit_reached, and shows the header in place of the message. It sends a call that
-//     was refused with 402, 403 or 413 six times, and one that was refused with 400 once.
-//   - LangChain, by its source, tries a 429 seven times unless its code is insufficient_quota.
-//   - Claude Code, which calls Messages, takes a 400 for a feature that the server lacks, and sends
-//     the call five more times with features switched off. It reports a 413 as too many bytes,
-//     whatever the body says. It shows the message of a 429 at once if X-Should-Retry is false.
-//   - cohere-ai sleeps for Retry-After; without it, it tries a 429 three times within seconds.
-var stops = []struct {
-	api API
-	stop
-}{
-	{Responses, stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", "X-Codex-Promo-Message"}},
-	{Messages, stop{http.StatusTooManyRequests, "", "", ""}},
-	{"", stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", ""}},
-}
-
-// stop returns how clients of the API give up.
-func (a API) stop() stop {
-	for _, s := range stops[:len(stops)-1] {
-		if s.api == a {
-			return s.stop
-		}
-	}
-	return stops[len(stops)-1].stop
-}
-
 // NeverStatus returns the status of a [Refusal] of a call that is larger than a limit, so that it can
 // never pass. It is not 413, which clients take for too many bytes.
-func (a API) NeverStatus() int { return a.stop().never }
+func (a API) NeverStatus() int { return a.protocol().stop.never }
 
 // CodeNever is the Code of a [Refusal] of a call that can never pass.
 const CodeNever = "exceeds_limit"
