@@ -72,8 +72,8 @@ soak: ## the long versions of all tests, ten times over, and far longer ones of 
 flakes: ## test PACKAGES (all) on a starved machine, ROUNDS (30) times each in another order: lists each test that ever failed
 	@go run ./scripts/flakes -modules '$(MODULES)' -packages '$(or $(PACKAGES),.)' -rounds $(or $(ROUNDS),30) -- $(RACE) -ldflags=-w
 
-client: ## write a TypeScript client of the admin API to CLIENT (client/ratelimit.ts)
-	@go run ./scripts/tsclient internal/gateway/admin/openapi.json $(CLIENT)
+client: deps ## write TypeScript types of the admin API to CLIENT (client/ratelimit.ts)
+	@node interop/tsclient/node_modules/openapi-typescript/bin/cli.js internal/gateway/admin/openapi.json -o $(CLIENT)
 
 prices: ## download the prices that providers publish, and write price/table.json anew
 	@go run ./scripts/prices price

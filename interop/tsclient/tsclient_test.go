@@ -1,5 +1,5 @@
-// Package tsclient_test compiles the TypeScript client of the admin API, and uses it in Node.js against a
-// gateway.
+// Package tsclient_test makes TypeScript types of the admin API's document, as make client does, compiles a program that
+// uses them, and runs it in Node.js against a gateway.
 package tsclient_test
 
 import (
@@ -18,7 +18,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
-	"dappco.re/go/core/go-ratelimit/internal/tsclient"
 )
 
 const yaml = `
@@ -64,30 +63,39 @@ func started(t *testing.T) server.Running {
 	}
 }
 
-// withClient returns a folder with the client and with the program that uses it.
+// withClient returns a folder with the types and with the program that uses them.
 func withClient(t *testing.T) (folder string) {
 	t.Helper()
-	document, err := os.ReadFile("../../internal/gateway/admin/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := tsclient.Generate(document)
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder = t.TempDir()
-	files := map[string][]byte{"ratelimit.ts": client, "package.json": []byte(`{"type": "module"}`)}
 	for _, name := range []string{"use.ts", "tsconfig.json"} {
-		if files[name], err = os.ReadFile(name); err != nil {
+		text, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"type": "module"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	node(t, "node_modules/openapi-typescript/bin/cli.js", "../../internal/gateway/admin/openapi.json", "-o", filepath.Join(folder, "ratelimit.ts"))
 	return folder
+}
+
+// node runs a program in Node.js.
+func node(t *testing.T, args ...string) {
+	t.Helper()
+	if said, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v; if it is missing: make deps\n%s", args, err, said)
+	}
 }
 
 // compile compiles the program in a folder, and returns what the compiler says.
@@ -116,8 +124,8 @@ func TestClient(t *testing.T) {
 		t.Fatalf("%s: %v", said, err)
 	}
 	if err := json.Unmarshal([]byte(`{
-		"seen": ["acme/search"], "limit": 1, "statuses": [200, 429], "denied": ["denied"], "limits": ["project acme/search minute"], "advice": true,
-		"answer": false, "owner": "acme/search", "after": true, "waiting": 0, "project": "acme/search", "metrics": true,
+		"seen": "acme/search", "limit": 1, "statuses": [200, 429], "denied": ["denied"], "limits": ["project acme/search minute"], "advice": true,
+		"answer": false, "owner": "acme/search", "after": true, "waiting": 0, "project": "acme/search",
 		"audit": ["project.change", "project.change", "project.reset", "project.reset", "key.create", "key.create", "key.revoke", "key.revoke"],
 		"refused": {"status": 401, "detail": "the admin API needs its token, as Authorization: Bearer"}
 	}`), &want); err != nil {
@@ -132,13 +140,13 @@ func TestClient(t *testing.T) {
 func TestMistakesDoNotCompile(t *testing.T) {
 	folder := withClient(t)
 	var text strings.Builder
-	text.WriteString(`import { Client } from "./ratelimit.js";` + "\nconst client = new Client({ base: \"\" });\n")
+	text.WriteString(`import createClient from "openapi-fetch";` + "\n" + `import type { paths } from "./ratelimit.js";` + "\nconst client = createClient<paths>();\n")
 	mistakes := []string{
-		`client.decide({ model: "m", colour: "red" });`,
-		`client.decide({ tokens: 5 });`,
-		`client.decisions({ outcome: 5 });`,
-		`client.nothing();`,
-		`const n: number = (await client.state()).version; console.log(n);`,
+		`client.POST("/v1/decide", { body: { model: 5 } });`,
+		`client.POST("/v1/decide", { body: { tokens: 5 } });`,
+		`client.GET("/v1/decisions", { params: { query: { outcome: 5 } } });`,
+		`client.GET("/v1/nothing");`,
+		`const n: number | undefined = (await client.GET("/v1/state")).data?.version; console.log(n);`,
 	}
 	for _, mistake := range mistakes {
 		text.WriteString(mistake + "\n")
@@ -148,7 +156,7 @@ func TestMistakesDoNotCompile(t *testing.T) {
 	}
 	said, _ := compile(t, folder)
 	for i, mistake := range mistakes {
-		if !strings.Contains(said, fmt.Sprintf("use.ts(%d,", i+3)) {
+		if !strings.Contains(said, fmt.Sprintf("use.ts(%d,", i+4)) {
 			t.Errorf("%s compiles: %s", mistake, said)
 		}
 	}

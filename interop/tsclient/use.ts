@@ -1,11 +1,15 @@
-// A program in TypeScript that uses the client of the admin API. Its arguments are the addresses of the
-// admin API and of the gateway, and the token. It prints what it has found, as JSON.
-import { ApiError, Client, type Answer, type Decision } from "./ratelimit.js";
+// A program in TypeScript that uses the admin API by the types that openapi-typescript makes of its document.
+// Its arguments are the addresses of the admin API and of the gateway, and the token. It prints what it has
+// found, as JSON.
+import createClient from "openapi-fetch";
+import type { components, paths } from "./ratelimit.js";
+
+type Decision = components["schemas"]["Decision"];
 
 declare const process: { argv: string[] };
 
 const [base = "", gateway = "", token = ""] = process.argv.slice(2);
-const client = new Client({ base, token });
+const client = createClient<paths>({ baseUrl: base, headers: { Authorization: `Bearer ${token}` } });
 
 async function call(project: string): Promise<number> {
   const answer = await fetch(`${gateway}/openai/v1/chat/completions`, {
@@ -17,49 +21,55 @@ async function call(project: string): Promise<number> {
   return answer.status;
 }
 
-// The events of two calls, by a stream that ends because the program has seen enough.
-async function watched(): Promise<Decision[]> {
-  const seen: Decision[] = [];
+// The first decision of a stream of events, which ends because the program has seen enough.
+async function watched(): Promise<Decision> {
   const leave = new AbortController();
-  const events = client.events({ kind: "decision", project: "acme" }, leave.signal);
-  const first = events.next(); // the stream begins with this
-  for (let tries = 0; ; tries++) {
-    await call("acme/search");
-    const one = await Promise.race([first, new Promise<undefined>((then) => setTimeout(() => then(undefined), 50))]);
-    if (one?.done === false) {
-      seen.push(one.value.data as Decision);
-      break;
+  const { data } = await client.GET("/v1/events", {
+    params: { query: { kind: "decision", project: "acme" } },
+    parseAs: "stream",
+    signal: leave.signal,
+  });
+  if (!data) throw new Error("there is no stream");
+  let text = "";
+  let called = false;
+  for await (const piece of data.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes("following") && !called) {
+      called = true;
+      await call("acme/search");
+    }
+    const found = /^data: (.*)\n\n/m.exec(text);
+    if (found) {
+      leave.abort();
+      return JSON.parse(found[1] ?? "") as Decision;
     }
   }
-  leave.abort();
-  return seen;
+  throw new Error("the stream has ended");
 }
 
-async function refused(): Promise<{ status: number; detail: string | undefined }> {
-  try {
-    await new Client({ base, token: "wrong" }).state();
-  } catch (fault) {
-    if (fault instanceof ApiError) return { status: fault.status, detail: fault.problem?.detail };
-    throw fault;
-  }
-  throw new Error("a wrong token is let in");
+// What an operation has answered, which must not be an error.
+function must<T>({ data, error }: { data?: T; error?: unknown }): T {
+  if (data === undefined) throw new Error(JSON.stringify(error));
+  return data;
 }
 
 const seen = await watched();
-const limited = await client.changeProject("acme/search", { requests_per_minute: 1, tokens_per_day: null });
+const acme = { params: { path: { project: "acme/search" } } };
+const limited = must(await client.PATCH("/v1/projects/{project}", { ...acme, body: { requests_per_minute: 1, tokens_per_day: null } }));
 const statuses = [await call("acme/search"), await call("acme/search")];
-const denied = await client.decisions({ project: "acme/search", outcome: "denied", limit: 1 });
-const id = denied.decisions[0]?.id ?? "";
-const explained = await client.explain(id);
-const answer: Answer = await client.decide({ model: "gpt-4o", project: "acme/search", tokens: 10 });
-await client.reset({ project: "acme/search" });
-const after: Answer = await client.decide({ model: "gpt-4o", project: "acme/search", tokens: 10 });
-const key = await client.createKey({ project: "acme/search", name: "from TypeScript" });
-await client.revokeKey(key.id);
+const denied = must(await client.GET("/v1/decisions", { params: { query: { project: "acme/search", outcome: "denied", limit: 1 } } }));
+const explained = must(await client.GET("/v1/decisions/{id}", { params: { path: { id: denied.decisions[0]?.id ?? "" } } }));
+const question = { body: { model: "gpt-4o", project: "acme/search", tokens: 10 } };
+const answer = must(await client.POST("/v1/decide", question));
+await client.POST("/v1/reset", { body: { project: "acme/search" } });
+const after = must(await client.POST("/v1/decide", question));
+const key = must(await client.POST("/v1/keys", { body: { project: "acme/search", name: "from TypeScript" } }));
+await client.DELETE("/v1/keys/{id}", { params: { path: { id: key.id } } });
+const refused = await client.GET("/v1/state", { headers: { Authorization: "Bearer wrong" } });
 
 console.log(
   JSON.stringify({
-    seen: seen.map((each) => each.project),
+    seen: seen.project,
     limit: "limit" in limited ? limited.limit.requests_per_minute : undefined,
     statuses,
     denied: denied.decisions.map((each) => each.outcome),
@@ -68,10 +78,9 @@ console.log(
     answer: answer.allowed,
     owner: answer.owner,
     after: after.allowed,
-    waiting: (await client.waiting()).waiting.length,
-    project: (await client.project("acme/search")).project,
-    metrics: (await client.metrics()).includes("ratelimit_gateway_requests_total"),
-    audit: (await client.audit()).entries.map((each) => each.action),
-    refused: await refused(),
+    waiting: must(await client.GET("/v1/waiting")).waiting.length,
+    project: must(await client.GET("/v1/projects/{project}", acme)).project,
+    audit: must(await client.GET("/v1/audit")).entries.map((each) => each.action),
+    refused: { status: refused.response.status, detail: refused.error?.detail },
   }),
 );
