@@ -27,8 +27,6 @@ type door struct {
 	Path    string // before the provider's own
 	Secret  string // the client's key
 
-	Admin   string   `json:",omitempty"` // the address of the admin API; empty: there is none
-	Secrets []string `json:",omitempty"` // the keys of clients of different projects
 }
 
 // callPath is the provider's own.
