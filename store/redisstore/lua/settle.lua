@@ -217,7 +217,7 @@ function F.settle_one(a, s)
 	for k = 13, #s do
 		local l = s[k]
 		if l[1] == LOGGING then
-			F.slide(a, F.ensure_window(a, l[4], l[5]))
+			F.ensure_window(a, l[4], l[5])
 			logged = true
 		elseif s[10] == a[REVISION] then -- nothing has changed since: restore the state
 			local c = F.counter(a, l)
