@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
+	"pgregory.net/rapid"
 )
 
 // scriptCalls returns how many scripts the server has run.
@@ -107,4 +110,50 @@ func TestBusyAccountsDoNotKeepOthersUnready(t *testing.T) {
 			t.Errorf("%s: status %d, %v; want %d", changed[i].Key, statusOf(o.answer), err, want)
 		}
 	}
+}
+
+// Logs that grow, forget and are settled late answer as package limit does.
+func TestLongLogsAreLikeInMemory(t *testing.T) {
+	t.Parallel()
+	now, histories := noon.UnixNano(), 0
+	r := newRemote(dial(t, redistest.New(t).Addr), "test", time.Minute, func() int64 { return now }, nil)
+	defer r.Close()
+	limits := []limit.Limit{limit.New(60, time.Minute).Using(limit.SlidingLog), limit.New(900, time.Hour).Using(limit.SlidingLog)}
+	rapid.Check(t, func(t *rapid.T) {
+		type taken struct {
+			stored store.Receipt
+			known  limit.Receipt
+		}
+		var model limit.Account
+		var open []taken
+		histories++
+		key := fmt.Sprint("history", histories)
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			now += int64(oneOf(t, "later", time.Second, 5*time.Second, time.Minute, 20*time.Minute))
+			if len(open) > 0 && rapid.Bool().Draw(t, "settles") {
+				i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
+				actual := rapid.Int64Range(0, 6).Draw(t, "actual")
+				if err := r.Settle(t.Context(), open[i].stored, []int64{actual}); err != nil {
+					t.Fatal(err)
+				}
+				model.Settle(limits, open[i].known, now, actual)
+				open = slices.Delete(open, i, i+1)
+			}
+			n := rapid.Int64Range(1, 4).Draw(t, "n")
+			var want []limit.Decision
+			for _, l := range limits {
+				want = append(want, model.Check(l, now, n))
+			}
+			receipt, got, err := r.Take(t.Context(), []store.Charge{{Key: key, Limits: limits, N: n}})
+			if err != nil || store.Allowed(want) != (receipt != nil) {
+				t.Fatalf("%+v, %v; want %+v", got, err, want)
+			}
+			if receipt != nil {
+				if !slices.Equal(got, want) {
+					t.Fatalf("%+v; want %+v", got, want)
+				}
+				open = append(open, taken{receipt, model.Take(limits, now, n)})
+			}
+		}
+	})
 }
