@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 )
 
@@ -56,12 +57,6 @@ func (a *Asked) Limits() (list []LimitAnswer) {
 	return list
 }
 
-// units are the names of what limits count.
-var units = map[engine.Unit]string{
-	engine.Requests: "requests", engine.Tokens: "tokens", engine.Input: "tokens", engine.Output: "tokens",
-	engine.AllTokens: "tokens", engine.Slots: "calls", engine.Dollars: "nanodollars",
-}
-
 func limitAnswer(a *engine.Answer) LimitAnswer {
 	l := LimitAnswer{Limit: engine.PausedName, Unit: "calls", Needed: 1, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}
 	l.Shadow = a.Scope.IsShadow()
@@ -71,8 +66,8 @@ func limitAnswer(a *engine.Answer) LimitAnswer {
 	if a.Limit == nil {
 		return l
 	}
-	l.Limit, l.Unit, l.Max, l.Used, l.Reserved, l.Needed = a.Limit.Name, units[a.Limit.Unit], a.Limit.Limit.Burst(), a.Used, a.Held, a.Needed
-	if s, ok := a.Rules.Setup.(*setup); ok && s.missing != nil && a.Limit.ID < int(state.Dimensions) {
+	l.Limit, l.Unit, l.Max, l.Used, l.Reserved, l.Needed = a.Limit.Name, a.Limit.Unit.Counted(), a.Limit.Limit.Burst(), a.Used, a.Held, a.Needed
+	if s, ok := a.Rules.Setup.(*setup); ok && s.missing != nil && a.Limit.ID < int(kind.Models) {
 		l.Elsewhere = s.missing.N[a.Limit.ID]
 		l.Max += l.Elsewhere // which the limit was lowered by
 	}

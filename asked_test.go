@@ -38,12 +38,12 @@ func TestAsked(t *testing.T) {
 		want := func(used int64, retry ...time.Duration) []LimitAnswer {
 			retry = append(retry, make([]time.Duration, 6-len(retry))...)
 			return []LimitAnswer{
-				{Limit: "rpm", Unit: "requests", Max: 3, Used: used, Needed: 1, RetryAfter: retry[0]},
-				{Limit: "tpm", Unit: "tokens", Max: 100, Used: 30 * used, Needed: 30, RetryAfter: retry[1]},
-				{Limit: "concurrent", Unit: "calls", Max: 2, Used: used, Needed: 1, RetryAfter: retry[2]},
-				{Owner: "a/b", Limit: "tokens-minute", Unit: "tokens", Max: 50, Used: 30 * used, Needed: 30, RetryAfter: retry[3]},
-				{Owner: "a", Limit: "day", Unit: "requests", Max: 10, Used: used, Needed: 1, RetryAfter: retry[4]},
-				{Owner: "run r", Limit: "run-calls", Unit: "requests", Max: 9, Used: used, Needed: 1, RetryAfter: retry[5]},
+				{Limit: "max_rpm", Unit: "requests", Max: 3, Used: used, Needed: 1, RetryAfter: retry[0]},
+				{Limit: "max_tpm", Unit: "tokens", Max: 100, Used: 30 * used, Needed: 30, RetryAfter: retry[1]},
+				{Limit: "max_concurrent", Unit: "calls", Max: 2, Used: used, Needed: 1, RetryAfter: retry[2]},
+				{Owner: "a/b", Limit: "tokens_per_minute", Unit: "tokens", Max: 50, Used: 30 * used, Needed: 30, RetryAfter: retry[3]},
+				{Owner: "a", Limit: "requests_per_day", Unit: "requests", Max: 10, Used: used, Needed: 1, RetryAfter: retry[4]},
+				{Owner: "run r", Limit: "runs.calls", Unit: "requests", Max: 9, Used: used, Needed: 1, RetryAfter: retry[5]},
 			}
 		}
 		got := func() []LimitAnswer {
@@ -103,7 +103,7 @@ func TestWaitingCalls(t *testing.T) {
 		now := time.Now().UTC()
 		for i, tag := range []string{"first", "second"} {
 			w := list[i]
-			if w.Tag != tag || w.Position != i+1 || w.Project != "p" || w.Model != "m" || w.Tokens != 7 || w.Limit != "concurrent" || !w.Since.Equal(now) || !w.Until.Equal(now.Add(time.Minute)) || !w.PassesAt.IsZero() {
+			if w.Tag != tag || w.Position != i+1 || w.Project != "p" || w.Model != "m" || w.Tokens != 7 || w.Limit != "max_concurrent" || !w.Since.Equal(now) || !w.Until.Equal(now.Add(time.Minute)) || !w.PassesAt.IsZero() {
 				t.Errorf("%d: %+v", i+1, w)
 			}
 		}

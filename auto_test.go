@@ -41,12 +41,12 @@ func TestAuto(t *testing.T) {
 		name string
 		want func(*ratelimit.ModelQuota)
 	}{
-		{grants(llm.Requests, time.Minute, 7), "rpm", func(q *ratelimit.ModelQuota) { q.MaxRPM = 7 }},
-		{grants(llm.Requests, llm.Day, 7), "rpd", func(q *ratelimit.ModelQuota) { q.MaxRPD = 7 }},
-		{grants(llm.AllTokens, time.Minute, 7), "tpm", func(q *ratelimit.ModelQuota) { q.MaxTPM = 7 }},
-		{grants(llm.AllTokens, llm.Day, 1<<53), "tpd", func(q *ratelimit.ModelQuota) { q.MaxTPD = 1 << 53 }},
-		{grants(llm.InputTokens, time.Minute, 7), "input_tpm", func(q *ratelimit.ModelQuota) { q.MaxInputTPM = 7 }},
-		{grants(llm.OutputTokens, time.Minute, 7), "output_tpm", func(q *ratelimit.ModelQuota) { q.MaxOutputTPM = 7 }},
+		{grants(llm.Requests, time.Minute, 7), "max_rpm", func(q *ratelimit.ModelQuota) { q.MaxRPM = 7 }},
+		{grants(llm.Requests, llm.Day, 7), "max_rpd", func(q *ratelimit.ModelQuota) { q.MaxRPD = 7 }},
+		{grants(llm.AllTokens, time.Minute, 7), "max_tpm", func(q *ratelimit.ModelQuota) { q.MaxTPM = 7 }},
+		{grants(llm.AllTokens, llm.Day, 1<<53), "max_tpd", func(q *ratelimit.ModelQuota) { q.MaxTPD = 1 << 53 }},
+		{grants(llm.InputTokens, time.Minute, 7), "max_input_tpm", func(q *ratelimit.ModelQuota) { q.MaxInputTPM = 7 }},
+		{grants(llm.OutputTokens, time.Minute, 7), "max_output_tpm", func(q *ratelimit.ModelQuota) { q.MaxOutputTPM = 7 }},
 		{grants(llm.Requests, time.Minute, 0), "", nil},
 		{grants(llm.Requests, time.Minute, -1), "", nil},
 		{grants(llm.AllTokens, time.Minute, 1<<53+1), "", nil},

@@ -102,8 +102,8 @@ func projectLimits(windows ...window) *project.Limit {
 	l := &project.Limit{}
 	for _, w := range windows {
 		*map[string]*int{
-			"minute": &l.RequestsPerMinute, "hour": &l.RequestsPerHour, "day": &l.RequestsPerDay, "tokens-minute": &l.TokensPerMinute,
-			"tokens-hour": &l.TokensPerHour, "tokens-day": &l.TokensPerDay, project.Concurrent: &l.MaxConcurrent,
+			"requests_per_minute": &l.RequestsPerMinute, "requests_per_hour": &l.RequestsPerHour, "requests_per_day": &l.RequestsPerDay, "tokens_per_minute": &l.TokensPerMinute,
+			"tokens_per_hour": &l.TokensPerHour, "tokens_per_day": &l.TokensPerDay, project.Concurrent: &l.MaxConcurrent,
 		}[w.name] = int(w.count)
 	}
 	return l
@@ -118,10 +118,10 @@ func only(l *project.Limit) func() *project.Limit {
 func perMinute(requests, tokens int64) func() *project.Limit {
 	var list []window
 	if requests > 0 {
-		list = append(list, window{"minute", requests, time.Minute})
+		list = append(list, window{"requests_per_minute", requests, time.Minute})
 	}
 	if tokens > 0 {
-		list = append(list, window{"tokens-minute", tokens, time.Minute})
+		list = append(list, window{"tokens_per_minute", tokens, time.Minute})
 	}
 	return only(projectLimits(list...))
 }
@@ -196,14 +196,14 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		p.Estimated = 51 // more than the project's limit
 		_, d = tryCall(t, rl, p)
-		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "tokens-minute" || d.RetryAfter != 50*time.Second || d.Stats.TPM != 30 {
+		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "tokens_per_minute" || d.RetryAfter != 50*time.Second || d.Stats.TPM != 30 {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, p, 1, 30, 4, 50)
 
 		q.Estimated = 71 // more than the model's limit
 		_, d = tryCall(t, rl, q)
-		if d.Code != overTPM || d.Limit != "tpm" || d.RetryAfter != 50*time.Second {
+		if d.Code != overTPM || d.Limit != "max_tpm" || d.RetryAfter != 50*time.Second {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, q, 1, 30, 2)
@@ -214,7 +214,7 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		tryCall(t, rl, q)
 		wantLeft(t, rl, q, 3, 50, 0)
 		_, d = tryCall(t, rl, q) // both deny, the project for longer
-		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "minute" || d.RetryAfter != 50*time.Second || !strings.Contains(d.Reason, "project") {
+		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "requests_per_minute" || d.RetryAfter != 50*time.Second || !strings.Contains(d.Reason, "project") {
 			t.Errorf("%+v", d)
 		}
 		p.Estimated = 60 // both deny for the same time; the decision names the model's limit
@@ -290,7 +290,7 @@ func TestCallSettlesBoth(t *testing.T) {
 // the model's limits.
 func TestCallSettledLate(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 10, MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		limits := projectLimits(window{"minute", 5, time.Minute}, window{"hour", 9, time.Hour}, window{"tokens-minute", 50, time.Minute})
+		limits := projectLimits(window{"requests_per_minute", 5, time.Minute}, window{"requests_per_hour", 9, time.Hour}, window{"tokens_per_minute", 50, time.Minute})
 		c := projectCall{Model: "m", Project: "p", Limits: only(limits), Estimated: 20}
 		early, _ := tryCall(t, rl, c)
 		time.Sleep(time.Minute)
@@ -310,7 +310,7 @@ func TestCallLimitsChange(t *testing.T) {
 		limits = perMinute(2, 50)
 		wantLeft(t, rl, c, 1, 20, 1, 30)
 		tryCall(t, rl, c)
-		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "minute" {
+		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "requests_per_minute" {
 			t.Errorf("%+v", d)
 		}
 		limits = perMinute(0, 50)
@@ -342,7 +342,7 @@ func TestCallOfNoTokens(t *testing.T) {
 		wantLeft(t, rl, q, 2, 0, 9)
 		res.Commit(7, 7) // makes a debt of the model's and of the project's tokens
 		wantLeft(t, rl, q, 2, 14, 0)
-		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "tpm" {
+		if _, d := tryCall(t, rl, c); d.Allowed || d.Limit != "max_tpm" {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, c, 2, 14, 1, 10)
@@ -401,13 +401,13 @@ func TestCallNever(t *testing.T) {
 				call  projectCall
 				limit string
 			}{
-				{"model's tokens", projectCall{Model: "m", Estimated: 101, Limits: perMinute(9, 200)}, "tpm"},
-				{"model's requests", projectCall{Model: "m", Requests: 3, Limits: perMinute(9, 200)}, "rpm"},
-				{"project's tokens", projectCall{Model: "m", Estimated: 81, Limits: perMinute(9, 80)}, "tokens-minute"},
-				{"project's requests", projectCall{Model: "m", Requests: 2, Limits: perMinute(1, 80)}, "minute"},
-				{"project's, of no model", projectCall{Requests: 2, Limits: perMinute(1, 80)}, "minute"},
-				{"project's, of an unknown one", projectCall{Model: "unknown", Estimated: 81, Limits: perMinute(1, 80)}, "tokens-minute"},
-				{"both", projectCall{Model: "m", Estimated: 201, Limits: perMinute(1, 80)}, "tpm"},
+				{"model's tokens", projectCall{Model: "m", Estimated: 101, Limits: perMinute(9, 200)}, "max_tpm"},
+				{"model's requests", projectCall{Model: "m", Requests: 3, Limits: perMinute(9, 200)}, "max_rpm"},
+				{"project's tokens", projectCall{Model: "m", Estimated: 81, Limits: perMinute(9, 80)}, "tokens_per_minute"},
+				{"project's requests", projectCall{Model: "m", Requests: 2, Limits: perMinute(1, 80)}, "requests_per_minute"},
+				{"project's, of no model", projectCall{Requests: 2, Limits: perMinute(1, 80)}, "requests_per_minute"},
+				{"project's, of an unknown one", projectCall{Model: "unknown", Estimated: 81, Limits: perMinute(1, 80)}, "tokens_per_minute"},
+				{"both", projectCall{Model: "m", Estimated: 201, Limits: perMinute(1, 80)}, "max_tpm"},
 			} {
 				tt.call.Project = "p"
 				start, before, model := time.Now(), remaining(t, rl, "p", tt.call.Limits), rl.Stats("m")
@@ -456,7 +456,7 @@ func TestCallCrowded(t *testing.T) {
 			}
 			start := time.Now()
 			res, d, err := acquireCall(rl, t.Context(), c)
-			if res != nil || !errors.Is(err, ratelimit.ErrCrowded) || d.Allowed || d.Limit != "rpm" || time.Since(start) != 0 {
+			if res != nil || !errors.Is(err, ratelimit.ErrCrowded) || d.Allowed || d.Limit != "max_rpm" || time.Since(start) != 0 {
 				t.Errorf("%v, %+v, %v", res, d, err)
 			}
 			if rl.Waiting(model) != 2 {
@@ -491,7 +491,7 @@ func TestCallNobodyOvertakes(t *testing.T) {
 		}()
 		synctest.Wait()
 		again, by, waiting := rl.Ahead("p")
-		if !waiting || by != "tokens-minute" || again != 40*time.Second {
+		if !waiting || by != "tokens_per_minute" || again != 40*time.Second {
 			t.Errorf("%v, %s, %t", again, by, waiting)
 		}
 		if _, _, waiting := rl.Ahead("q"); waiting {
@@ -500,7 +500,7 @@ func TestCallNobodyOvertakes(t *testing.T) {
 		for _, model := range []string{"m", "n", "unknown", ""} {
 			small := projectCall{Model: model, Project: "p", Limits: p.Limits, Estimated: 1}
 			_, d := tryCall(t, rl, small)
-			if d.Allowed || d.RetryAfter != 40*time.Second || d.Limit != "tokens-minute" || d.Code != ratelimit.DecisionProjectLimit {
+			if d.Allowed || d.RetryAfter != 40*time.Second || d.Limit != "tokens_per_minute" || d.Code != ratelimit.DecisionProjectLimit {
 				t.Errorf("%q: %+v", model, d)
 			}
 			small.Project = "q"
@@ -586,7 +586,7 @@ func TestCallWakes(t *testing.T) {
 // A wait that is cancelled has taken nothing of either limit, and returns the last decision.
 func TestCallGivesUp(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		for _, tt := range []struct{ model, limit string }{{"m", "rpm"}, {"n", "minute"}, {"", "minute"}} {
+		for _, tt := range []struct{ model, limit string }{{"m", "max_rpm"}, {"n", "requests_per_minute"}, {"", "requests_per_minute"}} {
 			p := projectCall{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
 			q := p
 			q.Project, q.Limits = "q"+tt.model, perMinute(5, 0)
@@ -625,7 +625,7 @@ func TestCallMaxWait(t *testing.T) {
 		for _, tt := range []struct {
 			model, limit string
 			left         int64
-		}{{"m", "rpm", 8}, {"n", "minute", 0}, {"", "minute", 0}} {
+		}{{"m", "max_rpm", 8}, {"n", "requests_per_minute", 0}, {"", "requests_per_minute", 0}} {
 			c := projectCall{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
 			tryCall(t, rl, c)
 			if tt.model == "m" {
@@ -688,7 +688,7 @@ func TestCallMaxWaitForASlot(t *testing.T) {
 				call := c
 				call.MaxWait = most
 				res, d, err := acquireCall(rl, t.Context(), call)
-				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Limit != "concurrent" || time.Since(start) != most {
+				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Limit != "max_concurrent" || time.Since(start) != most {
 					t.Errorf("%v, %+v, %v, after %v", res, d, err, time.Since(start))
 				}
 			})
@@ -719,7 +719,7 @@ func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		slot, _ := rl.TryAcquire("m", 1)
 		p.Model = "m"
-		if _, d := tryCall(t, rl, p); d.Limit != "minute" || d.RetryAfter != 40*time.Second {
+		if _, d := tryCall(t, rl, p); d.Limit != "requests_per_minute" || d.RetryAfter != 40*time.Second {
 			t.Errorf("p: %+v", d)
 		}
 		start := time.Now()
@@ -730,13 +730,13 @@ func TestCallThatASlotAndItsProjectDeny(t *testing.T) {
 			}
 		})
 		time.Sleep(10 * time.Second)
-		if _, d := tryCall(t, rl, q); d.Allowed || d.Limit != "concurrent" || d.Code != overSlots || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
+		if _, d := tryCall(t, rl, q); d.Allowed || d.Limit != "max_concurrent" || d.Code != overSlots || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
 			t.Errorf("q: %+v", d)
 		}
 		slot.Cancel()
 		synctest.Wait()
 		again, by, waiting := rl.Ahead("p")
-		if !waiting || by != "minute" || again != 30*time.Second {
+		if !waiting || by != "requests_per_minute" || again != 30*time.Second {
 			t.Errorf("%v, %q, %t", again, by, waiting)
 		}
 		res, d := tryCall(t, rl, q)
@@ -817,11 +817,11 @@ func TestRedisCalls(t *testing.T) {
 	reserved, _ := tryCall(t, a, c)
 	wantLeft(t, b, c, 1, 40, 2, 50)
 	c.Estimated = 51
-	if _, d := tryCall(t, b, c); d.Limit != "tokens-minute" {
+	if _, d := tryCall(t, b, c); d.Limit != "tokens_per_minute" {
 		t.Errorf("%+v", d)
 	}
 	c.Project, c.Estimated, c.Limits = "r", 61, perMinute(3, 90)
-	if _, d := tryCall(t, b, c); d.Limit != "tpm" {
+	if _, d := tryCall(t, b, c); d.Limit != "max_tpm" {
 		t.Errorf("%+v", d)
 	}
 	wantLeft(t, a, c, 1, 40, 3, 90)
@@ -951,9 +951,9 @@ func (b *naiveBook) dims(model string, c *projectCall, n, tokens int64) (list []
 		}
 	}
 	for _, d := range []dim{
-		{"rpm", int64(q.MaxRPM), n, time.Minute, of(func(u *naiveUse) int64 { return u.requests })},
-		{"tpm", int64(q.MaxTPM), tokens, time.Minute, of(func(u *naiveUse) int64 { return u.tokens })},
-		{"concurrent", int64(q.MaxConcurrent), 1, 10 * time.Minute, of(func(u *naiveUse) int64 {
+		{"max_rpm", int64(q.MaxRPM), n, time.Minute, of(func(u *naiveUse) int64 { return u.requests })},
+		{"max_tpm", int64(q.MaxTPM), tokens, time.Minute, of(func(u *naiveUse) int64 { return u.tokens })},
+		{"max_concurrent", int64(q.MaxConcurrent), 1, 10 * time.Minute, of(func(u *naiveUse) int64 {
 			if u.slot {
 				return 1
 			}
@@ -997,7 +997,7 @@ func (b *naiveBook) decide(now time.Time, c *projectCall, n, tokens int64) (retr
 		if wait == ratelimit.Never && never == "" {
 			never = d.name
 		}
-		if d.name == "concurrent" && wait > 0 {
+		if d.name == "max_concurrent" && wait > 0 {
 			slots, wait = true, min(wait, time.Second)
 		}
 		model = max(model, wait)
@@ -1052,8 +1052,8 @@ func deeds(t *rapid.T) (quotas, map[string][]window, []deed) {
 	windows := map[string][]window{}
 	for _, project := range []string{"p", "q"} {
 		for _, w := range []window{
-			{"minute", int64(some("minute", 6)), time.Minute}, {"hour", int64(some("hour", 20)), time.Hour},
-			{"tokens-minute", int64(some("tokens", 60)), time.Minute}, {"tokens-day", int64(some("day", 200)), 24 * time.Hour},
+			{"requests_per_minute", int64(some("minute", 6)), time.Minute}, {"requests_per_hour", int64(some("hour", 20)), time.Hour},
+			{"tokens_per_minute", int64(some("tokens", 60)), time.Minute}, {"tokens_per_day", int64(some("day", 200)), 24 * time.Hour},
 			slotsWindow(int64(some("places", 4))),
 		} {
 			if w.count > 0 {

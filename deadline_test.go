@@ -27,21 +27,21 @@ func TestDeadlineIsTooSoon(t *testing.T) {
 			name, limit string
 			ask         func(context.Context) error
 		}{
-			{"Acquire", "rpm", func(ctx context.Context) error { _, err := rl.Acquire(ctx, "m", 1); return err }},
-			{"AcquireTokens", "rpm", func(ctx context.Context) error {
+			{"Acquire", "max_rpm", func(ctx context.Context) error { _, err := rl.Acquire(ctx, "m", 1); return err }},
+			{"AcquireTokens", "max_rpm", func(ctx context.Context) error {
 				_, err := rl.AcquireTokens(ctx, "m", ratelimit.Tokens{Input: 1})
 				return err
 			}},
-			{"AcquireCall", "rpm", func(ctx context.Context) error {
+			{"AcquireCall", "max_rpm", func(ctx context.Context) error {
 				_, _, err := rl.AcquireCall(ctx, ratelimit.Call{Model: "m", MaxWait: time.Hour})
 				return err
 			}},
-			{"WaitForCapacity", "rpm", func(ctx context.Context) error { return rl.WaitForCapacity(ctx, "m", 1) }},
-			{"Acquire of projects", "minute", func(ctx context.Context) error {
+			{"WaitForCapacity", "max_rpm", func(ctx context.Context) error { return rl.WaitForCapacity(ctx, "m", 1) }},
+			{"Acquire of projects", "requests_per_minute", func(ctx context.Context) error {
 				_, _, err := projects.Acquire(ctx, project.Call{Project: "p"})
 				return err
 			}},
-			{"Spend", "minute", func(ctx context.Context) error {
+			{"Spend", "requests_per_minute", func(ctx context.Context) error {
 				_, err := projects.Spend(ctx, project.Call{Project: "p", MaxWait: time.Hour})
 				return err
 			}},

@@ -2,12 +2,14 @@ package ratelimit
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
-	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -110,6 +112,43 @@ type ModelStats struct {
 	Concurrent, MaxConcurrent int
 }
 
+// statsFields are where a ModelStats has what is used of a limit, and its maximum.
+type statsFields struct{ used, most *int }
+
+func (s *ModelStats) fields() [kind.Models]statsFields {
+	return [kind.Models]statsFields{
+		kind.MaxRPM:        {&s.RPM, &s.MaxRPM},
+		kind.MaxTPM:        {&s.TPM, &s.MaxTPM},
+		kind.MaxRPD:        {&s.RPD, &s.MaxRPD},
+		kind.MaxInputTPM:   {&s.InputTPM, &s.MaxInputTPM},
+		kind.MaxOutputTPM:  {&s.OutputTPM, &s.MaxOutputTPM},
+		kind.MaxTPD:        {&s.TPD, &s.MaxTPD},
+		kind.MaxConcurrent: {&s.Concurrent, &s.MaxConcurrent},
+	}
+}
+
+// Limits returns what is used of each kind of limit, and the maxima.
+func (s *ModelStats) Limits() iter.Seq[event.LimitUsage] {
+	return func(yield func(event.LimitUsage) bool) {
+		for k, f := range s.fields() {
+			if !yield(event.LimitUsage{Name: kind.Kind(k).Name(), Used: *f.used, Max: *f.most}) {
+				return
+			}
+		}
+	}
+}
+
+// Of returns what is used of the limit with a name, such as [Decision].Limit, and its maximum. Both are 0 for any
+// name that is not of a limit of a model.
+func (s *ModelStats) Of(limit string) event.LimitUsage {
+	for l := range s.Limits() {
+		if l.Name == limit {
+			return l
+		}
+	}
+	return event.LimitUsage{Name: limit}
+}
+
 // fillDecision fills in d, which is empty, from the engine's result. Both are large, so they are
 // passed by their addresses.
 func (rl *RateLimiter) fillDecision(p *preparedCall, r *engine.Result, d *Decision) {
@@ -152,18 +191,18 @@ func fillDenial(p *preparedCall, r *engine.Result, v *view, d *Decision) {
 		}
 	} else {
 		facts := factsOf(d.Limit)
-		if v.missing != nil && facts.dimension < state.Dimensions {
-			d.Elsewhere = int(v.missing.N[facts.dimension])
+		if v.missing != nil && facts.kind < kind.Models {
+			d.Elsewhere = int(v.missing.N[facts.kind])
 		}
 		d.Code = facts.code
 		if d.Code == DecisionShareLimit {
 			share := s.Share()
 			d.Share = DeniedShare{int(share.Share), int(share.Used), share.Members}
-			d.Reason = d.Share.reason(p, modelLimits[share.Limit.Name].what, d.RetryAfter)
-		} else if strings.HasSuffix(d.Limit, state.PaceEnd) {
-			d.Reason = v.paceReason(facts.dimension, d.RetryAfter)
+			d.Reason = d.Share.reason(p, kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
+		} else if strings.HasSuffix(d.Limit, kind.PaceEnd) {
+			d.Reason = v.paceReason(facts.kind, d.RetryAfter)
 		} else {
-			d.Reason = v.reason(facts.dimension, d.RetryAfter)
+			d.Reason = v.reason(facts.kind, d.RetryAfter)
 		}
 	}
 	if r.Behind && d.RetryAfter > r.Outcome.Deciding().Wait(engine.SlotGuess) {
@@ -187,30 +226,30 @@ func (s *DeniedShare) reason(p *preparedCall, what string, retry time.Duration) 
 	return fmt.Sprintf("%s %s a share of %d %s of %s%s, and %s used %d: try again in %v", owner, verb, s.Max, what, p.Model, others, verb, s.Used, message.Wait(retry))
 }
 
-// view is the answer of a model's limits to a call, by dimension.
+// view is the answer of a model's limits to a call, by kind.
 type view struct {
-	quota   state.Quota
-	missing *feedback.Missing // what others use of the account; nil: nothing
+	*setup
 
-	used     [state.Dimensions]int64
-	retry    [state.Dimensions]time.Duration // zero where the dimension admits the call
-	paused   time.Duration                   // how much longer the model is paused
-	dayStart int64                           // Unix nanoseconds; zero: nothing was used today
+	used     [kind.Models]int64
+	retry    [kind.Models]time.Duration // zero where the limit admits the call
+	paused   time.Duration              // how much longer the model is paused
+	dayStart int64                      // Unix nanoseconds; zero: nothing was used today
 }
 
 // fill copies the verdicts of a model's scope into the view.
 func (v *view) fill(s *engine.Standing) {
+	v.setup = &noLimits
 	if r := s.Rules(); r != nil {
-		v.quota, v.missing = setupOf(r).quota, setupOf(r).missing
+		v.setup = setupOf(r)
 	}
 	for i := range s.Len() {
 		l, said := s.At(i)
 		if l.ID >= state.AtProvider {
 			continue
 		}
-		d := state.Dimension(l.ID)
+		d := kind.Kind(l.ID)
 		v.used[d], v.retry[d] = said.Used, said.RetryAfter
-		if d == state.RPD {
+		if d == kind.MaxRPD {
 			v.dayStart = said.Since
 		}
 	}
@@ -219,7 +258,7 @@ func (v *view) fill(s *engine.Standing) {
 
 // reason returns a sentence for people that says why the model denies a call: what is used up,
 // and until when. If several dimensions deny, it names the one with the longest wait.
-func (v *view) reason(by state.Dimension, retry time.Duration) string {
+func (v *view) reason(by kind.Kind, retry time.Duration) string {
 	if retry == Never {
 		return excess(by, &v.quota) + ": it can never pass"
 	}
@@ -227,36 +266,34 @@ func (v *view) reason(by state.Dimension, retry time.Duration) string {
 	if v.paused > longest {
 		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", message.Wait(retry))
 	}
-	by = state.Dimension(slices.Index(v.retry[:], longest))
+	by = kind.Kind(slices.Index(v.retry[:], longest))
 	used := "used"
 	if v.missing != nil && v.missing.N[by] > 0 {
 		used = fmt.Sprintf("used, and %d elsewhere", v.missing.N[by])
 	}
-	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], *v.quota.Max(by), factsOf(by.String()).what, used, message.Wait(retry))
+	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], v.maxima[by], by.Words(), used, message.Wait(retry))
 }
 
 // paceReason returns the reason of a call that the pace of a dimension denies.
-func (v *view) paceReason(by state.Dimension, retry time.Duration) string {
+func (v *view) paceReason(by kind.Kind, retry time.Duration) string {
 	return fmt.Sprintf("the model is paced: %d of its %d %s may pass at once: try again in %v",
-		v.quota.Burst(by), *v.quota.Max(by), factsOf(by.String()).what, message.Wait(retry))
+		v.quota.Burst(by), v.maxima[by], by.Words(), message.Wait(retry))
 }
 
 // excess returns the reason of a call that asks for more of a dimension than its maximum.
-func excess(by state.Dimension, q *state.Quota) string {
-	return fmt.Sprintf("more than the quota of %d %s", *q.Max(by), factsOf(by.String()).what)
+func excess(by kind.Kind, q *state.Quota) string {
+	return fmt.Sprintf("more than the quota of %d %s", *q.Max(by), by.Words())
 }
 
-// fillStats fills in s with the usage and the maximum of each dimension.
+// fillStats fills in s with the usage and the maximum of each kind.
 func (v *view) fillStats(s *ModelStats) {
-	q := &v.quota
-	s.RPM, s.MaxRPM = int(v.used[state.RPM]), q.MaxRPM
-	s.TPM, s.MaxTPM = int(v.used[state.TPM]), q.MaxTPM
-	s.RPD, s.MaxRPD = int(v.used[state.RPD]), q.MaxRPD
+	if v.setup == nil {
+		return
+	}
+	for k, f := range s.fields() {
+		*f.used, *f.most = int(v.used[k]), v.maxima[k]
+	}
 	if v.dayStart != 0 {
 		s.DayStart = state.UTC(v.dayStart)
 	}
-	s.InputTPM, s.MaxInputTPM = int(v.used[state.InputTPM]), q.MaxInputTPM
-	s.OutputTPM, s.MaxOutputTPM = int(v.used[state.OutputTPM]), q.MaxOutputTPM
-	s.TPD, s.MaxTPD = int(v.used[state.TPD]), q.MaxTPD
-	s.Concurrent, s.MaxConcurrent = int(v.used[state.Concurrent]), q.MaxConcurrent
 }

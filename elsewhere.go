@@ -6,6 +6,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -25,7 +26,7 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 	used := usedAtProvider(s)
 	grown, shrunk := m.lower(q, said, &used, now)
 	for _, d := range grown {
-		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: d.String(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
+		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: d.Name(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
 	if shrunk {
 		rl.engine.Wake(m.scope) // waiting calls have timers for the lower limits
@@ -34,7 +35,7 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 
 // usedAtProvider returns what the provider counts as used. Calls that only the quota's
 // margin still counts are not in it: if they were, they would hide usage by others.
-func usedAtProvider(s *engine.Standing) (used [state.Dimensions]int64) {
+func usedAtProvider(s *engine.Standing) (used [kind.Models]int64) {
 	for i := range s.Len() { // the provider's limit of a dimension comes after the quota's
 		if l, said := s.At(i); !l.Pace {
 			used[l.ID%state.AtProvider] = said.Used
@@ -46,7 +47,7 @@ func usedAtProvider(s *engine.Standing) (used [state.Dimensions]int64) {
 // matters reports whether the provider's answer can change the model's limits: the provider
 // has less left than a maximum of the quota, or the limits are lowered already.
 func (said *providerLimits) matters(q *state.Quota, lowered bool) bool {
-	for d := range state.Dimensions {
+	for d := range kind.Models {
 		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && (lowered || said[d].Remaining < most) {
 			return true
 		}
@@ -58,7 +59,7 @@ func (said *providerLimits) matters(q *state.Quota, lowered bool) bool {
 // call.
 type usageSnapshot struct {
 	at   int64
-	used [state.Dimensions]int64
+	used [kind.Models]int64
 }
 
 // recordSnapshot keeps the usage that the store reported when it admitted a call. A limiter in
@@ -78,7 +79,7 @@ func (m *model) Settled(taken, used engine.Amounts) {
 			return
 		}
 		lower := *g
-		for d := range state.Dimensions {
+		for d := range kind.Models {
 			u := d.Unit()
 			lower.used[d] -= max(taken[u]-used[u], 0)
 		}
@@ -97,7 +98,7 @@ func (said *providerLimits) agrees(q *state.Quota, g *usageSnapshot, now int64) 
 	if g == nil || now-g.at > int64(snapshotFresh) {
 		return false
 	}
-	for d := range state.Dimensions {
+	for d := range kind.Models {
 		if most := int64(*q.Max(d)); most > 0 && said[d].Remaining >= 0 && said[d].Remaining < most-g.used[d] {
 			return false
 		}
@@ -112,7 +113,7 @@ func (said *providerLimits) agrees(q *state.Quota, g *usageSnapshot, now int64) 
 // under way, some answers therefore show too small a difference. For the limits of a minute
 // the largest difference counts: it shrinks by itself soon enough. For the limits of a day
 // the latest answer counts.
-func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensions]int64, now int64) (grown []state.Dimension, shrunk bool) {
+func (m *model) lower(q *state.Quota, said *providerLimits, used *[kind.Models]int64, now int64) (grown []kind.Kind, shrunk bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e feedback.Elsewhere
@@ -120,7 +121,7 @@ func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensi
 		e = *before
 	}
 	was := e.At(now)
-	for d := range state.Dimensions {
+	for d := range kind.Models {
 		reset := said.reset(d)
 		if *q.Max(d) == 0 || said[d].Remaining < 0 || reset <= 0 {
 			continue
@@ -129,7 +130,7 @@ func (m *model) lower(q *state.Quota, said *providerLimits, used *[state.Dimensi
 		switch {
 		case n > was.N[d]:
 			grown = append(grown, d)
-		case !d.OfDay():
+		case d.Window() != kind.Day:
 			continue
 		}
 		shrunk = shrunk || n < was.N[d]
@@ -157,7 +158,7 @@ func (m *model) Lower(r *engine.Rules, now int64) *engine.Rules {
 		return r
 	}
 	lower := r.Lowered(func(l *engine.Limit) int64 { return lowerCount(l, &missing) })
-	lower.Setup = &setup{setupOf(r).quota, &missing}
+	lower.Setup = &setup{setupOf(r).quota, setupOf(r).maxima, &missing}
 	return lower
 }
 
@@ -186,7 +187,7 @@ func (m *model) Reconsider(ctx context.Context, e *engine.Engine, s *engine.Stan
 	for i := range s.Len() {
 		l, said := s.At(i)
 		if !said.Allowed && !l.Free && !l.Pace && missing.N[l.ID] > 0 {
-			d := state.Dimension(l.ID)
+			d := kind.Kind(l.ID)
 			s := shortage{missing, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
 			said.RetryAfter = max(s.retryAfter(l.Limit, said, accounts[l.Unit], at), 1) // not 0: a refund may have come since
 		}
@@ -197,7 +198,7 @@ func (m *model) Reconsider(ctx context.Context, e *engine.Engine, s *engine.Stan
 // shortage is a call of n that a dimension denies while the provider has less left than the quota.
 type shortage struct {
 	missing *feedback.Missing
-	dim     state.Dimension
+	dim     kind.Kind
 	max, n  int64
 }
 
@@ -216,7 +217,7 @@ func (s *shortage) retryAfter(l limit.Limit, said *limit.Decision, account *limi
 		}
 	}
 	try(0, 0)
-	if s.dim.OfDay() {
+	if s.dim.Window() == kind.Day {
 		try(said.ResetAfter, said.Used)
 		return earliest
 	}

@@ -149,7 +149,7 @@ func ExampleRateLimiter_NewProjects() {
 	fmt.Println("tokens of the model:", models.Stats("gpt-4o").TPM)
 	// Output:
 	// allowed: true 5000
-	// allowed: false tokens-minute
+	// allowed: false tokens_per_minute
 	// allowed: true 3800
 	// tokens of the model: 16200
 }

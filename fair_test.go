@@ -411,8 +411,8 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 		quota  ratelimit.ModelQuota
 		limits *project.Limit
 	}{
-		{"an hour", ratelimit.ModelQuota{MaxRPM: 30}, projectLimits(window{"hour", 1, time.Hour})},
-		{"tokens", ratelimit.ModelQuota{MaxTPM: 3000}, projectLimits(window{"tokens-day", 150, 24 * time.Hour})},
+		{"an hour", ratelimit.ModelQuota{MaxRPM: 30}, projectLimits(window{"requests_per_hour", 1, time.Hour})},
+		{"tokens", ratelimit.ModelQuota{MaxTPM: 3000}, projectLimits(window{"tokens_per_day", 150, 24 * time.Hour})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			polite := func(c *competition) {

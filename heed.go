@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -62,23 +63,23 @@ func (rl *RateLimiter) learn(ctx context.Context, m *model, said *providerLimits
 		rl.engine.Miss(err)
 		return
 	}
-	for d := range state.Dimensions {
+	for d := range kind.Models {
 		if most := *q.Max(d); most != *was.Max(d) {
-			rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: d.String(), Said: int64(most)})
+			rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: d.Name(), Said: int64(most)})
 		}
 	}
 }
 
-// providerLimits has the limits that a provider reports, by dimension. Where it reports several
-// windows of one dimension, the strictest counts.
-type providerLimits [state.Dimensions]llm.Window
+// providerLimits has the limits that a provider reports, by kind. Where it reports several
+// windows of one kind, the strictest counts.
+type providerLimits [kind.Models]llm.Window
 
 func providerLimitsOf(windows []llm.Window) (s providerLimits) {
 	for d := range s {
 		s[d].Remaining = -1
 	}
 	for _, w := range windows {
-		d, ok := dimensionOf[llm.Window{Unit: w.Unit, Per: w.Per}]
+		d, ok := kind.Reported(string(w.Unit), w.Per)
 		if !ok {
 			continue
 		}
@@ -96,7 +97,7 @@ func providerLimitsOf(windows []llm.Window) (s providerLimits) {
 
 // reset returns how long it takes until nothing of a dimension is used any more at the
 // provider, or 0 where that is not known.
-func (s *providerLimits) reset(d state.Dimension) time.Duration {
+func (s *providerLimits) reset(d kind.Kind) time.Duration {
 	if s[d].Reset <= 0 && s[d].Per == time.Minute {
 		return time.Minute
 	}
@@ -111,25 +112,15 @@ const relearn = time.Second
 // and output tokens, and not always of their total. Where it does not, the total is raised to
 // the sum of the two.
 func (s *providerLimits) applyTo(q state.Quota) state.Quota {
-	for d := range state.Dimensions {
+	for d := range kind.Models {
 		if most := s[d].Limit; most > 0 && most <= state.MaxQuota {
 			*q.Max(d) = int(most)
 		}
 	}
-	if parts := s[state.InputTPM].Limit + s[state.OutputTPM].Limit; s[state.TPM].Limit == 0 && q.MaxTPM > 0 && parts <= state.MaxQuota {
+	if parts := s[kind.MaxInputTPM].Limit + s[kind.MaxOutputTPM].Limit; s[kind.MaxTPM].Limit == 0 && q.MaxTPM > 0 && parts <= state.MaxQuota {
 		q.MaxTPM = max(q.MaxTPM, int(parts))
 	}
 	return q
-}
-
-// dimensionOf maps a provider's window to the dimension of a quota that limits the same.
-var dimensionOf = map[llm.Window]state.Dimension{
-	{Unit: llm.Requests, Per: time.Minute}:     state.RPM,
-	{Unit: llm.Requests, Per: llm.Day}:         state.RPD,
-	{Unit: llm.AllTokens, Per: time.Minute}:    state.TPM,
-	{Unit: llm.AllTokens, Per: llm.Day}:        state.TPD,
-	{Unit: llm.InputTokens, Per: time.Minute}:  state.InputTPM,
-	{Unit: llm.OutputTokens, Per: time.Minute}: state.OutputTPM,
 }
 
 // observeProvider sends the observer an event about what the provider of e.Model has said.

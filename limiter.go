@@ -148,7 +148,7 @@ func explainNever(prepared *preparedCall, d *Decision, err error) error {
 	case d.Code == DecisionProjectLimit:
 		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
 	}
-	return fmt.Errorf("%w: %s: %s", ErrNever, prepared.Model, excess(factsOf(d.Limit).dimension, prepared.model.quota()))
+	return fmt.Errorf("%w: %s: %s", ErrNever, prepared.Model, excess(factsOf(d.Limit).kind, prepared.model.quota()))
 }
 
 // WaitForCapacity waits until a call of so many tokens may be made, and takes nothing:

@@ -287,10 +287,10 @@ func TestDifferentMarginsOnOneRedis(t *testing.T) {
 	var all []*ratelimit.RateLimiter
 	for _, m := range []time.Duration{0, margin, ratelimit.MaxMargin} {
 		all = append(all, onRedis(t, url, quotas{
-			"m": {MaxRPM: 30, Margin: m}, "day": {MaxRPD: 30, Margin: m}, "tokens": {MaxTPM: 300, MaxTPD: 310, Margin: m},
+			"m": {MaxRPM: 30, Margin: m}, "requests_per_day": {MaxRPD: 30, Margin: m}, "tokens": {MaxTPM: 300, MaxTPD: 310, Margin: m},
 		}))
 	}
-	for _, model := range []string{"m", "day", "tokens"} {
+	for _, model := range []string{"m", "requests_per_day", "tokens"} {
 		var wg sync.WaitGroup
 		var admitted atomic.Int64
 		for i := range 90 {

@@ -246,7 +246,7 @@ func (rl *RateLimiter) Stats(model string) ModelStats {
 	m := rl.find(model)
 	if said, err := m.look(context.Background()); err != nil {
 		rl.engine.Miss(err)
-		v.quota = *m.quota()
+		v.setup = setupOf(m.scope.Rules())
 	} else {
 		v.fill(said)
 	}

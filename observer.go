@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // Observer receives an event for everything that happens to calls, and to the store that
@@ -49,9 +49,9 @@ func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 				v.fill(said)
 			}
 			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
-			for d := range state.Dimensions {
+			for d := range kind.Models {
 				if most := *m.quota().Max(d); most > 0 {
-					u.Limits = append(u.Limits, event.LimitUsage{Name: d.String(), Used: int(v.used[d]), Max: most})
+					u.Limits = append(u.Limits, event.LimitUsage{Name: d.Name(), Used: int(v.used[d]), Max: most})
 				}
 			}
 			if !yield(u) {

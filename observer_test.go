@@ -102,23 +102,23 @@ func TestObserverOfModels(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		rl.TryAcquire("m", 5)
 		d.want(t, "denied", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
-			e.Limit, e.RetryAfter, e.Estimated = "rpm", 40*time.Second, 5
+			e.Limit, e.RetryAfter, e.Estimated = "max_rpm", 40*time.Second, 5
 		}), nil)
 		rl.TryAcquire("m", 101)
 		d.want(t, "never", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
-			e.Limit, e.RetryAfter, e.Estimated = "tpm", ratelimit.Never, 101
+			e.Limit, e.RetryAfter, e.Estimated = "max_tpm", ratelimit.Never, 101
 		}), nil)
 		if _, err := rl.Acquire(t.Context(), "m", 101); !errors.Is(err, ratelimit.ErrNever) {
 			t.Error(err)
 		}
 		d.want(t, "never, Acquire", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
-			e.Limit, e.RetryAfter, e.Estimated = "tpm", ratelimit.Never, 101
+			e.Limit, e.RetryAfter, e.Estimated = "max_tpm", ratelimit.Never, 101
 		}), ratelimit.ErrNever)
 
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		rl.Acquire(ctx, "m", 5)
 		d.want(t, "a deadline that is too soon", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
-			e.Limit, e.RetryAfter, e.Estimated = "rpm", 40*time.Second, 5
+			e.Limit, e.RetryAfter, e.Estimated = "max_rpm", 40*time.Second, 5
 		}), context.DeadlineExceeded)
 		<-ctx.Done()
 		rl.Acquire(ctx, "m", 5)
@@ -201,7 +201,7 @@ func TestObserverOfCalls(t *testing.T) {
 		tryCall(t, rl, p)
 		d.want(t, "the second", of(ratelimit.EventAdmitted, 0, nil), nil)
 		time.Sleep(20 * time.Second)
-		denied := func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "minute", 40*time.Second }
+		denied := func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "requests_per_minute", 40*time.Second }
 		tryCall(t, rl, p)
 		d.want(t, "the third", of(ratelimit.EventDenied, 0, denied), nil)
 		p.Shadow = true
@@ -212,7 +212,7 @@ func TestObserverOfCalls(t *testing.T) {
 		many := p
 		many.Requests = 3
 		acquireCall(rl, t.Context(), many)
-		d.want(t, "never", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "minute", ratelimit.Never }), ratelimit.ErrNever)
+		d.want(t, "never", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "requests_per_minute", ratelimit.Never }), ratelimit.ErrNever)
 
 		short := p
 		short.MaxWait = 39 * time.Second
@@ -234,7 +234,7 @@ func TestObserverOfCalls(t *testing.T) {
 			t.Error(err)
 		}
 		crowded := d.Since()
-		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventDenied || crowded[0].Limit != "minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
+		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventDenied || crowded[0].Limit != "requests_per_minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
 			t.Errorf("crowded: %+v", crowded)
 		}
 		res.Commit(1, 2)
@@ -249,11 +249,11 @@ func TestObserverOfCalls(t *testing.T) {
 		}
 		d.Since()
 		tryCall(t, rl, p)
-		d.want(t, "the model denies", of(ratelimit.EventDenied, 2, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "rpm", time.Minute }), nil)
+		d.want(t, "the model denies", of(ratelimit.EventDenied, 2, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "max_rpm", time.Minute }), nil)
 
 		p.Limits = perMinute(0, 100)
 		tryCall(t, rl, p)
-		d.want(t, "no limit on requests", of(ratelimit.EventDenied, -1, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "rpm", time.Minute }), nil)
+		d.want(t, "no limit on requests", of(ratelimit.EventDenied, -1, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "max_rpm", time.Minute }), nil)
 		p.Model, p.Limits = "", perMinute(5, 0)
 		res, _ = tryCall(t, rl, p)
 		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "p", RemainingMinute: 4, Estimated: 10}, nil)

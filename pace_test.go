@@ -133,7 +133,7 @@ func TestPaceLikeANaiveBucket(t *testing.T) {
 			n := 1 + random.IntN([]int{100, burst, 3 * burst}[random.IntN(3)])
 			passes := ahead+float64(n) <= burst || ahead == 0
 			res, d := rl.TryAcquire("m", n)
-			if d.Stats.TPM+n > most && res == nil && d.Limit == "tpm" {
+			if d.Stats.TPM+n > most && res == nil && d.Limit == "max_tpm" {
 				continue // the minute itself
 			}
 			if (res != nil) != passes {
@@ -142,7 +142,7 @@ func TestPaceLikeANaiveBucket(t *testing.T) {
 			if res == nil {
 				denied++
 				want := time.Duration((ahead + float64(n) - max(burst, float64(n))) / most * float64(time.Minute))
-				if d.Limit != "tpm_pace" || (d.RetryAfter-want).Abs() > time.Microsecond {
+				if d.Limit != "max_tpm_pace" || (d.RetryAfter-want).Abs() > time.Microsecond {
 					t.Fatalf("call %d of %d with %.3f ahead: %v by %s; want %v", i, n, ahead, d.RetryAfter, d.Limit, want)
 				}
 				continue
@@ -176,7 +176,7 @@ func TestPaceIsTold(t *testing.T) {
 		}
 		_, d := rl.TryAcquire("m", 0)
 		want := "the model is paced: 6 of its 60 requests a minute may pass at once: try again in 1s"
-		if d.Allowed || d.Code != ratelimit.DecisionRPMLimit || d.Limit != "rpm_pace" || d.RetryAfter != time.Second || d.Reason != want || d.Stats.RPM != 6 {
+		if d.Allowed || d.Code != ratelimit.DecisionRPMLimit || d.Limit != "max_rpm_pace" || d.RetryAfter != time.Second || d.Reason != want || d.Stats.RPM != 6 {
 			t.Errorf("%+v", d)
 		}
 		rl.RecordUsage("m", 0, 0) // it is charged whatever the pace says
@@ -191,11 +191,11 @@ func TestPaceOfRecordedUsage(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxTPM: 6000, Pace: ratelimit.PaceEven}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		res, _ := rl.TryAcquire("m", 500)
 		rl.RecordUsage("m", 1000, 0)
-		if d := rl.Decide("m", 100); d.Limit != "tpm_pace" || d.RetryAfter != 10*time.Second {
+		if d := rl.Decide("m", 100); d.Limit != "max_tpm_pace" || d.RetryAfter != 10*time.Second {
 			t.Errorf("%+v", d)
 		}
 		res.Cancel()
-		if d := rl.Decide("m", 100); d.Limit != "tpm_pace" || d.RetryAfter != 5*time.Second {
+		if d := rl.Decide("m", 100); d.Limit != "max_tpm_pace" || d.RetryAfter != 5*time.Second {
 			t.Errorf("after a refund: %+v", d)
 		}
 	})
@@ -222,11 +222,11 @@ func TestPaceAndShares(t *testing.T) {
 
 func TestPaceIsValid(t *testing.T) {
 	for want, q := range map[string]ratelimit.ModelQuota{
-		`pace of "fast": it must be even, or nothing`:                {MaxRPM: 60, Pace: "fast"},
-		"burst of -1%: it must be from 0%, which is 10%, to 100%":    {MaxRPM: 60, Pace: ratelimit.PaceEven, PaceBurst: -1},
-		"burst of 101%: it must be from 0%":                          {MaxRPM: 60, Pace: ratelimit.PaceEven, PaceBurst: 101},
-		"burst of 5% without a pace: pace must be even":              {MaxRPM: 60, PaceBurst: 5},
-		"a pace without a maximum by the minute: max_rpm, max_tpm, ": {MaxRPD: 60, Pace: ratelimit.PaceEven},
+		`pace of "fast": it must be even, or nothing`:                       {MaxRPM: 60, Pace: "fast"},
+		"burst of -1%: it must be from 0%, which is 10%, to 100%":           {MaxRPM: 60, Pace: ratelimit.PaceEven, PaceBurst: -1},
+		"burst of 101%: it must be from 0%":                                 {MaxRPM: 60, Pace: ratelimit.PaceEven, PaceBurst: 101},
+		"burst of 5% without a pace: pace must be even":                     {MaxRPM: 60, PaceBurst: 5},
+		"a pace without a maximum by the minute: one of max_rpm, max_tpm, ": {MaxRPD: 60, Pace: ratelimit.PaceEven},
 	} {
 		if err := q.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v; want %q", q, err, want)
@@ -250,11 +250,11 @@ func TestPaceOnRedis(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	_, d = other.TryAcquire("m", 1)
-	if d.Limit != "tpm_pace" || d.RetryAfter > 34*time.Second+time.Millisecond || d.RetryAfter < 10*time.Second {
+	if d.Limit != "max_tpm_pace" || d.RetryAfter > 34*time.Second+time.Millisecond || d.RetryAfter < 10*time.Second {
 		t.Errorf("behind a large call: %+v", d)
 	}
 	_, d = other.TryAcquire("m", 70_000)
-	if d.Limit != "tpm_pace" || d.RetryAfter > 40*time.Second || d.RetryAfter < 16*time.Second {
+	if d.Limit != "max_tpm_pace" || d.RetryAfter > 40*time.Second || d.RetryAfter < 16*time.Second {
 		t.Errorf("a second large call: %+v", d)
 	}
 	large.Commit(50_000, 0)

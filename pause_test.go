@@ -604,7 +604,7 @@ func TestObserverOfPaused(t *testing.T) {
 		d.want(t, "for two days", told("auto", true, ratelimit.DefaultMaxPause, llm.RateLimited), nil)
 		rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 3, time.Minute)}, Cause: llm.RateLimited, Pause: 10 * time.Second})
 		list := d.Since()
-		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "rpm", 3, time.Minute })
+		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "max_rpm", 3, time.Minute })
 		if len(list) != 2 || list[0] != lower || list[1] != told("m", true, 10*time.Second, llm.RateLimited) {
 			t.Errorf("refused, and lowered: %+v", list)
 		}

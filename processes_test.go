@@ -25,9 +25,9 @@ type call struct {
 
 // hammered has a model for each kind of limit, which is the first to deny.
 var hammered = map[string]call{
-	"day":    {ratelimit.ModelQuota{MaxRPD: 1000, MaxRPM: 10_000, MaxTPM: 1 << 40}, 10, ratelimit.Tokens{Input: 5, Output: 5}},
-	"minute": {ratelimit.ModelQuota{MaxRPD: 10_000, MaxRPM: 300, MaxTPM: 1 << 40}, 10, ratelimit.Tokens{Input: 3, Output: 4}},
-	"tokens": {ratelimit.ModelQuota{MaxRPD: 10_000, MaxRPM: 10_000, MaxTPM: 2000}, 20, ratelimit.Tokens{Input: 3, Output: 7}},
+	"requests_per_day":    {ratelimit.ModelQuota{MaxRPD: 1000, MaxRPM: 10_000, MaxTPM: 1 << 40}, 10, ratelimit.Tokens{Input: 5, Output: 5}},
+	"requests_per_minute": {ratelimit.ModelQuota{MaxRPD: 10_000, MaxRPM: 300, MaxTPM: 1 << 40}, 10, ratelimit.Tokens{Input: 3, Output: 4}},
+	"tokens":              {ratelimit.ModelQuota{MaxRPD: 10_000, MaxRPM: 10_000, MaxTPM: 2000}, 20, ratelimit.Tokens{Input: 3, Output: 7}},
 }
 
 // endless has a model that denies nothing for as long as the test lasts.
@@ -229,10 +229,10 @@ func wantProcessesToShare(t *testing.T, path string) {
 			t.Errorf("%s: the processes have left %d", model, more)
 		}
 	}
-	if n := admitted["day"]; n != 1000 {
+	if n := admitted["requests_per_day"]; n != 1000 {
 		t.Errorf("%d requests of a day were admitted", n)
 	}
-	if n := admitted["minute"]; n < 300 || n > 300 && inAMinute(began) {
+	if n := admitted["requests_per_minute"]; n < 300 || n > 300 && inAMinute(began) {
 		t.Errorf("%d requests of a minute were admitted", n)
 	}
 	if s := rl.Stats("tokens"); s.TPM > 2000 || s.TPM <= 2000-20 && inAMinute(began) {

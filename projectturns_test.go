@@ -448,7 +448,7 @@ func TestFewerWindowsAndALostStore(t *testing.T) {
 			}
 			synctest.Wait()
 			d := w.failed(t, "b", time.Second, lost)
-			if d.Allowed || d.Limit != "minute" || len(d.Project.Windows()) != 7 || d.Project.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
+			if d.Allowed || d.Limit != "requests_per_minute" || len(d.Project.Windows()) != 7 || d.Project.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
 				t.Errorf("%q: %+v, %+v", model, d, d.Project.Windows())
 			}
 		})
@@ -471,9 +471,9 @@ type happening struct {
 // narrow draws small limits for a project, which its calls often reach.
 func narrow(t *rapid.T) (list []window) {
 	for _, w := range []window{
-		{"minute", int64(rapid.IntRange(1, 6).Draw(t, "minute")), time.Minute},
-		{"hour", int64(rapid.IntRange(5, 40).Draw(t, "hour")), time.Hour},
-		{"tokens-minute", int64(rapid.IntRange(5, 30).Draw(t, "tokens")), time.Minute},
+		{"requests_per_minute", int64(rapid.IntRange(1, 6).Draw(t, "minute")), time.Minute},
+		{"requests_per_hour", int64(rapid.IntRange(5, 40).Draw(t, "hour")), time.Hour},
+		{"tokens_per_minute", int64(rapid.IntRange(5, 30).Draw(t, "tokens")), time.Minute},
 		slotsWindow(int64(rapid.SampledFrom([]int{0, 0, 1, 2, 5}).Draw(t, "places"))),
 	} {
 		if w.count > 0 {

@@ -50,12 +50,12 @@ func has(t testing.TB, rl *ratelimit.RateLimiter, model string, quota ratelimit.
 func TestRedisExactly(t *testing.T) {
 	url := redistest.New(t).URL()
 	q := quotas{
-		"requests": {MaxRPM: 100},
-		"tokens":   {MaxTPM: 1000, MaxRPM: 10_000},
-		"day":      {MaxRPD: 77, MaxTPM: 1 << 40},
-		"slots":    {MaxConcurrent: 13, MaxRPM: 10_000},
+		"requests":         {MaxRPM: 100},
+		"tokens":           {MaxTPM: 1000, MaxRPM: 10_000},
+		"requests_per_day": {MaxRPD: 77, MaxTPM: 1 << 40},
+		"slots":            {MaxConcurrent: 13, MaxRPM: 10_000},
 	}
-	want := map[string]int{"requests": 100, "tokens": 142, "day": 77, "slots": 13}
+	want := map[string]int{"requests": 100, "tokens": 142, "requests_per_day": 77, "slots": 13}
 	machines := []*ratelimit.RateLimiter{onRedis(t, url, q), onRedis(t, url, q)}
 	var mu sync.Mutex
 	admitted := map[string]int{}

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
-	"dappco.re/go/core/go-ratelimit/internal/state"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // TestSettle corrects a reservation of 60 of 100 tokens, which was made when the clock began,
@@ -101,8 +101,8 @@ func TestRefundsAreNoHeadroomLater(t *testing.T) {
 		quota ModelQuota
 		later time.Duration
 	}{
-		{"minute", ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxInputTPM: 100, MaxOutputTPM: 100}, time.Minute},
-		{"day", ModelQuota{MaxRPD: 10, MaxTPD: 100}, 24 * time.Hour},
+		{"requests_per_minute", ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxInputTPM: 100, MaxOutputTPM: 100}, time.Minute},
+		{"requests_per_day", ModelQuota{MaxRPD: 10, MaxTPD: 100}, 24 * time.Hour},
 		{"calendar day", ModelQuota{MaxRPD: 10, MaxTPD: 100, DayResetsAt: "00:00 UTC"}, 24 * time.Hour},
 		{"slot", ModelQuota{MaxConcurrent: 10}, 10 * time.Minute},
 	} {
@@ -521,12 +521,16 @@ type naiveModel struct {
 	days  [2]*naiveDay // the last day of requests, and of tokens
 }
 
-func (m *naiveModel) maxima() [state.Dimensions]int64 {
+// naiveOrder is the order in which the limits of a model decide.
+var naiveOrder = []kind.Kind{kind.MaxRPD, kind.MaxRPM, kind.MaxTPM, kind.MaxInputTPM, kind.MaxOutputTPM, kind.MaxTPD, kind.MaxConcurrent}
+
+func (m *naiveModel) maxima() [kind.Models]int64 {
 	q := m.quota
-	return [state.Dimensions]int64{int64(q.MaxRPD), int64(q.MaxRPM), int64(q.MaxTPM), int64(q.MaxInputTPM), int64(q.MaxOutputTPM), int64(q.MaxTPD), int64(q.MaxConcurrent)}
+	return [kind.Models]int64{kind.MaxRPD: int64(q.MaxRPD), kind.MaxRPM: int64(q.MaxRPM), kind.MaxTPM: int64(q.MaxTPM), kind.MaxInputTPM: int64(q.MaxInputTPM),
+		kind.MaxOutputTPM: int64(q.MaxOutputTPM), kind.MaxTPD: int64(q.MaxTPD), kind.MaxConcurrent: int64(q.MaxConcurrent)}
 }
 
-func (m *naiveModel) limited() bool { return m.maxima() != [state.Dimensions]int64{} }
+func (m *naiveModel) limited() bool { return m.maxima() != [kind.Models]int64{} }
 
 // window returns the day that a time is in.
 func (m *naiveModel) window(at int64) (start, end int64) {
@@ -553,33 +557,33 @@ func (m *naiveModel) day(unit int, at int64) naiveDay {
 }
 
 // used returns the usage that counts at a time if nothing else happens.
-func (m *naiveModel) used(at int64) (used [state.Dimensions]int64) {
+func (m *naiveModel) used(at int64) (used [kind.Models]int64) {
 	for _, c := range m.calls {
 		if at < c.at+int64(time.Minute) {
-			used[state.RPM] += c.n[0]
-			used[state.TPM] += c.n[1]
-			used[state.InputTPM] += c.n[2]
-			used[state.OutputTPM] += c.n[3]
+			used[kind.MaxRPM] += c.n[0]
+			used[kind.MaxTPM] += c.n[1]
+			used[kind.MaxInputTPM] += c.n[2]
+			used[kind.MaxOutputTPM] += c.n[3]
 		}
 		if c.slot && at < c.at+int64(10*time.Minute) {
-			used[state.Concurrent]++
+			used[kind.MaxConcurrent]++
 		}
 	}
-	used[state.RPD], used[state.TPD] = m.day(0, at).used, m.day(1, at).used
+	used[kind.MaxRPD], used[kind.MaxTPD] = m.day(0, at).used, m.day(1, at).used
 	return used
 }
 
 // asks returns how much a call takes of each dimension.
-func (m *naiveModel) asks(n [4]int64) [state.Dimensions]int64 {
-	return [state.Dimensions]int64{state.RPD: n[0], state.RPM: n[0], state.TPM: n[1], state.InputTPM: n[2], state.OutputTPM: n[3], state.TPD: n[1], state.Concurrent: 1}
+func (m *naiveModel) asks(n [4]int64) [kind.Models]int64 {
+	return [kind.Models]int64{kind.MaxRPD: n[0], kind.MaxRPM: n[0], kind.MaxTPM: n[1], kind.MaxInputTPM: n[2], kind.MaxOutputTPM: n[3], kind.MaxTPD: n[1], kind.MaxConcurrent: 1}
 }
 
 // denies returns the dimensions that deny a call at a time.
-func (m *naiveModel) denies(at int64, n [4]int64) (by []state.Dimension) {
+func (m *naiveModel) denies(at int64, n [4]int64) (by []kind.Kind) {
 	used, asks := m.used(at), m.asks(n)
-	for d, most := range m.maxima() {
-		if most > 0 && used[d]+asks[d] > most {
-			by = append(by, state.Dimension(d))
+	for _, d := range naiveOrder {
+		if most := m.maxima()[d]; most > 0 && used[d]+asks[d] > most {
+			by = append(by, d)
 		}
 	}
 	return by
@@ -609,37 +613,37 @@ func (m *naiveModel) decide(n [4]int64) (code DecisionCode, retry time.Duration)
 		return DecisionUnlimited, 0
 	}
 	asks := m.asks(n)
-	for d, most := range m.maxima() {
-		if most > 0 && asks[d] > most {
-			return factsOf(state.Dimension(d).String()).code, Never
+	for _, d := range naiveOrder {
+		if most := m.maxima()[d]; most > 0 && asks[d] > most {
+			return factsOf(d.Name()).code, Never
 		}
 	}
 	by := m.denies(m.now, n)
 	if len(by) == 0 {
 		return DecisionAllowed, 0
 	}
-	passes := func(but state.Dimension) time.Duration {
+	passes := func(but kind.Kind) time.Duration {
 		for _, at := range m.moments() {
-			if at >= m.now && !slices.ContainsFunc(m.denies(at, n), func(d state.Dimension) bool { return d != but }) {
+			if at >= m.now && !slices.ContainsFunc(m.denies(at, n), func(d kind.Kind) bool { return d != but }) {
 				return time.Duration(at - m.now)
 			}
 		}
 		panic("it never passes")
 	}
-	if slices.Contains(by, state.Concurrent) { // nobody knows when a call ends; at the latest, its lease does
-		return factsOf(by[0].String()).code, max(passes(state.Concurrent), min(passes(-1), engine.SlotGuess))
+	if slices.Contains(by, kind.MaxConcurrent) { // nobody knows when a call ends; at the latest, its lease does
+		return factsOf(by[0].String()).code, max(passes(kind.MaxConcurrent), min(passes(kind.Models), engine.SlotGuess))
 	}
-	return factsOf(by[0].String()).code, passes(-1)
+	return factsOf(by[0].String()).code, passes(kind.Models)
 }
 
 func (m *naiveModel) stats() (s ModelStats) {
 	used, q := m.used(m.now), m.quota
-	s = ModelStats{RPM: int(used[state.RPM]), MaxRPM: q.MaxRPM, TPM: int(used[state.TPM]), MaxTPM: q.MaxTPM, RPD: int(used[state.RPD]), MaxRPD: q.MaxRPD,
+	s = ModelStats{RPM: int(used[kind.MaxRPM]), MaxRPM: q.MaxRPM, TPM: int(used[kind.MaxTPM]), MaxTPM: q.MaxTPM, RPD: int(used[kind.MaxRPD]), MaxRPD: q.MaxRPD,
 		MaxInputTPM: q.MaxInputTPM, MaxOutputTPM: q.MaxOutputTPM, MaxTPD: q.MaxTPD, MaxConcurrent: q.MaxConcurrent}
 	if day := m.day(0, m.now); day.used > 0 {
 		s.DayStart = time.Unix(0, day.start).UTC()
 	}
-	for d, field := range map[state.Dimension]*int{state.InputTPM: &s.InputTPM, state.OutputTPM: &s.OutputTPM, state.TPD: &s.TPD, state.Concurrent: &s.Concurrent} {
+	for d, field := range map[kind.Kind]*int{kind.MaxInputTPM: &s.InputTPM, kind.MaxOutputTPM: &s.OutputTPM, kind.MaxTPD: &s.TPD, kind.MaxConcurrent: &s.Concurrent} {
 		if m.maxima()[d] > 0 {
 			*field = int(used[d])
 		}
@@ -801,8 +805,8 @@ func naiveQuota(limited map[string]bool) *rapid.Generator[ModelQuota] {
 			return rapid.OneOf(rapid.Just(0), rapid.IntRange(1, most)).Draw(t, name)
 		}
 		return ModelQuota{
-			MaxRPM: draw("rpm", 5), MaxTPM: draw("tpm", 50), MaxRPD: draw("rpd", 8), MaxInputTPM: draw("input", 40),
-			MaxOutputTPM: draw("output", 40), MaxTPD: draw("tpd", 90), MaxConcurrent: draw("concurrent", 3),
+			MaxRPM: draw("max_rpm", 5), MaxTPM: draw("max_tpm", 50), MaxRPD: draw("max_rpd", 8), MaxInputTPM: draw("input", 40),
+			MaxOutputTPM: draw("output", 40), MaxTPD: draw("max_tpd", 90), MaxConcurrent: draw("max_concurrent", 3),
 			DayResetsAt: rapid.SampledFrom([]string{"", "", "00:00 UTC", "18:00 UTC"}).Draw(t, "day"),
 		}
 	})
@@ -820,7 +824,7 @@ func TestAgainstNaiveModel(t *testing.T) {
 		clock.now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 		model := &naiveModel{now: clock.now}
 		limited := map[string]bool{}
-		for _, name := range []string{"input", "output", "tpd", "concurrent"} {
+		for _, name := range []string{"input", "output", "max_tpd", "max_concurrent"} {
 			limited[name] = rapid.Bool().Draw(t, name)
 		}
 		set := func() {

@@ -5,6 +5,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -22,14 +23,22 @@ type TokenWeights = llm.TokenWeights
 // setup is what the rules of a model are made from.
 type setup struct {
 	quota   state.Quota
+	maxima  [kind.Models]int  // of the quota
 	missing *feedback.Missing // by how much others lower the limits below the quota; nil: by nothing
 }
+
+// noLimits is the setup of a model that has no rules.
+var noLimits setup
 
 func setupOf(r *engine.Rules) *setup { return r.Setup.(*setup) }
 
 // newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
 func newRules(q state.Quota) *engine.Rules {
-	r := &engine.Rules{Setup: &setup{quota: q}, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
+	s := &setup{quota: q}
+	for k := range kind.Models {
+		s.maxima[k] = *q.Max(k)
+	}
+	r := &engine.Rules{Setup: s, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
 	most := q.ReserveTokens == project.ReserveMost
 	cut := q.OnOverrun == project.OverrunCut && !most
 	for _, u := range [...]engine.Unit{engine.Tokens, engine.Input, engine.Output} {
@@ -40,31 +49,37 @@ func newRules(q state.Quota) *engine.Rules {
 
 // limitFacts are what a decision says about a limit that denies.
 type limitFacts struct {
-	dimension state.Dimension
-	code      DecisionCode
-	what      string // what is limited, for people
+	kind kind.Kind // kind.Models if it is no limit of a model
+	code DecisionCode
+	what string // what is limited, for people
 }
 
-var modelLimits = map[string]limitFacts{
-	"rpd":             {state.RPD, DecisionRPDLimit, "requests a day"},
-	"rpm":             {state.RPM, DecisionRPMLimit, "requests a minute"},
-	"tpm":             {state.TPM, DecisionTPMLimit, "tokens a minute"},
-	"input_tpm":       {state.InputTPM, DecisionInputTPMLimit, "input tokens a minute"},
-	"output_tpm":      {state.OutputTPM, DecisionOutputTPMLimit, "output tokens a minute"},
-	"tpd":             {state.TPD, DecisionTPDLimit, "tokens a day"},
-	"concurrent":      {state.Concurrent, DecisionConcurrencyLimit, "concurrent requests"},
-	engine.PausedName: {state.Dimensions, DecisionPaused, "the provider to take calls again"},
+// codeOf returns the code of a denial by a limit of a model.
+func codeOf(k kind.Kind) DecisionCode {
+	if k == kind.MaxConcurrent {
+		return DecisionConcurrencyLimit
+	}
+	return DecisionCode(strings.TrimPrefix(k.Name(), "max_") + "_exceeded")
 }
+
+// modelLimits has the facts about each limit of a model, by its name.
+var modelLimits = func() map[string]limitFacts {
+	all := map[string]limitFacts{engine.PausedName: {kind.Models, DecisionPaused, "the provider to take calls again"}}
+	for k := range kind.Models {
+		all[k.Name()] = limitFacts{k, codeOf(k), k.Words()}
+	}
+	return all
+}()
 
 // factsOf returns the facts about the limit with a name. A limit that is not a model's is a project's.
 func factsOf(name string) limitFacts {
-	name = strings.TrimSuffix(name, state.PaceEnd)
+	name = strings.TrimSuffix(name, kind.PaceEnd)
 	if facts, ok := modelLimits[name]; ok {
 		return facts
 	}
-	limit, isShare := strings.CutSuffix(name, engine.ShareEnd)
+	limit, isShare := strings.CutSuffix(name, kind.ShareEnd)
 	if facts, ok := modelLimits[limit]; ok && isShare {
-		return limitFacts{facts.dimension, DecisionShareLimit, "the project's share of the " + facts.what}
+		return limitFacts{facts.kind, DecisionShareLimit, "the project's share of the " + facts.what}
 	}
-	return limitFacts{state.Dimensions, DecisionProjectLimit, "what the project may use"}
+	return limitFacts{kind.Models, DecisionProjectLimit, "what the project may use"}
 }

@@ -130,20 +130,20 @@ func TestShadowOfEachLimit(t *testing.T) {
 		call ratelimit.Call
 		over int // which call is the first that would have been denied
 	}{
-		{"rpm", quota{MaxRPM: 3}, limits{}, ratelimit.Call{}, 4},
-		{"rpd", quota{MaxRPD: 3}, limits{}, ratelimit.Call{}, 4},
-		{"rpd", quota{MaxRPD: 3, DayResetsAt: "00:00 Europe/Berlin"}, limits{}, ratelimit.Call{}, 4},
-		{"tpm", quota{MaxTPM: 100}, limits{}, ratelimit.Call{Estimated: 40}, 3},
-		{"tpm", quota{MaxTPM: 100}, limits{}, ratelimit.Call{Estimated: 101}, 1},
-		{"tpd", quota{MaxTPD: 100}, limits{}, ratelimit.Call{Estimated: 50}, 3},
-		{"input_tpm", quota{MaxInputTPM: 100}, limits{}, ratelimit.Call{Tokens: ratelimit.Tokens{Input: 50, Output: 500}}, 3},
-		{"concurrent", quota{MaxConcurrent: 2}, limits{}, ratelimit.Call{}, 3},
-		{"rpm_pace", quota{MaxRPM: 60, Pace: ratelimit.PaceEven, PaceBurst: 5}, limits{}, ratelimit.Call{}, 4},
-		{"minute", quota{}, limits{RequestsPerMinute: 2}, ratelimit.Call{}, 3},
-		{"hour", quota{}, limits{RequestsPerHour: 2}, ratelimit.Call{}, 3},
-		{"tokens-day", quota{}, limits{TokensPerDay: 100}, ratelimit.Call{Estimated: 60}, 2},
-		{"tokens-month", quota{}, limits{TokensPerMonth: 100}, ratelimit.Call{Estimated: 100}, 2},
-		{"dollars-day", quota{}, limits{DollarsPerDay: price.Dollar}, ratelimit.Call{Dollars: price.Dollar / 2}, 3},
+		{"max_rpm", quota{MaxRPM: 3}, limits{}, ratelimit.Call{}, 4},
+		{"max_rpd", quota{MaxRPD: 3}, limits{}, ratelimit.Call{}, 4},
+		{"max_rpd", quota{MaxRPD: 3, DayResetsAt: "00:00 Europe/Berlin"}, limits{}, ratelimit.Call{}, 4},
+		{"max_tpm", quota{MaxTPM: 100}, limits{}, ratelimit.Call{Estimated: 40}, 3},
+		{"max_tpm", quota{MaxTPM: 100}, limits{}, ratelimit.Call{Estimated: 101}, 1},
+		{"max_tpd", quota{MaxTPD: 100}, limits{}, ratelimit.Call{Estimated: 50}, 3},
+		{"max_input_tpm", quota{MaxInputTPM: 100}, limits{}, ratelimit.Call{Tokens: ratelimit.Tokens{Input: 50, Output: 500}}, 3},
+		{"max_concurrent", quota{MaxConcurrent: 2}, limits{}, ratelimit.Call{}, 3},
+		{"max_rpm_pace", quota{MaxRPM: 60, Pace: ratelimit.PaceEven, PaceBurst: 5}, limits{}, ratelimit.Call{}, 4},
+		{"requests_per_minute", quota{}, limits{RequestsPerMinute: 2}, ratelimit.Call{}, 3},
+		{"requests_per_hour", quota{}, limits{RequestsPerHour: 2}, ratelimit.Call{}, 3},
+		{"tokens_per_day", quota{}, limits{TokensPerDay: 100}, ratelimit.Call{Estimated: 60}, 2},
+		{"tokens_per_month", quota{}, limits{TokensPerMonth: 100}, ratelimit.Call{Estimated: 100}, 2},
+		{"dollars_per_day", quota{}, limits{DollarsPerDay: price.Dollar}, ratelimit.Call{Dollars: price.Dollar / 2}, 3},
 		{"dollars", quota{}, limits{Dollars: price.Dollar}, ratelimit.Call{Dollars: price.Dollar}, 2},
 		{project.Concurrent, quota{}, limits{MaxConcurrent: 1}, ratelimit.Call{}, 2},
 	} {
@@ -247,7 +247,7 @@ func TestShadowIsObserved(t *testing.T) {
 	for _, e := range told.Since() {
 		got = append(got, fmt.Sprint(e.Kind, " ", e.Limit, " ", e.Shadow))
 	}
-	testkit.Equal(t, "told", []string{"admitted  false", "denied rpm true"}, got)
+	testkit.Equal(t, "told", []string{"admitted  false", "denied max_rpm true"}, got)
 }
 
 // A node that enforces a limit on the store of another that has it in shadow never admits more than the

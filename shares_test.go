@@ -113,7 +113,7 @@ func TestShareDenies(t *testing.T) {
 	limits := map[string]project.Limit{"heavy": {Weight: 3}, "capped": {MaxShare: 20}}
 	sharing(t, ratelimit.ModelQuota{MaxRPM: 100, MaxTPM: 1000}, limits, func(t *testing.T, rl *ratelimit.RateLimiter, projects *project.Limiter) {
 		n, d := makes(t, rl, "m", "capped", 10)
-		if n != 20 || d.Code != ratelimit.DecisionShareLimit || string(d.Code) != "share_exceeded" || d.Limit != "rpm_share" {
+		if n != 20 || d.Code != ratelimit.DecisionShareLimit || string(d.Code) != "share_exceeded" || d.Limit != "max_rpm_share" {
 			t.Errorf("%d pass, and then %+v", n, d)
 		}
 		testkit.Equal(t, "the share", ratelimit.DeniedShare{Max: 20, Used: 20, Projects: 1}, d.Share)
@@ -127,13 +127,13 @@ func TestShareDenies(t *testing.T) {
 			t.Fatal(d, err)
 		}
 		n, d = makes(t, rl, "m", "light", 100)
-		if n != 3 || d.Code != ratelimit.DecisionShareLimit || d.Limit != "tpm_share" || d.Share.Projects != 2 || d.Share.Max != 250 {
+		if n != 3 || d.Code != ratelimit.DecisionShareLimit || d.Limit != "max_tpm_share" || d.Share.Projects != 2 || d.Share.Max != 250 {
 			t.Errorf("%d pass, and then %+v", n, d)
 		}
 		if want := "the project has a share of 250 tokens a minute of m while 2 projects use it, and has used 300: try again in "; !strings.HasPrefix(d.Reason, want) {
 			t.Errorf("%q; want %q", d.Reason, want)
 		}
-		if n, d = makes(t, rl, "m", "heavy", 100); n != 6 || d.Code != ratelimit.DecisionTPMLimit || d.Limit != "tpm" || d.Share != (ratelimit.DeniedShare{}) {
+		if n, d = makes(t, rl, "m", "heavy", 100); n != 6 || d.Code != ratelimit.DecisionTPMLimit || d.Limit != "max_tpm" || d.Share != (ratelimit.DeniedShare{}) {
 			t.Errorf("the quota denies: %d pass, and then %+v", n, d)
 		}
 	})
@@ -160,7 +160,7 @@ func TestBehindThoseWhoWaitForAShare(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		if _, d, _ := rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "p", MaxWait: time.Second}); d.Code != ratelimit.DecisionShareLimit || d.Limit != "rpm_share" || !strings.Contains(d.Reason, "share of") {
+		if _, d, _ := rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "p", MaxWait: time.Second}); d.Code != ratelimit.DecisionShareLimit || d.Limit != "max_rpm_share" || !strings.Contains(d.Reason, "share of") {
 			t.Errorf("%+v", d)
 		}
 		cancel()
@@ -181,15 +181,15 @@ func TestShares(t *testing.T) {
 		share := func(id string, waiting int, limits ...ratelimit.LimitShare) ratelimit.ProjectShare {
 			return ratelimit.ProjectShare{Project: id, Waiting: waiting, Limits: limits}
 		}
-		want("before any call", share("vip", 0, ratelimit.LimitShare{Name: "rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "tpd", Share: 200, Part: 200}))
+		want("before any call", share("vip", 0, ratelimit.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
 		for range 30 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "light", Estimated: 10}); !d.Allowed || err != nil {
 				t.Fatal(d, err)
 			}
 		}
 		want("a project that is alone",
-			share("light", 0, ratelimit.LimitShare{Name: "rpm", Share: 80, Used: 30, Part: 80}, ratelimit.LimitShare{Name: "tpd", Share: 800, Used: 300, Part: 800}),
-			share("vip", 0, ratelimit.LimitShare{Name: "rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "tpd", Share: 200, Part: 200}))
+			share("light", 0, ratelimit.LimitShare{Name: "max_rpm", Share: 80, Used: 30, Part: 80}, ratelimit.LimitShare{Name: "max_tpd", Share: 800, Used: 300, Part: 800}),
+			share("vip", 0, ratelimit.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
 		for range 2 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "heavy"}); !d.Allowed || err != nil {
 				t.Fatal(d, err)

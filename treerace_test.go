@@ -110,7 +110,7 @@ func wantUsed(t *testing.T, l *ratelimit.RateLimiter, want price.Amount) {
 	}
 	seen := 0
 	for _, s := range d.Windows() {
-		if !s.Window.Dollars {
+		if s.Window.Unit != project.Dollars {
 			continue
 		}
 		seen++

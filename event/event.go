@@ -75,13 +75,11 @@ type Event struct {
 	Limited bool   // the model has a quota, so its name is one that was configured
 
 	// Limit is the limit that denied the call. If a limit of the project and one of the
-	// model deny it, Limit is the one that denies longer. A project's are "minute", "hour",
-	// "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month" and
-	// "concurrent-project"; a model's are "rpm", "tpm", "rpd", "input_tpm", "output_tpm",
-	// "tpd", "concurrent" and "paused". A project's share of a model's limit is "rpm_share",
-	// "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share" or "tpd_share".
-	// The pace of a model's limit is "rpm_pace", "tpm_pace", "input_tpm_pace" or
-	// "output_tpm_pace".
+	// model deny it, Limit is the one that denies longer. It is named after the field of the
+	// configuration that sets it: "tokens_per_day" of a project, "max_rpm" of a model, "runs.dollars"
+	// of a run. A project's "max_concurrent" is "projects.max_concurrent". A project's share of a limit
+	// ends with "_share", as "max_rpm_share", and the pace of a model's limit with "_pace". "paused" is
+	// a model that its provider has paused.
 	Limit string
 
 	// RemainingMinute is how many requests the project has left in this

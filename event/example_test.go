@@ -30,12 +30,12 @@ func Example() {
 	for _, e := range []event.Event{        // as of a model with one request a minute
 		{Kind: event.Admitted, Model: "gpt-4o", Estimated: 1000},
 		{Kind: event.Settled, Model: "gpt-4o", Estimated: 1000, Used: llm.Tokens{Input: 900, Output: 300}},
-		{Kind: event.Denied, Model: "gpt-4o", Limit: "rpm"},
+		{Kind: event.Denied, Model: "gpt-4o", Limit: "max_rpm"},
 	} {
 		observers.Observe(context.Background(), e)
 	}
 	// Output:
 	// gpt-4o admitted
 	// gpt-4o reserved 1000 and used 1200
-	// gpt-4o denied by rpm
+	// gpt-4o denied by max_rpm
 }

@@ -150,11 +150,11 @@ func TestTooMany(t *testing.T) {
 				}
 			}
 			err := k.call(as(t.Context(), "p"), client)
-			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `"hour"`) {
+			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `"requests_per_hour"`) {
 				t.Fatal(err)
 			}
 			retry, failure := details(t, err)
-			if !slices.Equal(violated(failure), []string{"minute", "hour"}) {
+			if !slices.Equal(violated(failure), []string{"requests_per_minute", "requests_per_hour"}) {
 				t.Errorf("%v", failure)
 			}
 			v := failure.GetViolations()[0]
@@ -182,7 +182,7 @@ func TestNever(t *testing.T) {
 	for _, o := range [][]Option{{Cost(cost)}, {Cost(cost), Wait(time.Hour)}} {
 		err := check(as(t.Context(), "p"), start(t, limiter, o...))
 		retry, failure := details(t, err)
-		if status.Code(err) != codes.ResourceExhausted || retry != nil || !slices.Equal(violated(failure), []string{"tokens-minute"}) {
+		if status.Code(err) != codes.ResourceExhausted || retry != nil || !slices.Equal(violated(failure), []string{"tokens_per_minute"}) {
 			t.Errorf("%v: %v, %v", err, retry, failure)
 		}
 		if v := failure.GetViolations(); len(v) != 1 || v[0].GetQuotaMetric() != "tokens" {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // minDelay is the least RetryDelay. A call that may try again at once, because another call is
@@ -51,13 +52,7 @@ func quotaFailure(id string, result *admit.Result) *errdetails.QuotaFailure {
 		if result.Denial(s) == 0 {
 			continue
 		}
-		unit := "requests"
-		switch {
-		case s.Window.Tokens:
-			unit = "tokens"
-		case s.Window.Dollars:
-			unit = "nanodollars"
-		}
+		unit := kind.Counted(s.Window.Unit)
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{
 			Subject:     subject(s.Owner),
 			Description: fmt.Sprintf("%d %s in %v, of which %d are left", s.Window.Count, unit, s.Window.Period, s.Remaining),

@@ -50,7 +50,7 @@ func TestWait(t *testing.T) {
 				if waited := time.Since(began).Truncate(time.Second); status.Code(err) != c.code || waited != c.waits {
 					t.Errorf("%v after %v", err, waited)
 				}
-				if want := `the limit "minute" lets the call pass in 1m0s, and its deadline is in 30s`; c.deadline < time.Minute && status.Convert(err).Message() != want {
+				if want := `the limit "requests_per_minute" lets the call pass in 1m0s, and its deadline is in 30s`; c.deadline < time.Minute && status.Convert(err).Message() != want {
 					t.Errorf("%v, want %s", err, want)
 				}
 				if retry, _ := details(t, err); err != nil && retry.GetRetryDelay().AsDuration().Truncate(time.Second) != time.Minute {
@@ -123,7 +123,7 @@ func TestTooManyWait(t *testing.T) {
 			if status.Code(err) != codes.ResourceExhausted || retry.GetRetryDelay().AsDuration() <= 0 {
 				t.Errorf("%v: %v", err, retry)
 			}
-			if v := failure.GetViolations(); len(v) != 1 || v[0].GetQuotaId() != "minute" || v[0].GetSubject() != "project:p" {
+			if v := failure.GetViolations(); len(v) != 1 || v[0].GetQuotaId() != "requests_per_minute" || v[0].GetSubject() != "project:p" {
 				t.Errorf("%v", failure)
 			}
 		}

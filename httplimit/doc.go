@@ -19,8 +19,8 @@
 // left of them and the seconds until all of it is left again
 // (draft-ietf-httpapi-ratelimit-headers-10):
 //
-//	RateLimit-Policy: "minute";q=60;w=60, "hour";q=1000;w=3600, "day";q=10000;w=86400
-//	RateLimit: "minute";r=59;t=60, "hour";r=999;t=3600, "day";r=9999;t=86400
+//	RateLimit-Policy: "requests_per_minute";q=60;w=60, "requests_per_hour";q=1000;w=3600, "requests_per_day";q=10000;w=86400
+//	RateLimit: "requests_per_minute";r=59;t=60, "requests_per_hour";r=999;t=3600, "requests_per_day";r=9999;t=86400
 //
 // Limits on tokens have the parameter qu="tokens", which is our own, because the draft has no
 // such unit.

@@ -81,7 +81,7 @@ type member struct {
 // aMember matches a member of a header. In interop, a library for structured fields reads the
 // same.
 var (
-	aMember    = regexp.MustCompile(`^"([A-Za-z0-9/: -]+)"((?:;[a-z]+=(?:[0-9]+|"[a-z]+"))*)$`)
+	aMember    = regexp.MustCompile(`^"([A-Za-z0-9/:_. -]+)"((?:;[a-z]+=(?:[0-9]+|"[a-z]+"))*)$`)
 	aParameter = regexp.MustCompile(`;([a-z]+)=([0-9]+|"[a-z]+")`)
 )
 

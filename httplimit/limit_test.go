@@ -493,7 +493,7 @@ func TestAnswer(t *testing.T) {
 		}{
 			{"later", Limit(plain, own)(&fine{}), body(3), `/ 429: the limit "5/day" is reached: try again in 17280s`, true},
 			{"never", Limit(plain, own)(&fine{}), body(6), `/ 400: it costs more than the limit "5/day" ever lets pass`, true},
-			{"of a project", Middleware(projects, own)(&fine{}), request("GET"), `/ 429: the limit "day" is reached: try again in 86400s`, true},
+			{"of a project", Middleware(projects, own)(&fine{}), request("GET"), `/ 429: the limit "requests_per_day" is reached: try again in 86400s`, true},
 			{"without a project", Middleware(projects, own)(&fine{}), to("/"),
 				"/ 400: the header X-Project-ID is missing: it names the project of a request", false},
 		} {

@@ -24,14 +24,14 @@ func TestFieldsOfAnAllowedRequest(t *testing.T) {
 		limits, rules string
 	}{
 		{"the defaults", *project.DefaultLimit, 0,
-			`"minute";r=59;t=60, "hour";r=999;t=3600, "day";r=9999;t=86400`,
-			`"minute";q=60;w=60, "hour";q=1000;w=3600, "day";q=10000;w=86400`},
-		{"one window", project.Limit{RequestsPerHour: 7}, 0, `"hour";r=6;t=3600`, `"hour";q=7;w=3600`},
+			`"requests_per_minute";r=59;t=60, "requests_per_hour";r=999;t=3600, "requests_per_day";r=9999;t=86400`,
+			`"requests_per_minute";q=60;w=60, "requests_per_hour";q=1000;w=3600, "requests_per_day";q=10000;w=86400`},
+		{"one window", project.Limit{RequestsPerHour: 7}, 0, `"requests_per_hour";r=6;t=3600`, `"requests_per_hour";q=7;w=3600`},
 		{"tokens", tokens, 300,
-			`"minute";r=59;t=60, "tokens-minute";r=700;t=60, "tokens-day";r=4700;t=86400`,
-			`"minute";q=60;w=60, "tokens-minute";q=1000;w=60;qu="tokens", "tokens-day";q=5000;w=86400;qu="tokens"`},
+			`"requests_per_minute";r=59;t=60, "tokens_per_minute";r=700;t=60, "tokens_per_day";r=4700;t=86400`,
+			`"requests_per_minute";q=60;w=60, "tokens_per_minute";q=1000;w=60;qu="tokens", "tokens_per_day";q=5000;w=86400;qu="tokens"`},
 		{"a budget, and calls at a time", project.Limit{TokensPerMonth: 5000, MaxConcurrent: 1}, 300,
-			`"tokens-month";r=4700;t=2592000`, `"tokens-month";q=5000;w=2592000;qu="tokens"`},
+			`"tokens_per_month";r=4700;t=2592000`, `"tokens_per_month";q=5000;w=2592000;qu="tokens"`},
 		{"no limits", project.Limit{}, 300, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,19 +64,19 @@ func TestTooMany(t *testing.T) {
 
 		w := do(h, request("GET"))
 		p := parseProblem(t, w.Header(), w.Body.Bytes())
-		if w.Code != 429 || p.Status != 429 || p.Type != typeQuota || p.Title == "" || !strings.Contains(p.Detail, `"hour"`) {
+		if w.Code != 429 || p.Status != 429 || p.Type != typeQuota || p.Title == "" || !strings.Contains(p.Detail, `"requests_per_hour"`) {
 			t.Errorf("%d: %+v", w.Code, p)
 		}
-		if !slices.Equal(p.Violated, []string{"minute", "hour"}) {
+		if !slices.Equal(p.Violated, []string{"requests_per_minute", "requests_per_hour"}) {
 			t.Errorf("violated: %v", p.Violated)
 		}
 		if got := w.Header().Get("Retry-After"); got != "3599" { // 3598.5 rounded up
 			t.Errorf("Retry-After: %s", got)
 		}
-		if got := w.Header().Get("RateLimit"); got != `"minute";r=0;t=59, "hour";r=0;t=3599` {
+		if got := w.Header().Get("RateLimit"); got != `"requests_per_minute";r=0;t=59, "requests_per_hour";r=0;t=3599` {
 			t.Errorf("RateLimit: %s", got)
 		}
-		if got := w.Header().Get("RateLimit-Policy"); got != `"minute";q=2;w=60, "hour";q=2;w=3600, "day";q=100;w=86400` {
+		if got := w.Header().Get("RateLimit-Policy"); got != `"requests_per_minute";q=2;w=60, "requests_per_hour";q=2;w=3600, "requests_per_day";q=100;w=86400` {
 			t.Errorf("RateLimit-Policy: %s", got)
 		}
 		if next.calls.Load() != 2 {
@@ -117,14 +117,14 @@ func TestNever(t *testing.T) {
 		next := &fine{}
 		w := do(Middleware(limiter, o...)(next), request("POST"))
 		p := parseProblem(t, w.Header(), w.Body.Bytes())
-		if w.Code != 400 || p.Status != 400 || p.Type != typeQuota || !slices.Equal(p.Violated, []string{"tokens-minute"}) {
+		if w.Code != 400 || p.Status != 400 || p.Type != typeQuota || !slices.Equal(p.Violated, []string{"tokens_per_minute"}) {
 			t.Errorf("%d: %+v", w.Code, p)
 		}
 		if _, there := w.Header()["Retry-After"]; there {
 			t.Error("it says when to try again")
 		}
 		limits := parse(t, w.Header(), "RateLimit")
-		if len(limits) != 1 || limits[0].name != "tokens-minute" || limits[0].r != 100 || limits[0].t != -1 {
+		if len(limits) != 1 || limits[0].name != "tokens_per_minute" || limits[0].r != 100 || limits[0].t != -1 {
 			t.Errorf("RateLimit: %v", limits)
 		}
 		if next.calls.Load() != 0 || used(t, limiter) != 0 {
@@ -278,7 +278,7 @@ func tokensUsed(t *testing.T, limiter *project.Limiter) int64 {
 		t.Fatal(err)
 	}
 	for _, s := range d.Windows() {
-		if s.Window.Tokens {
+		if s.Window.Unit == project.Tokens {
 			return s.Window.Count - s.Remaining
 		}
 	}
@@ -375,10 +375,10 @@ func TestPolicyFollowsTheLimits(t *testing.T) {
 		limit project.Limit
 		want  string
 	}{
-		{project.Limit{RequestsPerMinute: 10, RequestsPerHour: 30}, `"minute";q=10;w=60, "hour";q=30;w=3600`},
-		{project.Limit{RequestsPerMinute: 10}, `"minute";q=10;w=60`},
-		{project.Limit{RequestsPerHour: 10}, `"hour";q=10;w=3600`},
-		{project.Limit{RequestsPerMinute: 10, RequestsPerHour: 20}, `"minute";q=10;w=60, "hour";q=20;w=3600`},
+		{project.Limit{RequestsPerMinute: 10, RequestsPerHour: 30}, `"requests_per_minute";q=10;w=60, "requests_per_hour";q=30;w=3600`},
+		{project.Limit{RequestsPerMinute: 10}, `"requests_per_minute";q=10;w=60`},
+		{project.Limit{RequestsPerHour: 10}, `"requests_per_hour";q=10;w=3600`},
+		{project.Limit{RequestsPerMinute: 10, RequestsPerHour: 20}, `"requests_per_minute";q=10;w=60, "requests_per_hour";q=20;w=3600`},
 	} {
 		if err := limiter.SetLimit("p", c.limit); err != nil {
 			t.Fatal(err)
@@ -402,7 +402,7 @@ func TestAddingToThePolicy(t *testing.T) {
 		headers = append(headers, do(h, r).Header())
 	}
 	for i, h := range headers {
-		if got := h.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"day";q=10;w=86400`, []string{"/1", "/2"}[i]}) {
+		if got := h.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"requests_per_day";q=10;w=86400`, []string{"/1", "/2"}[i]}) {
 			t.Errorf("%q", got)
 		}
 	}

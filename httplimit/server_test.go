@@ -87,7 +87,7 @@ func TestOverTheWire(t *testing.T) {
 					continue
 				}
 				problem := parseProblem(t, response.Header, body)
-				if response.StatusCode != 429 || !slices.Equal(problem.Violated, []string{"minute"}) {
+				if response.StatusCode != 429 || !slices.Equal(problem.Violated, []string{"requests_per_minute"}) {
 					t.Errorf("%d: %+v", response.StatusCode, problem)
 				}
 				after, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 64)
@@ -99,7 +99,9 @@ func TestOverTheWire(t *testing.T) {
 	}
 }
 
-func minutePolicy(q int64) member { return member{name: "minute", r: -1, t: -1, q: q, w: 60} }
+func minutePolicy(q int64) member {
+	return member{name: "requests_per_minute", r: -1, t: -1, q: q, w: 60}
+}
 
 // demanding is a handler that uses everything a ResponseWriter of the server can do.
 func demanding(t *testing.T, file string, heardFirst <-chan struct{}) http.Handler {

@@ -45,15 +45,15 @@ func TestWait(t *testing.T) {
 				if waited := time.Since(began).Truncate(time.Second); w.Code != c.status || waited != c.waits {
 					t.Errorf("%d after %v: %s", w.Code, waited, w.Body)
 				}
-				if c.status == 429 && (w.Header().Get("Retry-After") != "60" || w.Header().Get("RateLimit") != `"minute";r=0;t=60`) {
+				if c.status == 429 && (w.Header().Get("Retry-After") != "60" || w.Header().Get("RateLimit") != `"requests_per_minute";r=0;t=60`) {
 					t.Errorf("%v", w.Header())
 				}
 				if c.waits == 0 && c.deadline > 0 {
-					if p, want := parseProblem(t, w.Header(), w.Body.Bytes()), `the limit "minute" lets the call pass in 1m0s, and its deadline is in 30s`; p.Detail != want {
+					if p, want := parseProblem(t, w.Header(), w.Body.Bytes()), `the limit "requests_per_minute" lets the call pass in 1m0s, and its deadline is in 30s`; p.Detail != want {
 						t.Errorf("%q, want %q", p.Detail, want)
 					}
 				}
-				if c.status == 200 && w.Header().Get("RateLimit") != `"minute";r=0;t=60` {
+				if c.status == 200 && w.Header().Get("RateLimit") != `"requests_per_minute";r=0;t=60` {
 					t.Errorf("%v", w.Header())
 				}
 			})
@@ -120,7 +120,7 @@ func TestWaitedInVain(t *testing.T) {
 				}
 				p := parseProblem(t, w.Header(), w.Body.Bytes())
 				after, err := strconv.ParseInt(w.Header().Get("Retry-After"), 10, 64)
-				if !slices.Equal(p.Violated, []string{"minute"}) || err != nil || after < 1 || after > 60 {
+				if !slices.Equal(p.Violated, []string{"requests_per_minute"}) || err != nil || after < 1 || after > 60 {
 					t.Errorf("%+v, %v", p, w.Header())
 				}
 				for _, limit := range parse(t, w.Header(), "RateLimit") {
@@ -154,7 +154,7 @@ func TestTooManyWait(t *testing.T) {
 		w := do(h, request("GET"))
 		p := parseProblem(t, w.Header(), w.Body.Bytes())
 		after, err := strconv.Atoi(w.Header().Get("Retry-After"))
-		if w.Code != 429 || !slices.Equal(p.Violated, []string{"minute"}) || time.Since(began) != 0 || after != 60 || err != nil {
+		if w.Code != 429 || !slices.Equal(p.Violated, []string{"requests_per_minute"}) || time.Since(began) != 0 || after != 60 || err != nil {
 			t.Errorf("%d: %+v, %v", w.Code, p, w.Header())
 		}
 		if code := <-done; code != 200 {
@@ -177,10 +177,10 @@ func TestBehindWaitingRequests(t *testing.T) {
 
 		w := do(plain, request("GET"))
 		p := parseProblem(t, w.Header(), w.Body.Bytes())
-		if w.Code != 429 || !slices.Equal(p.Violated, []string{"minute"}) || w.Header().Get("Retry-After") != "60" {
+		if w.Code != 429 || !slices.Equal(p.Violated, []string{"requests_per_minute"}) || w.Header().Get("Retry-After") != "60" {
 			t.Errorf("%d: %+v, %v", w.Code, p, w.Header())
 		}
-		if got := w.Header().Get("RateLimit"); got != `"minute";r=1;t=60` {
+		if got := w.Header().Get("RateLimit"); got != `"requests_per_minute";r=1;t=60` {
 			t.Errorf("RateLimit: %s", got)
 		}
 		if code := <-waited; code != 200 {

@@ -75,8 +75,8 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 		quota  ratelimit.ModelQuota
 		limits string // that know when they let the call pass
 	}{
-		{"requests", ratelimit.ModelQuota{MaxRPM: 1}, "rpm"},
-		{"tokens", ratelimit.ModelQuota{MaxTPM: 500}, "tpm"},
+		{"requests", ratelimit.ModelQuota{MaxRPM: 1}, "max_rpm"},
+		{"tokens", ratelimit.ModelQuota{MaxTPM: 500}, "max_tpm"},
 		{"calls at a time", ratelimit.ModelQuota{MaxConcurrent: 1}, ""},
 	} {
 		for _, timeout := range []string{"context", "client"} {

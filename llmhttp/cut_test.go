@@ -41,7 +41,7 @@ func TestStreamsAreCut(t *testing.T) {
 			synctest.Wait()
 			end, cut := string(text[max(len(text)-300, 0):]), i == 1
 			if strings.HasSuffix(end, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n") == cut ||
-				strings.Contains(end, `event: error`+"\n"+`data: {"error":{"message":"cut off: the limit \"tokens-minute\" of project \"p\" has no more for this answer`) != cut {
+				strings.Contains(end, `event: error`+"\n"+`data: {"error":{"message":"cut off: the limit \"tokens_per_minute\" of project \"p\" has no more for this answer`) != cut {
 				t.Errorf("%s tokens: the stream ends with %q", tokens, end)
 			}
 		}

@@ -41,7 +41,7 @@ func TestBadCalls(t *testing.T) {
 					t.Errorf("%s: of three doors %d have refused", says, len(errs))
 				}
 			}
-			if left := left(t, l, "p"); left["minute"] != 9 || left["tokens-minute"] != 9 {
+			if left := left(t, l, "p"); left["requests_per_minute"] != 9 || left["tokens_per_minute"] != 9 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -125,7 +125,7 @@ func TestBadLimits(t *testing.T) {
 				}
 			}
 		}
-		if len(l.Limits()) != 0 || l.Limit("p") != (project.Limit{RequestsPerMinute: 9}) || left(t, l, "p")["minute"] != 5 {
+		if len(l.Limits()) != 0 || l.Limit("p") != (project.Limit{RequestsPerMinute: 9}) || left(t, l, "p")["requests_per_minute"] != 5 {
 			t.Fatalf("%s: %v, %v, %v", says, l.Limits(), l.Limit("p"), left(t, l, "p"))
 		}
 	}

@@ -55,7 +55,7 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 		if err != nil || d.Allowed || d.Exceeded != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if left := left(t, l.Limiter, "p"); left["minute"] != 1 || left["tokens-month"] != 90 {
+		if left := left(t, l.Limiter, "p"); left["requests_per_minute"] != 1 || left["tokens_per_month"] != 90 {
 			t.Errorf("left: %v", left)
 		}
 		res.Commit(10, 0)
@@ -67,7 +67,7 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The minute denies for longer than the guess, so it is what counts.
-		if _, d, _ := l.Take(t.Context(), c); d.Exceeded != "minute" || d.RetryAfter != time.Minute {
+		if _, d, _ := l.Take(t.Context(), c); d.Exceeded != "requests_per_minute" || d.RetryAfter != time.Minute {
 			t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
 		}
 	})

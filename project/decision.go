@@ -75,7 +75,7 @@ func ShadowDenialOf(o *engine.Outcome) ShadowDenial {
 	return ShadowDenial{over.Scope.Name, !own, over.Limit, over.Used, over.Max}
 }
 
-// String returns a sentence: project "acme" would have been denied by "minute": 11 of 10 used.
+// String returns a sentence: project "acme" would have been denied by "requests_per_minute": 11 of 10 used.
 func (s *ShadowDenial) String() string {
 	owner := OwnerText(s.Owner)
 	if s.Model {

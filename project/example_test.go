@@ -44,7 +44,7 @@ func ExampleLimiter_Spend() {
 	// allowed: true, exceeded: ""
 	//   0 of 10 left in any 1m0s
 	//   2 of 12 left in any 1h0m0s
-	// allowed: false, exceeded: "hour"
+	// allowed: false, exceeded: "requests_per_hour"
 	//   0 of 10 left in any 1m0s
 	//   2 of 12 left in any 1h0m0s
 }
@@ -75,7 +75,7 @@ func ExampleNewWithConfig() {
 	fmt.Println("allowed:", d.Allowed, d.Windows()[0].Remaining)
 	// Output:
 	// allowed: true 5000
-	// allowed: false tokens-minute
+	// allowed: false tokens_per_minute
 	// allowed: true 3800
 }
 

@@ -34,7 +34,7 @@ type used struct {
 
 func (u *used) of(w project.Window) int64 {
 	switch {
-	case w.Tokens:
+	case w.Unit == project.Tokens:
 		return u.tokens
 	case w.Name == project.Concurrent:
 		return u.places
@@ -61,13 +61,13 @@ type answer struct {
 // each has its place for ten minutes at most.
 func windows(l project.Limit) (all []project.Window) {
 	for _, w := range []project.Window{
-		{Name: "minute", Count: int64(l.RequestsPerMinute), Period: time.Minute},
-		{Name: "hour", Count: int64(l.RequestsPerHour), Period: time.Hour},
-		{Name: "day", Count: int64(l.RequestsPerDay), Period: 24 * time.Hour},
-		{Name: "tokens-minute", Tokens: true, Count: int64(l.TokensPerMinute), Period: time.Minute},
-		{Name: "tokens-hour", Tokens: true, Count: int64(l.TokensPerHour), Period: time.Hour},
-		{Name: "tokens-day", Tokens: true, Count: int64(l.TokensPerDay), Period: 24 * time.Hour},
-		{Name: "tokens-month", Tokens: true, Count: int64(l.TokensPerMonth), Period: 30 * 24 * time.Hour},
+		{Name: "requests_per_minute", Unit: project.Requests, Count: int64(l.RequestsPerMinute), Period: time.Minute},
+		{Name: "requests_per_hour", Unit: project.Requests, Count: int64(l.RequestsPerHour), Period: time.Hour},
+		{Name: "requests_per_day", Unit: project.Requests, Count: int64(l.RequestsPerDay), Period: 24 * time.Hour},
+		{Name: "tokens_per_minute", Unit: project.Tokens, Count: int64(l.TokensPerMinute), Period: time.Minute},
+		{Name: "tokens_per_hour", Unit: project.Tokens, Count: int64(l.TokensPerHour), Period: time.Hour},
+		{Name: "tokens_per_day", Unit: project.Tokens, Count: int64(l.TokensPerDay), Period: 24 * time.Hour},
+		{Name: "tokens_per_month", Unit: project.Tokens, Count: int64(l.TokensPerMonth), Period: 30 * 24 * time.Hour},
 		{Name: project.Concurrent, Count: int64(l.MaxConcurrent), Period: 10 * time.Minute},
 	} {
 		if w.Count > 0 {
@@ -162,7 +162,7 @@ func heard(d project.Decision, of project.Limit) (a answer) {
 	for _, s := range d.Windows() {
 		name := s.Window.Name
 		for _, w := range windows(of) {
-			if w.Name == name && w != *s.Window {
+			if w.Name == name && (w.Unit != s.Window.Unit || w.Count != s.Window.Count || w.Period != s.Window.Period || s.Window.Calendar || s.Window.Run || s.Window.Most || s.Window.Cut) {
 				name = fmt.Sprintf("%+v", *s.Window)
 			}
 		}
@@ -194,12 +194,12 @@ func counts(t *rapid.T, shape project.Limit, most int) project.Limit {
 		return rapid.IntRange(1, most*times).Draw(t, name)
 	}
 	return project.Limit{
-		RequestsPerMinute: draw(shape.RequestsPerMinute, 1, "rpm"),
+		RequestsPerMinute: draw(shape.RequestsPerMinute, 1, "max_rpm"),
 		RequestsPerHour:   draw(shape.RequestsPerHour, 2, "rph"),
-		RequestsPerDay:    draw(shape.RequestsPerDay, 3, "rpd"),
-		TokensPerMinute:   draw(shape.TokensPerMinute, 5, "tpm"),
+		RequestsPerDay:    draw(shape.RequestsPerDay, 3, "max_rpd"),
+		TokensPerMinute:   draw(shape.TokensPerMinute, 5, "max_tpm"),
 		TokensPerHour:     draw(shape.TokensPerHour, 10, "tph"),
-		TokensPerDay:      draw(shape.TokensPerDay, 15, "tpd"),
+		TokensPerDay:      draw(shape.TokensPerDay, 15, "max_tpd"),
 		TokensPerMonth:    draw(shape.TokensPerMonth, 20, "tokens a month"),
 		MaxConcurrent:     draw(shape.MaxConcurrent, 1, "at a time"),
 	}

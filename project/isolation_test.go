@@ -171,8 +171,8 @@ func TestIDsDoNotCollide(t *testing.T) {
 			check := func(when string) {
 				t.Helper()
 				for _, id := range ids {
-					if left := left(t, l, id); left["minute"] != want[id] {
-						t.Fatalf("%s: %q has %d left; want %d", when, id, left["minute"], want[id])
+					if left := left(t, l, id); left["requests_per_minute"] != want[id] {
+						t.Fatalf("%s: %q has %d left; want %d", when, id, left["requests_per_minute"], want[id])
 					}
 				}
 			}

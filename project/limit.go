@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -88,12 +89,7 @@ const (
 
 // Validate returns what is wrong with the limit and what is allowed, or nil.
 func (l Limit) Validate() error {
-	for _, f := range l.fields() {
-		if err := f.check(); err != nil {
-			return err
-		}
-	}
-	if err := (&field{field: "MaxConcurrent", most: int64(l.MaxConcurrent)}).check(); err != nil {
+	if err := check(limitFields, &l, kind.Project); err != nil {
 		return err
 	}
 	if err := l.Reserve.Validate(); err != nil {
@@ -129,46 +125,32 @@ func (l Limit) validateShares() error {
 	return nil
 }
 
-// field is one of the windows in a Limit.
-type field struct {
-	field string
-	name  string
-	unit  engine.Unit
-	most  int64
-	limit func(limit.Calendar, int64) limit.Limit
+// limitFields finds the limits in a Limit.
+var limitFields = kind.NewFields[Limit](kind.Project)
+
+// check returns what is wrong with one of the numbers that an owner's limits are set to, or nil.
+func check[T any](fields *kind.Fields[T], limits *T, owner kind.Owner) error {
+	for _, k := range kind.Of(owner) {
+		n := fields.Get(limits, k)
+		switch {
+		case n >= 0 && n <= maxAmount:
+		case k.Unit().IsMoney():
+			return fmt.Errorf("ratelimit: %s is %v: it must be from $0, which is unlimited, to %v", fields.Name(k), price.Amount(n), price.Amount(maxAmount))
+		default:
+			return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", fields.Name(k), n, int64(maxAmount))
+		}
+	}
+	return nil
 }
 
-const (
-	windows        = 12
-	requestWindows = 3
-)
-
-func (l *Limit) fields() [windows]field {
-	return [windows]field{
-		{"RequestsPerMinute", "minute", engine.Requests, int64(l.RequestsPerMinute), perMinute},
-		{"RequestsPerHour", "hour", engine.Requests, int64(l.RequestsPerHour), limit.Calendar.PerHour},
-		{"RequestsPerDay", "day", engine.Requests, int64(l.RequestsPerDay), limit.Calendar.PerDay},
-		{"TokensPerMinute", "tokens-minute", engine.AllTokens, int64(l.TokensPerMinute), perMinute},
-		{"TokensPerHour", "tokens-hour", engine.AllTokens, int64(l.TokensPerHour), limit.Calendar.PerHour},
-		{"TokensPerDay", "tokens-day", engine.AllTokens, int64(l.TokensPerDay), limit.Calendar.PerDay},
-		{"TokensPerMonth", "tokens-month", engine.AllTokens, int64(l.TokensPerMonth), limit.Calendar.PerMonth},
-		{"DollarsPerHour", "dollars-hour", engine.Dollars, int64(l.DollarsPerHour), limit.Calendar.PerHour},
-		{"DollarsPerDay", "dollars-day", engine.Dollars, int64(l.DollarsPerDay), limit.Calendar.PerDay},
-		{"DollarsPerWeek", "dollars-week", engine.Dollars, int64(l.DollarsPerWeek), limit.Calendar.PerWeek},
-		{"DollarsPerMonth", "dollars-month", engine.Dollars, int64(l.DollarsPerMonth), limit.Calendar.PerMonth},
-		{"Dollars", "dollars", engine.Dollars, int64(l.Dollars), total},
-	}
-}
-
-// check returns what is wrong with the number in a field, or nil.
-func (f *field) check() error {
-	switch {
-	case f.most >= 0 && f.most <= maxAmount:
-		return nil
-	case f.unit == engine.Dollars:
-		return fmt.Errorf("ratelimit: %s is %v: it must be from $0, which is unlimited, to %v", f.field, price.Amount(f.most), price.Amount(maxAmount))
-	}
-	return fmt.Errorf("ratelimit: %s is %d: it must be from 0, which is unlimited, to %d", f.field, f.most, int64(maxAmount))
+// limitOf has what limits n in each window of a calendar.
+var limitOf = [...]func(c limit.Calendar, n int64) limit.Limit{
+	kind.Minute: perMinute,
+	kind.Hour:   limit.Calendar.PerHour,
+	kind.Day:    limit.Calendar.PerDay,
+	kind.Week:   limit.Calendar.PerWeek,
+	kind.Month:  limit.Calendar.PerMonth,
+	kind.Total:  total,
 }
 
 func perMinute(_ limit.Calendar, n int64) limit.Limit {
@@ -197,10 +179,10 @@ type amounts struct{ tokens, dollars int64 }
 
 // lower lowers the limit on what a window counts to that of the window, if it is higher.
 func (a *amounts) lower(w *Window) {
-	switch {
-	case w.Tokens:
+	switch w.kind.Unit() {
+	case engine.AllTokens:
 		lower(&a.tokens, w.Count)
-	case w.Dollars:
+	case engine.Dollars:
 		lower(&a.dollars, w.Count)
 	}
 }
@@ -217,9 +199,9 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{limit: l, waiting: maxWaiting, mostTokens: l.Reserve == ReserveMost, mostDollars: l.Reserve != ReserveExpected, cut: l.OnOverrun == OverrunCut}
-	for _, f := range l.fields() {
-		if f.most > 0 {
-			p.add(f.name, f.unit, f.limit(l.Resets, f.most), l.Resets != limit.Calendar{})
+	for _, k := range kind.Of(kind.Project) {
+		if n := limitFields.Get(&l, k); n > 0 && k != kind.ProjectConcurrent {
+			p.add(k, limitOf[k.Window()](l.Resets, n), l.Resets != limit.Calendar{})
 		}
 	}
 	p.nameMonths()
@@ -231,15 +213,21 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 	return p, p.prepare()
 }
 
+// most reports whether the limits on a unit reserve the most of a call.
+func (p *plan) most(unit engine.Unit) bool {
+	return unit == engine.AllTokens && p.mostTokens || unit == engine.Dollars && p.mostDollars
+}
+
 // add adds a window.
-func (p *plan) add(name string, unit engine.Unit, of limit.Limit, calendar bool) {
+func (p *plan) add(k kind.Kind, of limit.Limit, calendar bool) {
+	unit := k.Unit()
 	w := Window{
-		Name: name, Tokens: unit == engine.AllTokens, Dollars: unit == engine.Dollars,
+		Name: k.Name(), Unit: unit.Name(), kind: k,
 		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
-		Most: unit == engine.AllTokens && p.mostTokens || unit == engine.Dollars && p.mostDollars,
+		Most: p.most(unit),
 	}
-	w.Cut = p.cut && !w.Most && (w.Tokens || w.Dollars)
-	p.limits = append(p.limits, engine.Limit{Name: name, ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
+	w.Cut = p.cut && !w.Most && unit != engine.Requests
+	p.limits = append(p.limits, engine.Limit{Name: k.Name(), ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
 	p.caps.lower(&w)
 	if w.Period <= engine.LongestDivided {
@@ -257,7 +245,7 @@ func (p *plan) nameMonths() {
 	}
 	zone, err := time.LoadLocation(r.Zone)
 	for i := range p.windows {
-		if w := &p.windows[i]; err == nil && w.Calendar && w.unit() == "month" {
+		if w := &p.windows[i]; err == nil && w.Calendar && w.kind.Window() == kind.Month {
 			w.months = zone
 		}
 	}
@@ -276,7 +264,7 @@ func (p *plan) prepare() (err error) {
 }
 
 // Concurrent is the name of the limit on the calls of a project at a time.
-const Concurrent = "concurrent-project"
+const Concurrent = "projects.max_concurrent"
 
 // rules returns the plan as the rules of a scope.
 func (p *plan) rules() *engine.Rules {
@@ -292,17 +280,9 @@ func (p *plan) rules() *engine.Rules {
 // nearest returns the limit as a default limit, with numbers that are out of range replaced by
 // the nearest ones that limit.
 func (l Limit) nearest() Limit {
-	for _, n := range []*int{
-		&l.RequestsPerMinute, &l.RequestsPerHour, &l.RequestsPerDay,
-		&l.TokensPerMinute, &l.TokensPerHour, &l.TokensPerDay, &l.TokensPerMonth, &l.MaxConcurrent,
-	} {
-		if *n != 0 {
-			*n = min(max(*n, 1), maxAmount)
-		}
-	}
-	for _, n := range []*price.Amount{&l.DollarsPerHour, &l.DollarsPerDay, &l.DollarsPerWeek, &l.DollarsPerMonth, &l.Dollars} {
-		if *n != 0 {
-			*n = min(max(*n, 1), maxAmount)
+	for _, k := range kind.Of(kind.Project) {
+		if n := limitFields.Get(&l, k); n != 0 {
+			limitFields.Set(&l, k, min(max(n, 1), maxAmount))
 		}
 	}
 	if l.Resets.Validate() != nil {

@@ -11,6 +11,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -196,7 +197,7 @@ func (l *Limiter) hasInside(id string) bool {
 // spendInMemory is Spend of a simple call that is valid, while no call waits.
 func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error {
 	var key [len("project//requests") + MaxID]byte // an id that must be escaped may need more
-	var room [requestWindows]limit.Verdict
+	var room [4]limit.Verdict                      // of more windows of requests, the verdicts are allocated
 	p := l.planOf(c.Project)
 	d.plan, d.asked = p, true
 	if charge := p.requests; len(charge.Limits) > 0 {
@@ -227,7 +228,7 @@ func (d *Decision) event(c *Call) event.Event {
 	if !d.Allowed {
 		e.Kind = event.Denied
 	}
-	if d.count > 0 && d.few[0].Window.Name == "minute" {
+	if d.count > 0 && d.few[0].Window.kind == kind.RequestsPerMinute {
 		e.RemainingMinute = d.few[0].Remaining
 	}
 	return e

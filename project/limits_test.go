@@ -91,10 +91,10 @@ func TestEachWindowDenies(t *testing.T) {
 // Limits on tokens say so too.
 func TestTokensDeny(t *testing.T) {
 	for says, limit := range map[string]project.Limit{
-		"tokens-minute": {TokensPerMinute: 7},
-		"tokens-hour":   {TokensPerHour: 7},
-		"tokens-day":    {TokensPerDay: 7},
-		"tokens-month":  {TokensPerMonth: 7},
+		"tokens_per_minute": {TokensPerMinute: 7},
+		"tokens_per_hour":   {TokensPerHour: 7},
+		"tokens_per_day":    {TokensPerDay: 7},
+		"tokens_per_month":  {TokensPerMonth: 7},
 	} {
 		l := limited(t, limit)
 		if d := spend(t, l, project.Call{Project: "p", Estimated: 7}); !d.Allowed || len(d.Windows()) != 1 {
@@ -174,7 +174,7 @@ func TestMonthSlides(t *testing.T) {
 				time.Sleep(10 * 24 * time.Hour)
 			}
 			d := spend(t, l, c)
-			if d.Allowed || d.Exceeded != "tokens-month" || d.RetryAfter != 10*24*time.Hour {
+			if d.Allowed || d.Exceeded != "tokens_per_month" || d.RetryAfter != 10*24*time.Hour {
 				t.Fatalf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
 			}
 			time.Sleep(d.RetryAfter - 1)
@@ -237,7 +237,7 @@ func TestLargest(t *testing.T) {
 					t.Errorf("%s: %d left", name, n)
 				}
 			}
-			if d := spend(t, l, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "day" {
+			if d := spend(t, l, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "requests_per_day" {
 				t.Errorf("%t, %q", d.Allowed, d.Exceeded)
 			}
 		})
@@ -261,7 +261,7 @@ func TestAddedWindowCountsWhatWasUsed(t *testing.T) {
 				for _, wait := range []time.Duration{0, 31 * time.Second, 30 * time.Minute} {
 					time.Sleep(wait)
 					d := spend(t, l, c)
-					if d.Allowed || d.Exceeded != "hour" || left(t, l, "p")["hour"] != 0 {
+					if d.Allowed || d.Exceeded != "requests_per_hour" || left(t, l, "p")["requests_per_hour"] != 0 {
 						t.Errorf("%v later: %t, %q, %v, left: %v", wait, d.Allowed, d.Exceeded, d.RetryAfter, left(t, l, "p"))
 					}
 				}
@@ -287,7 +287,7 @@ func TestPeek(t *testing.T) {
 		peek(true, "", 0, 2, 10)
 		peek(true, "", 0, 2, 10)
 		l.join(t.Context(), "a", c)
-		peek(false, "tokens-hour", time.Hour, 1, 0)
+		peek(false, "tokens_per_hour", time.Hour, 1, 0)
 		l.commit("a", 1, 2)
 		peek(true, "", 0, 1, 7)
 		c.Estimated = 7
@@ -295,7 +295,7 @@ func TestPeek(t *testing.T) {
 		l.cancel("b")
 		use(t, l.Limiter, "p", 1)
 		l.sleep(time.Second)
-		peek(false, "minute", 59*time.Second, 0, 7)
+		peek(false, "requests_per_minute", 59*time.Second, 0, 7)
 	})
 }
 

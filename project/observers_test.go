@@ -46,17 +46,17 @@ func TestObserver(t *testing.T) {
 		spend(t, l, project.Call{Project: "p", Estimated: 20})
 		wantEvents(t, w, of(event.Admitted, "", 1, 0, 20))
 		spend(t, l, project.Call{Project: "p", Estimated: 51, Shadow: true})
-		e := of(event.Denied, "tokens-day", 1, project.Never, 51)
+		e := of(event.Denied, "tokens_per_day", 1, project.Never, 51)
 		e.Shadow = true
 		wantEvents(t, w, e)
 		l.Allow(ctx, "p")
 		wantEvents(t, w, of(event.Admitted, "", 0, 0, 0))
 		l.Allow(ctx, "p")
-		wantEvents(t, w, of(event.Denied, "minute", 0, time.Minute, 0))
+		wantEvents(t, w, of(event.Denied, "requests_per_minute", 0, time.Minute, 0))
 		time.Sleep(time.Minute)
 		l.Allow(ctx, "p")
 		l.Allow(ctx, "p")
-		wantEvents(t, w, of(event.Admitted, "", 1, 0, 0), of(event.Denied, "hour", 1, 59*time.Minute, 0))
+		wantEvents(t, w, of(event.Admitted, "", 1, 0, 0), of(event.Denied, "requests_per_hour", 1, 59*time.Minute, 0))
 		if _, err := l.Peek(ctx, "p"); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestObserverOfWaits(t *testing.T) {
 		if _, _, err := l.Acquire(soon, c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Denied || e[0].Waited != 0 || e[0].Limit != "minute" || e[0].Project != "p" {
+		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Denied || e[0].Waited != 0 || e[0].Limit != "requests_per_minute" || e[0].Project != "p" {
 			t.Errorf("%+v", e)
 		}
 		<-soon.Done()
@@ -151,7 +151,7 @@ func TestObserverOfWaits(t *testing.T) {
 		if _, _, err := l.Acquire(t.Context(), c); !errors.Is(err, project.ErrNever) {
 			t.Fatal(err)
 		}
-		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Denied || e[0].Limit != "minute" || e[0].RetryAfter != project.Never {
+		if e := w.saw(); len(e) != 1 || e[0].Kind != event.Denied || e[0].Limit != "requests_per_minute" || e[0].RetryAfter != project.Never {
 			t.Errorf("%+v", e)
 		}
 	})

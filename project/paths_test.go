@@ -113,11 +113,11 @@ func TestPathsWhileLimitsChange(t *testing.T) {
 		all.Go(func() { setLimit(t, l, "a", project.Limit{RequestsPerDay: 1000}) })
 		all.Go(func() { setLimit(t, l, "a/b", project.Limit{RequestsPerDay: 1000}) })
 		all.Wait()
-		before := left(t, l, "a")["day"]
+		before := left(t, l, "a")["requests_per_day"]
 		for _, id := range []string{"a/b/c", "a/b/d", "a/b"} {
 			use(t, l, id, 1)
 		}
-		if after := left(t, l, "a")["day"]; after != before-3 {
+		if after := left(t, l, "a")["requests_per_day"]; after != before-3 {
 			t.Fatalf("of 3 requests inside of it, a has counted %d", before-after)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -33,9 +34,9 @@ type RunLimit struct {
 
 // The names of the limits of a run.
 const (
-	RunCalls   = "run-calls"
-	RunTokens  = "run-tokens"
-	RunDollars = "run-dollars"
+	RunCalls   = "runs.calls"
+	RunTokens  = "runs.tokens"
+	RunDollars = "runs.dollars"
 )
 
 // DefaultRunExpires is how long a run is kept whose limit does not say.
@@ -49,10 +50,8 @@ func (r RunLimit) Validate() error {
 	if r.Expires < 0 || r.Expires > maxRunExpires || r.Expires > 0 && r.Expires < time.Minute {
 		return fmt.Errorf("ratelimit: Expires is %v: it must be from %v to %v, or 0, which is %v", r.Expires, time.Minute, maxRunExpires, DefaultRunExpires)
 	}
-	for _, f := range r.fields() {
-		if err := f.check(); err != nil {
-			return err
-		}
+	if err := check(runFields, &r, kind.Run); err != nil {
+		return err
 	}
 	if err := r.Reserve.Validate(); err != nil {
 		return fmt.Errorf("ratelimit: Reserve: %s", message.Plain(err))
@@ -63,13 +62,8 @@ func (r RunLimit) Validate() error {
 	return nil
 }
 
-func (r *RunLimit) fields() [3]field {
-	return [3]field{
-		{field: "Calls", name: RunCalls, unit: engine.Requests, most: int64(r.Calls)},
-		{field: "Tokens", name: RunTokens, unit: engine.AllTokens, most: int64(r.Tokens)},
-		{field: "Dollars", name: RunDollars, unit: engine.Dollars, most: int64(r.Dollars)},
-	}
-}
+// runFields finds the limits in a RunLimit.
+var runFields = kind.NewFields[RunLimit](kind.Run)
 
 // newRunPlan returns the plan of every run, or nil if nothing limits it.
 func newRunPlan(r RunLimit) (*plan, error) {
@@ -81,9 +75,9 @@ func newRunPlan(r RunLimit) (*plan, error) {
 	}
 	hard := r.Reserve != ReserveExpected
 	p := &plan{mostTokens: hard, mostDollars: hard, cut: r.OnOverrun == OverrunCut}
-	for _, f := range r.fields() {
-		if f.most > 0 {
-			p.add(f.name, f.unit, limit.New(f.most, r.Expires).Anchored(), false)
+	for _, k := range kind.Of(kind.Run) {
+		if n := runFields.Get(&r, k); n > 0 {
+			p.add(k, limit.New(n, r.Expires).Anchored(), false)
 		}
 	}
 	if p.windows == nil {

@@ -30,8 +30,8 @@ func TestSetLimitKeepsWhatWasUsed(t *testing.T) {
 			use(t, l, "q", 10)
 			for most, remains := range map[int]int64{3: 0, 10: 0, 11: 1, 1000: 990, 1: 0} {
 				setLimit(t, l, "p", project.Limit{RequestsPerMinute: most})
-				if left := left(t, l, "p"); left["minute"] != remains {
-					t.Errorf("with %d: %d left; want %d", most, left["minute"], remains)
+				if left := left(t, l, "p"); left["requests_per_minute"] != remains {
+					t.Errorf("with %d: %d left; want %d", most, left["requests_per_minute"], remains)
 				}
 				if d := spend(t, l, project.Call{Project: "q"}); d.Allowed {
 					t.Error("the limit of another project has changed")
@@ -42,8 +42,8 @@ func TestSetLimitKeepsWhatWasUsed(t *testing.T) {
 				spend(t, l, c)
 			}
 			setLimit(t, l, "p", project.Limit{RequestsPerMinute: 11}) // while it was unlimited, nothing was counted
-			if left := left(t, l, "p"); left["minute"] != 1 {
-				t.Errorf("%d left; want 1", left["minute"])
+			if left := left(t, l, "p"); left["requests_per_minute"] != 1 {
+				t.Errorf("%d left; want 1", left["requests_per_minute"])
 			}
 		})
 	}
@@ -326,11 +326,11 @@ func TestForgottenProjectsLoseNothing(t *testing.T) {
 			})
 			for id, res := range reserved {
 				d, err := l.Peek(t.Context(), id)
-				if most := int64(l.Limit(id).MaxConcurrent); err != nil || d.Allowed != (most > 1) || d.Concurrent != 1 || left(t, l, id)["day"] != 8 || left(t, l, id)["tokens-day"] != 40 {
+				if most := int64(l.Limit(id).MaxConcurrent); err != nil || d.Allowed != (most > 1) || d.Concurrent != 1 || left(t, l, id)["requests_per_day"] != 8 || left(t, l, id)["tokens_per_day"] != 40 {
 					t.Errorf("%s, of %d at a time: %+v, %v, left: %v", id, most, d, err, left(t, l, id))
 				}
 				res.Commit(10, 5)
-				if d, err := l.Peek(t.Context(), id); err != nil || !d.Allowed || d.Concurrent != 0 || left(t, l, id)["tokens-day"] != 85 {
+				if d, err := l.Peek(t.Context(), id); err != nil || !d.Allowed || d.Concurrent != 0 || left(t, l, id)["tokens_per_day"] != 85 {
 					t.Errorf("%s, committed: %+v, %v, left: %v", id, d, err, left(t, l, id))
 				}
 			}
@@ -381,7 +381,7 @@ func TestWindowsStay(t *testing.T) {
 				return all
 			}
 			mine, usual := of("p"), of("q")
-			if len(mine) != 2 || len(usual) != 3 || mine[0].Name != "hour" || mine[1].Name != "tokens-hour" || usual[2].Name != "day" {
+			if len(mine) != 2 || len(usual) != 3 || mine[0].Name != "requests_per_hour" || mine[1].Name != "tokens_per_hour" || usual[2].Name != "requests_per_day" {
 				t.Fatalf("%v, %v", mine, usual)
 			}
 			other := cfg

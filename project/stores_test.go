@@ -64,8 +64,8 @@ func TestTogether(t *testing.T) {
 			}
 			for i, l := range limiters {
 				for id, want := range map[string]map[string]int64{
-					"one": {"hour": 0, "tokens-day": 1000}, "three": {"hour": 1, "tokens-day": 1000},
-					"seven": {"hour": 26, "tokens-day": 20}, "nobody": {"hour": 40, "tokens-day": 1000},
+					"one": {"requests_per_hour": 0, "tokens_per_day": 1000}, "three": {"requests_per_hour": 1, "tokens_per_day": 1000},
+					"seven": {"requests_per_hour": 26, "tokens_per_day": 20}, "nobody": {"requests_per_hour": 40, "tokens_per_day": 1000},
 				} {
 					if left := left(t, l, id); !maps.Equal(left, want) {
 						t.Errorf("limiter %d says that %s has %v left; want %v", i, id, left, want)
@@ -116,8 +116,8 @@ func TestSimultaneousCalls(t *testing.T) {
 				want int64
 				left map[string]int64
 			}{
-				"requests": {project.Call{}, 100, map[string]int64{"hour": 0, "day": 20}},
-				"tokens":   {project.Call{Estimated: 30}, 33, map[string]int64{"hour": 67, "day": 87, "tokens-hour": 10, "tokens-month": 210}},
+				"requests": {project.Call{}, 100, map[string]int64{"requests_per_hour": 0, "requests_per_day": 20}},
+				"tokens":   {project.Call{Estimated: 30}, 33, map[string]int64{"requests_per_hour": 67, "requests_per_day": 87, "tokens_per_hour": 10, "tokens_per_month": 210}},
 			} {
 				t.Run(fmt.Sprint(name, " ", through, " ", of), func(t *testing.T) {
 					c.call.Project = through + "-" + of
@@ -161,7 +161,7 @@ func TestMonthInRedis(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	d, err := l.Peek(t.Context(), "p")
-	if err != nil || d.Exceeded != "tokens-month" || d.RetryAfter > month || d.RetryAfter < month-time.Hour {
+	if err != nil || d.Exceeded != "tokens_per_month" || d.RetryAfter > month || d.RetryAfter < month-time.Hour {
 		t.Errorf("%+v, %v", d, err)
 	}
 	keys, ok := do(t, server, "KEYS", "*project*tokens*").([]any)
@@ -255,7 +255,7 @@ func TestClosed(t *testing.T) {
 				return
 			}
 			again := newLimiter(t, project.Config{Store: s}) // which stays the caller's
-			if left := left(t, again, "p"); left["minute"] != 59 {
+			if left := left(t, again, "p"); left["requests_per_minute"] != 59 {
 				t.Errorf("left: %v", left)
 			}
 		})

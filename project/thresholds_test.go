@@ -46,7 +46,7 @@ func (a *alarms) Observe(_ context.Context, e event.Event) {
 	a.told = append(a.told, *e.Budget)
 }
 
-// take returns what was told since the last call, in order, such as "acme dollars-day 80%".
+// take returns what was told since the last call, in order, such as "acme dollars_per_day 80%".
 func (a *alarms) take() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,11 +93,11 @@ func TestThresholds(t *testing.T) {
 				take(project.Call{Project: "acme/a", Dollars: 49, Tokens: llm.Tokens{Input: 1}})
 				told()
 				r := take(project.Call{Project: "acme/a", Dollars: 1})
-				told("acme dollars-day 50%")
+				told("acme dollars_per_day 50%")
 				r.CommitPriced(llm.Tokens{Input: 700, Output: 100}, 32)
 				told()
 				time.Sleep(time.Second) // a settlement is looked at after a second
-				told("acme dollars-day 80%", "acme tokens-day 50%", "acme tokens-day 80%")
+				told("acme dollars_per_day 80%", "acme tokens_per_day 50%", "acme tokens_per_day 80%")
 				if r := take(project.Call{Project: "acme/a", Dollars: 30}); r != nil {
 					t.Error("taken")
 				}
@@ -106,7 +106,7 @@ func TestThresholds(t *testing.T) {
 				if r := take(project.Call{Project: "acme/a", Dollars: 30}); r != nil {
 					t.Error("taken")
 				}
-				told("acme dollars-day 100%") // nearly all is used
+				told("acme dollars_per_day 100%") // nearly all is used
 				if r := take(project.Call{Project: "acme/a", Estimated: 5000}); r != nil {
 					t.Error("taken")
 				}
@@ -114,24 +114,24 @@ func TestThresholds(t *testing.T) {
 				for range 4 {
 					use(t, l, "acme/a", 1)
 				}
-				told("acme/a hour 50%")
+				told("acme/a requests_per_hour 50%")
 				for range 2 {
 					take(project.Call{Project: "acme/a", Run: "r"})
 				}
-				told("acme/a hour 80%", "run r run-calls 50%", "run r run-calls 80%", "run r run-calls 100%")
+				told("acme/a requests_per_hour 80%", "run r runs.calls 50%", "run r runs.calls 80%", "run r runs.calls 100%")
 				for range 2 {
 					use(t, l, "plain", 1)
 				}
-				told("plain hour 50%")
+				told("plain requests_per_hour 50%")
 				time.Sleep(time.Minute)
 				use(t, l, "plain", 1)
 				use(t, l, "plain", 1)
-				told("plain hour 80%", "plain hour 100%")
+				told("plain requests_per_hour 80%", "plain requests_per_hour 100%")
 				if err := l.Reset(t.Context(), "plain"); err != nil {
 					t.Error(err)
 				}
 				use(t, l, "plain", 2)
-				told("plain hour 50%")
+				told("plain requests_per_hour 50%")
 				if len(a.missed) > 0 {
 					t.Error(a.missed)
 				}
@@ -151,9 +151,9 @@ func (b book) expect(w *project.Window, owner string, percent int64) (told []str
 		switch {
 		case w.Run || w.Name == "dollars":
 			window = b["began "+w.Name].String()
-		case w.Calendar && w.Name == "hour":
+		case w.Calendar && w.Name == "requests_per_hour":
 			window = now.Truncate(time.Hour).String()
-		case w.Calendar && strings.HasSuffix(w.Name, "day"):
+		case w.Calendar && strings.HasSuffix(w.Name, "_per_day"):
 			window = now.Truncate(24 * time.Hour).String()
 		}
 		name := fmt.Sprintf("%s %s %d%%", owner, w.Name, p)
@@ -184,7 +184,7 @@ func (b book) hear(d *project.Decision, all bool) (told []string) {
 		if s.RetryAfter > 0 && s.RetryAfter != project.Never && percent >= 90 {
 			percent = 100
 		}
-		if s.Window.Name != "minute" && (all || s.RetryAfter > 0) {
+		if s.Window.Name != "requests_per_minute" && (all || s.RetryAfter > 0) {
 			told = append(told, b.expect(s.Window, s.Owner, percent)...)
 		}
 	}
@@ -248,7 +248,7 @@ func TestThresholdHistories(t *testing.T) {
 					time.Sleep(time.Second)
 					if d, _ := l.PeekCall(t.Context(), call); s.Tokens > first.Tokens || s.Price > first.Price {
 						for _, w := range d.Windows() {
-							if (w.Window.Run && s.Tokens <= first.Tokens) || w.Window.Name == "minute" {
+							if (w.Window.Run && s.Tokens <= first.Tokens) || w.Window.Name == "requests_per_minute" {
 								continue
 							}
 							percent := (w.Window.Count - w.Remaining) * 100 / w.Window.Count
@@ -298,7 +298,7 @@ func TestThresholdsAreToldByOne(t *testing.T) {
 			for _, l := range limiters {
 				l.Close() // which tells the rest
 			}
-			testkit.Equal(t, "told", []string{"p day 100%", "p day 50%", "p day 80%", "p tokens-day 100%", "p tokens-day 50%", "p tokens-day 80%"}, a.take())
+			testkit.Equal(t, "told", []string{"p requests_per_day 100%", "p requests_per_day 50%", "p requests_per_day 80%", "p tokens_per_day 100%", "p tokens_per_day 50%", "p tokens_per_day 80%"}, a.take())
 		})
 	}
 }
@@ -322,8 +322,8 @@ func TestThresholdEvent(t *testing.T) {
 		}
 		slices.SortFunc(told, func(a, b event.Event) int { return -strings.Compare(a.Budget.Owner, b.Budget.Owner) })
 		testkit.Equal(t, "told", []event.Event{
-			{Kind: event.Threshold, Project: "p", Limit: "dollars-month", RemainingMinute: -1, Budget: &event.Budget{
-				Owner: "p", Limit: "dollars-month", Unit: "dollars", Percent: 60, Used: 700, Max: 1000,
+			{Kind: event.Threshold, Project: "p", Limit: "dollars_per_month", RemainingMinute: -1, Budget: &event.Budget{
+				Owner: "p", Limit: "dollars_per_month", Unit: "dollars", Percent: 60, Used: 700, Max: 1000,
 				At: now, Resets: time.Date(2000, 2, 1, 0, 0, 0, 0, time.UTC),
 			}},
 			{Kind: event.Threshold, Project: "p", Limit: "dollars", RemainingMinute: -1, Budget: &event.Budget{
@@ -347,7 +347,7 @@ func TestThresholdOfLostStore(t *testing.T) {
 		s.failing.Store(false)
 		use(t, l, "p", 1)
 		synctest.Wait()
-		testkit.Equal(t, "told", []string{"p day 50%"}, a.take())
+		testkit.Equal(t, "told", []string{"p requests_per_day 50%"}, a.take())
 	})
 }
 

@@ -34,7 +34,7 @@ func TestATreeOfProjects(t *testing.T) {
 				}
 			}
 			for id, owner := range map[string]string{"acme/search/alice": "acme/search/alice", "acme/search/carol": "acme/search", "acme/chat": "acme", "acme": "acme"} {
-				if d := ask(id); d.Allowed || d.Owner != owner || d.Exceeded != "day" {
+				if d := ask(id); d.Allowed || d.Owner != owner || d.Exceeded != "requests_per_day" {
 					t.Errorf("%s: %+v", id, d)
 				}
 			}
@@ -193,7 +193,7 @@ func TestKeysAndRuns(t *testing.T) {
 			if d := ask(project.Call{Project: "a", Key: "k"}); !d.Allowed {
 				t.Error(d.Reason())
 			}
-			if d := ask(project.Call{Project: "a", Key: "k"}); d.Allowed || d.Owner != "key k" || d.Exceeded != "day" {
+			if d := ask(project.Call{Project: "a", Key: "k"}); d.Allowed || d.Owner != "key k" || d.Exceeded != "requests_per_day" {
 				t.Errorf("%+v", d)
 			}
 			if err := l.SetKeyLimits(map[string]*project.Limit{"k": nil}); err != nil {

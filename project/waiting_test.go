@@ -56,7 +56,7 @@ func TestWaitsExactlyAsLongAsItWasTold(t *testing.T) {
 		}
 		l.join(t.Context(), "in an hour", c)
 		d := spend(t, l.Limiter, c)
-		if d.Allowed || d.Exceeded != "tokens-hour" || d.RetryAfter != time.Hour-3*time.Second {
+		if d.Allowed || d.Exceeded != "tokens_per_hour" || d.RetryAfter != time.Hour-3*time.Second {
 			t.Errorf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
 		}
 		l.sleep(time.Hour - 1)
@@ -81,10 +81,10 @@ func TestSpendWaits(t *testing.T) {
 		}
 		c.MaxWait = 10 * time.Second
 		d, err := l.Spend(t.Context(), c)
-		if d.Allowed || !errors.Is(err, context.DeadlineExceeded) || d.Exceeded != "minute" || d.RetryAfter != time.Minute || time.Since(l.start) != time.Minute {
+		if d.Allowed || !errors.Is(err, context.DeadlineExceeded) || d.Exceeded != "requests_per_minute" || d.RetryAfter != time.Minute || time.Since(l.start) != time.Minute {
 			t.Errorf("after %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Exceeded, d.RetryAfter, err)
 		}
-		if left := left(t, l.Limiter, "p"); left["minute"] != 0 || left["tokens-minute"] != 5 {
+		if left := left(t, l.Limiter, "p"); left["requests_per_minute"] != 0 || left["tokens_per_minute"] != 5 {
 			t.Errorf("left: %v", left)
 		}
 		c.Estimated = 6
@@ -103,7 +103,7 @@ func TestMaxWait(t *testing.T) {
 		c.MaxWait = 40 * time.Second
 		l.join(t.Context(), "too long", c)
 		l.failed(t, "too long", 20*time.Second, context.DeadlineExceeded)
-		if _, d := l.result("too long"); d.Allowed || d.Exceeded != "minute" || d.RetryAfter != 40*time.Second {
+		if _, d := l.result("too long"); d.Allowed || d.Exceeded != "requests_per_minute" || d.RetryAfter != 40*time.Second {
 			t.Errorf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
 		}
 		c.MaxWait = 41 * time.Second
@@ -145,11 +145,11 @@ func TestGivesUp(t *testing.T) {
 		l.failed(t, "leaves", 3*time.Second, context.Canceled)
 		l.failed(t, "deadline", 5*time.Second, context.DeadlineExceeded)
 		l.passed(t, "a", "small")
-		if _, d := l.result("deadline"); d.Allowed || d.Exceeded != "tokens-minute" || d.RetryAfter != time.Minute {
+		if _, d := l.result("deadline"); d.Allowed || d.Exceeded != "tokens_per_minute" || d.RetryAfter != time.Minute {
 			t.Errorf("the last that it was told: %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
 		}
 		l.cancel("small")
-		if left := left(t, l.Limiter, "p"); left["tokens-minute"] != 4 {
+		if left := left(t, l.Limiter, "p"); left["tokens_per_minute"] != 4 {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -174,7 +174,7 @@ func TestContextHasEnded(t *testing.T) {
 			if d.Allowed || taken.Allowed || acquired.Allowed || res != nil || waited != nil {
 				t.Errorf("%v, %v, %v, %v, %v", d, taken, acquired, res, waited)
 			}
-			if left := left(t, l, "p"); left["minute"] != 60 {
+			if left := left(t, l, "p"); left["requests_per_minute"] != 60 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -188,7 +188,7 @@ func TestCrowded(t *testing.T) {
 			l.join(t.Context(), name, c)
 		}
 		l.failed(t, "too many", 0, project.ErrCrowded)
-		if _, d := l.result("too many"); d.Allowed || d.Exceeded != "minute" || d.RetryAfter <= 0 {
+		if _, d := l.result("too many"); d.Allowed || d.Exceeded != "requests_per_minute" || d.RetryAfter <= 0 {
 			t.Errorf("a call that may not wait is told %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
 		}
 		l.sleep(time.Second)
@@ -211,7 +211,7 @@ func TestNever(t *testing.T) {
 		large := []struct {
 			by               string
 			requests, tokens int
-		}{{"minute", 6, 0}, {"tokens-hour", 0, 11}, {"minute", 1 << 53, 1 << 53}}
+		}{{"requests_per_minute", 6, 0}, {"tokens_per_hour", 0, 11}, {"requests_per_minute", 1 << 53, 1 << 53}}
 		ask := func(when string) {
 			for _, each := range large {
 				c.Requests, c.Estimated = each.requests, each.tokens
@@ -232,7 +232,7 @@ func TestNever(t *testing.T) {
 			}
 		}
 		ask("alone")
-		if left := left(t, l.Limiter, "p"); left["minute"] != 5 || left["tokens-hour"] != 10 {
+		if left := left(t, l.Limiter, "p"); left["requests_per_minute"] != 5 || left["tokens_per_hour"] != 10 {
 			t.Errorf("what can never pass was charged: %v", left)
 		}
 		c.Requests, c.Estimated = 5, 10
@@ -264,7 +264,7 @@ func TestGivenBack(t *testing.T) {
 		l.cancel("c")
 		synctest.Wait()
 		l.passed(t, "a", "b", "c", "d")
-		if left := left(t, l.Limiter, "p"); left["tokens-day"] != 0 {
+		if left := left(t, l.Limiter, "p"); left["tokens_per_day"] != 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -274,11 +274,11 @@ func TestGivenBack(t *testing.T) {
 // there is room for it, and nothing is charged.
 func TestSpendWhileOthersWait(t *testing.T) {
 	for by, of := range map[string]func(n int) project.Call{
-		"minute":        func(n int) project.Call { return project.Call{Project: "p", Requests: n} },
-		"tokens-minute": func(n int) project.Call { return project.Call{Project: "p", Estimated: n} },
+		"requests_per_minute": func(n int) project.Call { return project.Call{Project: "p", Requests: n} },
+		"tokens_per_minute":   func(n int) project.Call { return project.Call{Project: "p", Estimated: n} },
 	} {
 		each := project.Limit{RequestsPerMinute: 10, TokensPerMinute: 20}
-		if by == "tokens-minute" {
+		if by == "tokens_per_minute" {
 			each = project.Limit{TokensPerMinute: 10}
 		}
 		inLine(t, project.Config{Default: &each}, func(t *testing.T, l *line, _ project.Call) {
@@ -318,7 +318,7 @@ func TestPlainCallsPassThoseThatWaitForTokens(t *testing.T) {
 				l.join(t.Context(), "a", c)
 				l.join(t.Context(), "b", c)
 				use(t, l.Limiter, "p", 4)
-				if d := spend(t, l.Limiter, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "minute" {
+				if d := spend(t, l.Limiter, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "requests_per_minute" {
 					t.Errorf("%t, %q", d.Allowed, d.Exceeded)
 				}
 				if d := spend(t, l.Limiter, project.Call{Project: "p", Estimated: 1}); d.Allowed {
@@ -364,7 +364,7 @@ func TestPlainCallsBesideTokens(t *testing.T) {
 			passed <- "plain"
 		}()
 		synctest.Wait()
-		if d, err := l.Spend(ctx, project.Call{Project: "p"}); err != nil || d.Allowed || d.Exceeded != "minute" {
+		if d, err := l.Spend(ctx, project.Call{Project: "p"}); err != nil || d.Allowed || d.Exceeded != "requests_per_minute" {
 			t.Errorf("a newcomer beside one that waits for the minute: %+v, %v", d, err)
 		}
 		if _, d, err := l.Take(ctx, project.Call{Project: "p", Estimated: 1}); err != nil || d.Allowed {
@@ -503,7 +503,7 @@ func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
 		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerDay: 9})
 		synctest.Wait()
 		l.failed(t, "b", time.Second, errFails)
-		if _, d := l.result("b"); d.Allowed || d.Exceeded != "minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
+		if _, d := l.result("b"); d.Allowed || d.Exceeded != "requests_per_minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
 			t.Errorf("%t, %q, %v, %+v", d.Allowed, d.Exceeded, d.RetryAfter, d.Windows())
 		}
 	})

@@ -43,10 +43,10 @@ func ExamplePrometheus() {
 	}
 	// Output:
 	// ratelimit_decisions_total{limit="",model="gpt-4o",outcome="admitted",project="",shadow="false"} 1
-	// ratelimit_decisions_total{limit="rpm",model="gpt-4o",outcome="denied",project="",shadow="false"} 1
-	// ratelimit_model_limit{dimension="rpm",model="gpt-4o"} 1
+	// ratelimit_decisions_total{limit="max_rpm",model="gpt-4o",outcome="denied",project="",shadow="false"} 1
+	// ratelimit_model_limit{dimension="max_rpm",model="gpt-4o"} 1
 	// ratelimit_model_paused_seconds{model="gpt-4o"} 0
-	// ratelimit_model_used{dimension="rpm",model="gpt-4o"} 1
+	// ratelimit_model_used{dimension="max_rpm",model="gpt-4o"} 1
 	// ratelimit_used_tokens_total{model="gpt-4o",project="",type="input"} 900
 	// ratelimit_used_tokens_total{model="gpt-4o",project="",type="output"} 300
 }

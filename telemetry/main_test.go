@@ -39,8 +39,8 @@ func full(t testing.TB) (*Prometheus, *prometheus.Registry) {
 	rl.RecordUsage("gpt-4o", 900, 300)
 	rl.RecordUsage("made-up", 1, 1)
 	registry.MustRegister(NewModelCollector(rl), NewShareCollector(shared{"gpt-4o": {
-		{Project: "acme", Waiting: 2, Limits: []event.LimitShare{{Name: "rpm", Share: 300, Used: 310, Borrowed: 60}}},
-		{Project: "initech", Limits: []event.LimitShare{{Name: "rpm", Share: 200, Used: 40, Lent: 50}}},
+		{Project: "acme", Waiting: 2, Limits: []event.LimitShare{{Name: "max_rpm", Share: 300, Used: 310, Borrowed: 60}}},
+		{Project: "initech", Limits: []event.LimitShare{{Name: "max_rpm", Share: 200, Used: 40, Lent: 50}}},
 	}}, p))
 	return p, registry
 }

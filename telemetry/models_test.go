@@ -31,13 +31,13 @@ func TestModelCollector(t *testing.T) {
 	}
 	check("at first", map[string]float64{
 		"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_paused_seconds{model=b}": 0, "ratelimit_model_paused_seconds{model=free}": 0,
-		"ratelimit_model_limit{dimension=rpm,model=a}": 1, "ratelimit_model_used{dimension=rpm,model=a}": 0,
-		"ratelimit_model_limit{dimension=tpm,model=a}": 1000, "ratelimit_model_used{dimension=tpm,model=a}": 0,
-		"ratelimit_model_limit{dimension=rpd,model=a}": 50, "ratelimit_model_used{dimension=rpd,model=a}": 0,
-		"ratelimit_model_limit{dimension=input_tpm,model=b}": 100, "ratelimit_model_used{dimension=input_tpm,model=b}": 0,
-		"ratelimit_model_limit{dimension=output_tpm,model=b}": 200, "ratelimit_model_used{dimension=output_tpm,model=b}": 0,
-		"ratelimit_model_limit{dimension=tpd,model=b}": 5000, "ratelimit_model_used{dimension=tpd,model=b}": 0,
-		"ratelimit_model_limit{dimension=concurrent,model=b}": 2, "ratelimit_model_used{dimension=concurrent,model=b}": 0,
+		"ratelimit_model_limit{dimension=max_rpm,model=a}": 1, "ratelimit_model_used{dimension=max_rpm,model=a}": 0,
+		"ratelimit_model_limit{dimension=max_tpm,model=a}": 1000, "ratelimit_model_used{dimension=max_tpm,model=a}": 0,
+		"ratelimit_model_limit{dimension=max_rpd,model=a}": 50, "ratelimit_model_used{dimension=max_rpd,model=a}": 0,
+		"ratelimit_model_limit{dimension=max_input_tpm,model=b}": 100, "ratelimit_model_used{dimension=max_input_tpm,model=b}": 0,
+		"ratelimit_model_limit{dimension=max_output_tpm,model=b}": 200, "ratelimit_model_used{dimension=max_output_tpm,model=b}": 0,
+		"ratelimit_model_limit{dimension=max_tpd,model=b}": 5000, "ratelimit_model_used{dimension=max_tpd,model=b}": 0,
+		"ratelimit_model_limit{dimension=max_concurrent,model=b}": 2, "ratelimit_model_used{dimension=max_concurrent,model=b}": 0,
 	})
 
 	rl.RecordUsage("a", 300, 400)
@@ -49,13 +49,13 @@ func TestModelCollector(t *testing.T) {
 	}
 	check("when more than all of a is used", map[string]float64{
 		"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_paused_seconds{model=b}": 0, "ratelimit_model_paused_seconds{model=free}": 0,
-		"ratelimit_model_limit{dimension=rpm,model=a}": 1, "ratelimit_model_used{dimension=rpm,model=a}": 2,
-		"ratelimit_model_limit{dimension=tpm,model=a}": 1000, "ratelimit_model_used{dimension=tpm,model=a}": 1400,
-		"ratelimit_model_limit{dimension=rpd,model=a}": 50, "ratelimit_model_used{dimension=rpd,model=a}": 2,
-		"ratelimit_model_limit{dimension=input_tpm,model=b}": 100, "ratelimit_model_used{dimension=input_tpm,model=b}": 60,
-		"ratelimit_model_limit{dimension=output_tpm,model=b}": 200, "ratelimit_model_used{dimension=output_tpm,model=b}": 70,
-		"ratelimit_model_limit{dimension=tpd,model=b}": 5000, "ratelimit_model_used{dimension=tpd,model=b}": 130,
-		"ratelimit_model_limit{dimension=concurrent,model=b}": 2, "ratelimit_model_used{dimension=concurrent,model=b}": 1,
+		"ratelimit_model_limit{dimension=max_rpm,model=a}": 1, "ratelimit_model_used{dimension=max_rpm,model=a}": 2,
+		"ratelimit_model_limit{dimension=max_tpm,model=a}": 1000, "ratelimit_model_used{dimension=max_tpm,model=a}": 1400,
+		"ratelimit_model_limit{dimension=max_rpd,model=a}": 50, "ratelimit_model_used{dimension=max_rpd,model=a}": 2,
+		"ratelimit_model_limit{dimension=max_input_tpm,model=b}": 100, "ratelimit_model_used{dimension=max_input_tpm,model=b}": 60,
+		"ratelimit_model_limit{dimension=max_output_tpm,model=b}": 200, "ratelimit_model_used{dimension=max_output_tpm,model=b}": 70,
+		"ratelimit_model_limit{dimension=max_tpd,model=b}": 5000, "ratelimit_model_used{dimension=max_tpd,model=b}": 130,
+		"ratelimit_model_limit{dimension=max_concurrent,model=b}": 2, "ratelimit_model_used{dimension=max_concurrent,model=b}": 1,
 	})
 }
 
@@ -78,7 +78,7 @@ func TestModelCollectorPaused(t *testing.T) {
 			time.Sleep(step.wait)
 			want := map[string]float64{
 				"ratelimit_model_paused_seconds{model=a}": step.want, "ratelimit_model_paused_seconds{model=free}": step.want,
-				"ratelimit_model_limit{dimension=rpd,model=a}": 2, "ratelimit_model_used{dimension=rpd,model=a}": 2,
+				"ratelimit_model_limit{dimension=max_rpd,model=a}": 2, "ratelimit_model_used{dimension=max_rpd,model=a}": 2,
 			}
 			testkit.Equal(t, fmt.Sprintf("%v later", step.wait), want, telemetrytest.Gathered(t, registry))
 		}
@@ -102,9 +102,9 @@ func TestModelCollectorStoreLost(t *testing.T) {
 		lost bool
 		want map[string]float64
 	}{
-		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
-		{true, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10}},
-		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=rpm,model=a}": 10, "ratelimit_model_used{dimension=rpm,model=a}": 1}},
+		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=max_rpm,model=a}": 10, "ratelimit_model_used{dimension=max_rpm,model=a}": 1}},
+		{true, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=max_rpm,model=a}": 10}},
+		{false, map[string]float64{"ratelimit_model_paused_seconds{model=a}": 0, "ratelimit_model_limit{dimension=max_rpm,model=a}": 10, "ratelimit_model_used{dimension=max_rpm,model=a}": 1}},
 	} {
 		lossy.lost = step.lost
 		testkit.Equal(t, fmt.Sprintf("lost: %v", step.lost), step.want, telemetrytest.Gathered(t, registry))

@@ -32,35 +32,35 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"admitted after a wait": {
-			ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "m", Limited: true, Limit: "tpm", Waited: 2500 * time.Millisecond},
+			ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "m", Limited: true, Limit: "max_tpm", Waited: 2500 * time.Millisecond},
 			changes{
-				"ratelimit_decisions_total{limit=tpm,model=m,outcome=admitted,project=acme,shadow=false}": 1,
-				"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                  1,
-				"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                    2.5,
+				"ratelimit_decisions_total{limit=max_tpm,model=m,outcome=admitted,project=acme,shadow=false}": 1,
+				"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                      1,
+				"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                        2.5,
 			},
 		},
 		"denied": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "tokens-day", RetryAfter: time.Hour},
-			changes{"ratelimit_decisions_total{limit=tokens-day,model=,outcome=denied,project=acme,shadow=false}": 1},
+			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "tokens_per_day", RetryAfter: time.Hour},
+			changes{"ratelimit_decisions_total{limit=tokens_per_day,model=,outcome=denied,project=acme,shadow=false}": 1},
 		},
 		"denied, but only in the shadow": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "initech", Limit: "hour", Shadow: true},
-			changes{"ratelimit_decisions_total{limit=hour,model=,outcome=denied,project=other,shadow=true}": 1},
+			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "initech", Limit: "requests_per_hour", Shadow: true},
+			changes{"ratelimit_decisions_total{limit=requests_per_hour,model=,outcome=denied,project=other,shadow=true}": 1},
 		},
 		"denied for ever": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "input_tpm", RetryAfter: ratelimit.Never},
-			changes{"ratelimit_decisions_total{limit=input_tpm,model=m,outcome=denied,project=,shadow=false}": 1},
+			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "max_input_tpm", RetryAfter: ratelimit.Never},
+			changes{"ratelimit_decisions_total{limit=max_input_tpm,model=m,outcome=denied,project=,shadow=false}": 1},
 		},
 		"a limit that is not known": {
 			ratelimit.Event{Kind: ratelimit.EventDenied, Limit: "fortnight"},
 			changes{"ratelimit_decisions_total{limit=other,model=,outcome=denied,project=,shadow=false}": 1},
 		},
 		"waited in vain": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "concurrent", Waited: time.Second},
+			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "max_concurrent", Waited: time.Second},
 			changes{
-				"ratelimit_decisions_total{limit=concurrent,model=m,outcome=denied,project=,shadow=false}": 1,
-				"ratelimit_wait_seconds_count{model=m,outcome=denied}":                                     1,
-				"ratelimit_wait_seconds_sum{model=m,outcome=denied}":                                       1,
+				"ratelimit_decisions_total{limit=max_concurrent,model=m,outcome=denied,project=,shadow=false}": 1,
+				"ratelimit_wait_seconds_count{model=m,outcome=denied}":                                         1,
+				"ratelimit_wait_seconds_sum{model=m,outcome=denied}":                                           1,
 			},
 		},
 		"failed, for a model that anybody can name": {
@@ -133,23 +133,23 @@ func TestPrometheusCounts(t *testing.T) {
 			changes{"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=,shadow=false}": 1},
 		},
 		"lowered": {
-			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "rpm", Said: 3, RetryAfter: time.Minute},
-			changes{"ratelimit_quota_lowered_total{limit=rpm,model=m}": 1},
+			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "max_rpm", Said: 3, RetryAfter: time.Minute},
+			changes{"ratelimit_quota_lowered_total{limit=max_rpm,model=m}": 1},
 		},
 		"learned": {
-			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "input_tpm", Said: 30_000},
-			changes{"ratelimit_quota_learned_total{limit=input_tpm,model=m}": 1},
+			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "max_input_tpm", Said: 30_000},
+			changes{"ratelimit_quota_learned_total{limit=max_input_tpm,model=m}": 1},
 		},
 		"a budget above the project has reached a threshold": {
-			ratelimit.Event{Kind: ratelimit.EventThreshold, Project: "acme/a", Limit: "dollars-day", Budget: &event.Budget{Owner: "acme", Percent: 80}},
-			changes{"ratelimit_thresholds_total{limit=dollars-day,owner=project,percent=80,project=acme}": 1},
+			ratelimit.Event{Kind: ratelimit.EventThreshold, Project: "acme/a", Limit: "dollars_per_day", Budget: &event.Budget{Owner: "acme", Percent: 80}},
+			changes{"ratelimit_thresholds_total{limit=dollars_per_day,owner=project,percent=80,project=acme}": 1},
 		},
 		"a budget of a run has reached a threshold": {
-			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "run-calls", Budget: &event.Budget{Owner: "run r1", Percent: 100}},
-			changes{"ratelimit_thresholds_total{limit=run-calls,owner=run,percent=100,project=}": 1},
+			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "runs.calls", Budget: &event.Budget{Owner: "run r1", Percent: 100}},
+			changes{"ratelimit_thresholds_total{limit=runs.calls,owner=run,percent=100,project=}": 1},
 		},
 		"a threshold is not told": {
-			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "day", Budget: &event.Budget{Owner: "p", Percent: 80}, Err: errors.New("lost")},
+			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "requests_per_day", Budget: &event.Budget{Owner: "p", Percent: 80}, Err: errors.New("lost")},
 			changes{"ratelimit_thresholds_missed_total": 1},
 		},
 		"settled for what the provider does not count": {
@@ -297,7 +297,7 @@ func TestPrometheusDefaults(t *testing.T) {
 	defer prometheus.DefaultRegisterer.Unregister(p)
 	telemetrytest.Tell(t, p, telemetrytest.Story...)
 	got := telemetrytest.Gathered(t, prometheus.DefaultGatherer)
-	if n := got["ratelimit_decisions_total{limit=minute,model=gpt-4o,outcome=denied,project=other,shadow=false}"]; n != 1 {
+	if n := got["ratelimit_decisions_total{limit=requests_per_minute,model=gpt-4o,outcome=denied,project=other,shadow=false}"]; n != 1 {
 		t.Errorf("%v denials of a project that is not listed, want 1", n)
 	}
 }

@@ -24,7 +24,7 @@ type Message struct {
 type Data struct {
 	Owner   string      `json:"owner"`   // whose budget it is: the id of a project, or "key" or "run" with the id of that
 	Project string      `json:"project"` // whose call has reached the threshold: the owner, or a project inside of it
-	Limit   string      `json:"limit"`   // the budget's name, such as "dollars-month"
+	Limit   string      `json:"limit"`   // the budget's name, such as "dollars_per_month"
 	Unit    string      `json:"unit"`    // "requests", "tokens" or "dollars"
 	Percent int         `json:"percent"` // the threshold
 	Used    json.Number `json:"used"`    // in the unit, what calls under way have reserved included

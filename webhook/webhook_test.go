@@ -66,8 +66,8 @@ func newSender(t *testing.T, url string) (*webhook.Sender, results) {
 }
 
 func reached(percent int) event.Event {
-	return event.Event{Kind: event.Threshold, Project: "acme/a", Limit: "dollars-day", Budget: &event.Budget{
-		Owner: "acme", Limit: "dollars-day", Unit: "dollars", Percent: percent, Used: 81_500_000_000, Max: 100_000_000_000,
+	return event.Event{Kind: event.Threshold, Project: "acme/a", Limit: "dollars_per_day", Budget: &event.Budget{
+		Owner: "acme", Limit: "dollars_per_day", Unit: "dollars", Percent: percent, Used: 81_500_000_000, Max: 100_000_000_000,
 		At: time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC), Resets: time.Date(2026, 11, 17, 0, 0, 0, 0, time.UTC),
 	}}
 }
@@ -133,7 +133,7 @@ func TestReceiverFailsAndComesBack(t *testing.T) {
 	if len(r.ids) != 7 || r.ids[0] != r.ids[5] || r.bodies[0] != r.bodies[5] || r.ids[6] == r.ids[0] || !strings.HasPrefix(r.ids[0], "msg_") {
 		t.Error(r.ids)
 	}
-	const want = `{"type":"budget.threshold","timestamp":"2026-11-16T12:00:00Z","data":{"owner":"acme","project":"acme/a","limit":"dollars-day",` +
+	const want = `{"type":"budget.threshold","timestamp":"2026-11-16T12:00:00Z","data":{"owner":"acme","project":"acme/a","limit":"dollars_per_day",` +
 		`"unit":"dollars","percent":80,"used":81.50,"max":100.00,"resets_at":"2026-11-17T00:00:00Z"}}`
 	testkit.Equal(t, "body", want, r.bodies[0])
 	var m webhook.Message

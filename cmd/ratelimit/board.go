@@ -14,7 +14,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // board shows the state of the demo.
@@ -162,7 +164,7 @@ func (b *board) minutes() map[string]string {
 	all := map[string]string{}
 	for _, p := range b.running.Gateway.Models().Shares(large) {
 		for _, l := range p.Limits {
-			if l.Name == "rpm" {
+			if l.Name == kind.MaxRPM.Name() {
 				all[p.Project] = used(l.Used, l.Share)
 			}
 		}
@@ -177,7 +179,7 @@ func (b *board) tokens(p *demoProject) string {
 		return "?"
 	}
 	for _, at := range d.Windows() {
-		if at.Window.Tokens {
+		if at.Window.Unit == project.Tokens {
 			return numeral.Grouped(at.Window.Count-at.Remaining) + " / " + numeral.Grouped(at.Window.Count)
 		}
 	}

@@ -13,8 +13,10 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -146,20 +148,16 @@ func aboutModels(cfg *config.Config, width int) []string {
 	return t.Lines(width)
 }
 
-// amount is a limit and its unit, such as 500 and requests/min. Zero is no limit.
-type amount struct {
-	most int
-	unit string
-}
-
-// amounts returns limits as texts, such as 500 requests/min.
-func amounts(all ...amount) (texts []string) {
-	for _, a := range all {
-		if a.most > 0 {
-			texts = append(texts, numeral.Grouped(int64(a.most))+" "+a.unit)
-		}
+// limitText returns a limit as a text, such as 500 requests/min or $20.00/day. Without a calendar, a month is any 30 days.
+func limitText(k kind.Kind, n int64, calendar bool) string {
+	per := k.Window().Short()
+	if k.Window() == kind.Month && !calendar {
+		per = "/30 days"
 	}
-	return texts
+	if k.Unit().IsMoney() {
+		return price.Amount(n).String() + per
+	}
+	return numeral.Grouped(n) + " " + k.Unit().Words() + per
 }
 
 // listed returns limits as one text, such as 500 requests/min, 30,000 tokens/min.
@@ -171,11 +169,13 @@ func listed(limits []string) string {
 }
 
 func aboutQuota(q ratelimit.ModelQuota) string {
-	text := listed(amounts(
-		amount{q.MaxRPM, "requests/min"}, amount{q.MaxTPM, "tokens/min"},
-		amount{q.MaxInputTPM, "input tokens/min"}, amount{q.MaxOutputTPM, "output tokens/min"},
-		amount{q.MaxRPD, "requests/day"}, amount{q.MaxTPD, "tokens/day"}, amount{q.MaxConcurrent, "at a time"},
-	))
+	var limits []string
+	for _, k := range modelKinds {
+		if n := quotaFields.Get(&q, k); n > 0 {
+			limits = append(limits, limitText(k, n, true))
+		}
+	}
+	text := listed(limits)
 	if q.DayResetsAt != "" {
 		text += ", days from " + q.DayResetsAt
 	}

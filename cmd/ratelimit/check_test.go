@@ -46,7 +46,7 @@ projects:
 		"admin API  127.0.0.1:8081, token",
 		"gpt-x (also best)",
 		"500 requests/min, 500,000 tokens/min, 10% of it in reserve, until the provider reports its own",
-		"60 requests/min, 5,000,000 tokens/day (debt), 20 at a time       3         1  -                         not at all  gpt-*",
+		"60 requests/min, 5,000,000 tokens/day (debt), 20 calls at a time       3         1  -                         not at all  gpt-*",
 		"at most 50%  ", "12.5% to 50%  ", "at least 20%, dedicated  ",
 		"https://api.openai.com",
 		"ours",
@@ -72,7 +72,7 @@ runs: {dollars: 2, tokens: 1_000_000, calls: 500}
 `))
 	for _, want := range []string{
 		"users      the header X-User-Id, or else the field user, or else the field metadata.user_id\n",
-		"runs       $2.00 (hard), 1,000,000 tokens (hard), 500 calls for each, which is forgotten after 24h0m0s\n",
+		"runs       500 requests in total, 1,000,000 tokens in total (hard), $2.00 in total (hard) for each, which is forgotten after 24h0m0s\n",
 		"acme           2,000,000 tokens/min (debt), $5,000.00/30 days (hard) ",
 		"acme/search    $150.00/day (hard), $2,000.00/month (hard) ",
 		"acme/search/*  $20.00/day (hard), $99.50 in total (hard) ",

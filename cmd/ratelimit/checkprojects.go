@@ -11,8 +11,8 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -55,37 +55,41 @@ func aboutShare(l project.Limit) string {
 	return text
 }
 
+// limitFields finds the limits in a limit of a project.
+var limitFields = kind.NewFields[project.Limit](kind.Project)
+
 // aboutLimit returns a limit as a text. mark may say of its limits in tokens and in dollars whether they are hard.
-func aboutLimit(l project.Limit, mark func(hard bool, limits []string) []string) string {
-	month := "30 days"
-	if l.Resets != (limit.Calendar{}) {
-		month = "month"
-	}
+func aboutLimit(l project.Limit, mark func(hard bool, limit string) string) string {
+	var limits []string
 	tokens, dollars := l.Hard()
-	return listed(slices.Concat(amounts(
-		amount{l.RequestsPerMinute, "requests/min"}, amount{l.RequestsPerHour, "requests/hour"}, amount{l.RequestsPerDay, "requests/day"},
-	), mark(tokens, amounts(
-		amount{l.TokensPerMinute, "tokens/min"}, amount{l.TokensPerHour, "tokens/hour"}, amount{l.TokensPerDay, "tokens/day"},
-		amount{l.TokensPerMonth, "tokens/" + month},
-	)), mark(dollars, sums(
-		sum{l.DollarsPerHour, "/hour"}, sum{l.DollarsPerDay, "/day"}, sum{l.DollarsPerWeek, "/week"},
-		sum{l.DollarsPerMonth, "/" + month}, sum{l.Dollars, " in total"},
-	)), amounts(amount{l.MaxConcurrent, "at a time"})))
+	for _, k := range kind.Of(kind.Project) {
+		if n := limitFields.Get(&l, k); n > 0 {
+			limits = append(limits, markUnit(k, limitText(k, n, l.Resets != limit.Calendar{}), tokens, dollars, mark))
+		}
+	}
+	return listed(limits)
 }
 
-// unmarked returns limits as they are.
-func unmarked(_ bool, limits []string) []string { return limits }
+// markUnit marks a limit if it is one of tokens or of dollars.
+func markUnit(k kind.Kind, text string, tokens, dollars bool, mark func(hard bool, limit string) string) string {
+	switch k.Unit() {
+	case kind.AllTokens:
+		return mark(tokens, text)
+	case kind.Dollars:
+		return mark(dollars, text)
+	}
+	return text
+}
 
-// marked returns limits with a word for each that says whether it is hard, or may have a debt.
-func marked(hard bool, limits []string) []string {
-	word := " (debt)"
+// unmarked returns a limit as it is.
+func unmarked(_ bool, limit string) string { return limit }
+
+// marked returns a limit with a word that says whether it is hard, or may have a debt.
+func marked(hard bool, limit string) string {
 	if hard {
-		word = " (hard)"
+		return limit + " (hard)"
 	}
-	for i := range limits {
-		limits[i] += word
-	}
-	return limits
+	return limit + " (debt)"
 }
 
 // aboutHardness explains the words of marked, as far as the other lines have them.
@@ -103,22 +107,6 @@ func aboutHardness(lines []string, width int) (about []string) {
 	return append([]string{""}, words.Lines(width)...)
 }
 
-// sum is a limit of money and its period, such as $20.00 and /day. Zero is no limit.
-type sum struct {
-	most price.Amount
-	per  string
-}
-
-// sums returns limits of money as texts, such as $20.00/day.
-func sums(all ...sum) (texts []string) {
-	for _, s := range all {
-		if s.most > 0 {
-			texts = append(texts, s.most.String()+s.per)
-		}
-	}
-	return texts
-}
-
 // aboutUsers returns where calls name their users, or nothing if they have none.
 func aboutUsers(u config.Users) string {
 	var from []string
@@ -131,8 +119,16 @@ func aboutUsers(u config.Users) string {
 	return strings.Join(from, ", or else ")
 }
 
+// runFields finds the limits in a limit of runs.
+var runFields = kind.NewFields[config.Runs](kind.Run)
+
 func aboutRuns(r config.Runs) string {
+	var limits []string
 	tokens, dollars := project.RunLimit(r).Hard()
-	limits := slices.Concat(marked(dollars, sums(sum{most: r.Dollars})), marked(tokens, amounts(amount{r.Tokens, "tokens"})), amounts(amount{r.Calls, "calls"}))
+	for _, k := range kind.Of(kind.Run) {
+		if n := runFields.Get(&r, k); n > 0 {
+			limits = append(limits, markUnit(k, limitText(k, n, true), tokens, dollars, marked))
+		}
+	}
 	return fmt.Sprintf("%s for each, which is forgotten after %v", listed(limits), cmp.Or(r.Expires, project.DefaultRunExpires))
 }

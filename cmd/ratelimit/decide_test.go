@@ -68,7 +68,7 @@ func TestDecideAndExplain(t *testing.T) {
 
 // Nobody knows when a call ends that holds a slot: its lease is no answer.
 func TestDecideSaysThatSlotsComeBackWithCalls(t *testing.T) {
-	got := shown(limitLines([]admin.AskedLimit{{Limit: "concurrent", Unit: "calls", Owner: "m", Max: 8, Needed: 1, RetryAfter: 599.7}}, time.Time{}, 80))
+	got := shown(limitLines([]admin.AskedLimit{{Limit: "max_concurrent", Unit: "calls", Owner: "m", Max: 8, Needed: 1, RetryAfter: 599.7}}, time.Time{}, 80))
 	if !strings.HasSuffix(got, "no      when one ends") {
 		t.Error(got)
 	}
@@ -76,7 +76,7 @@ func TestDecideSaysThatSlotsComeBackWithCalls(t *testing.T) {
 
 // What a run has used does not come back while the run is known.
 func TestDecideOfARun(t *testing.T) {
-	got := shown(answerLines(admin.Answer{Reason: "stop", RetryAfter: 3587.6, Limits: []admin.AskedLimit{{Limit: "run-calls", Unit: "requests", Scope: "run", Owner: "r", Max: 3, Needed: 1, RetryAfter: 3587.6}}}, time.Time{}, 80))
+	got := shown(answerLines(admin.Answer{Reason: "stop", RetryAfter: 3587.6, Limits: []admin.AskedLimit{{Limit: "runs.calls", Unit: "requests", Scope: "run", Owner: "r", Max: 3, Needed: 1, RetryAfter: 3587.6}}}, time.Time{}, 80))
 	want := `
 no
 stop

@@ -145,8 +145,8 @@ func leftOut(shown, all int) []string {
 // quotaLines returns models and their quotas as a table.
 func quotaLines(models []admin.Model, width int) []string {
 	columns := []console.Column{console.Text("model").Shortened(20), console.Number("waiting"), console.Number("used")}
-	for i, unit := range modelLimitFields {
-		columns = append(columns, console.Number(unit).Leaves(len(modelLimitFields)-i+1))
+	for i, k := range modelKinds {
+		columns = append(columns, console.Number(k.Name()).Leaves(len(modelKinds)-i+1))
 	}
 	t := console.NewTable(append(columns, console.Text("origin").Leaves(1), console.Text("").Below())...)
 	for _, m := range models {

@@ -57,7 +57,7 @@ func (s *stateLimits) State(ctx context.Context) (admin.State, error) {
 		u := s.models.Stats(name)
 		state.Models = append(state.Models, admin.Model{
 			Name: name, Quota: admin.Quota{ModelQuota: quotas[name]}, Paused: s.models.Paused(name).Seconds(),
-			Usage: &admin.Usage{RPM: u.RPM, TPM: u.TPM, RPD: u.RPD, InputTPM: u.InputTPM, OutputTPM: u.OutputTPM, TPD: u.TPD, Concurrent: u.Concurrent, DayStart: u.DayStart},
+			Usage: admin.NewUsage(&u),
 		})
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.projects.Limits())) {

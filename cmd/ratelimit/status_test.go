@@ -19,7 +19,7 @@ func TestStatusLines(t *testing.T) {
 	}{
 		"who waits": {
 			admin.State{Ready: true, Active: 4, Waiting: 3, Models: []admin.Model{
-				{Name: "busy", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxConcurrent: 1}}, Usage: &admin.Usage{Concurrent: 1}, Waiting: 2},
+				{Name: "busy", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxConcurrent: 1}}, Usage: &admin.Usage{Used: map[string]int{"max_concurrent": 1}}, Waiting: 2},
 				{Name: "full", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxConcurrent: 2}}, Usage: &admin.Usage{}, Waiting: 1, Paused: 9},
 				{Name: "idle", Usage: &admin.Usage{}},
 			}},
@@ -33,8 +33,8 @@ full         1           0 / 2  paused by the provider for 9 s
 		},
 		"what is not limited": {
 			admin.State{Ready: true, Models: []admin.Model{
-				{Name: "a", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxTPM: 5000}}, Usage: &admin.Usage{RPM: 3, TPM: 1200}},
-				{Name: "b", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 9}}, Usage: &admin.Usage{RPM: 1}},
+				{Name: "a", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxTPM: 5000}}, Usage: &admin.Usage{Used: map[string]int{"max_rpm": 3, "max_tpm": 1200}}},
+				{Name: "b", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 9}}, Usage: &admin.Usage{Used: map[string]int{"max_rpm": 1}}},
 			}},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
@@ -45,12 +45,12 @@ b        1 / 9              -`,
 		},
 		"shares": {
 			admin.State{Ready: true, Models: []admin.Model{
-				{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 100, MaxTPM: 20_000}}, Usage: &admin.Usage{RPM: 70, TPM: 9_500}, Shares: []ratelimit.ProjectShare{
-					{Limits: []ratelimit.LimitShare{{Name: "rpm", Share: 10}, {Name: "tpm", Share: 2_000}}},
-					{Project: "batch", Waiting: 7, Limits: []ratelimit.LimitShare{{Name: "rpm", Share: 60, Used: 58, Borrowed: 33}, {Name: "tpm", Share: 15_000, Used: 9_000, Borrowed: 4_000}}},
-					{Project: "search", Limits: []ratelimit.LimitShare{{Name: "rpm", Share: 30, Used: 12, Lent: 45}, {Name: "tpm", Share: 3_000, Used: 500}}},
+				{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 100, MaxTPM: 20_000}}, Usage: &admin.Usage{Used: map[string]int{"max_rpm": 70, "max_tpm": 9_500}}, Shares: []ratelimit.ProjectShare{
+					{Limits: []ratelimit.LimitShare{{Name: "max_rpm", Share: 10}, {Name: "max_tpm", Share: 2_000}}},
+					{Project: "batch", Waiting: 7, Limits: []ratelimit.LimitShare{{Name: "max_rpm", Share: 60, Used: 58, Borrowed: 33}, {Name: "max_tpm", Share: 15_000, Used: 9_000, Borrowed: 4_000}}},
+					{Project: "search", Limits: []ratelimit.LimitShare{{Name: "max_rpm", Share: 30, Used: 12, Lent: 45}, {Name: "max_tpm", Share: 3_000, Used: 500}}},
 				}},
-				{Name: "alone", Usage: &admin.Usage{RPM: 1}, Shares: []ratelimit.ProjectShare{{Project: "batch", Limits: []ratelimit.LimitShare{{Name: "rpd", Share: 10}}}}},
+				{Name: "alone", Usage: &admin.Usage{Used: map[string]int{"max_rpm": 1}}, Shares: []ratelimit.ProjectShare{{Project: "batch", Limits: []ratelimit.LimitShare{{Name: "max_rpd", Share: 10}}}}},
 			}},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
@@ -67,7 +67,7 @@ m         search         -  12 / 30     500 / 3,000  lends 45 of max_rpm`,
 		"projects": {
 			admin.State{Ready: true, Projects: []admin.Project{
 				{ID: "free", Windows: []admin.Window{}},
-				{ID: "held", Windows: []admin.Window{{Name: "minute", Limit: 60, Remaining: 48}}, Limit: project.Limit{RequestsPerMinute: 60, MaxConcurrent: 5}},
+				{ID: "held", Windows: []admin.Window{{Name: "requests_per_minute", Limit: 60, Remaining: 48}}, Limit: project.Limit{RequestsPerMinute: 60, MaxConcurrent: 5}},
 				{ID: "slow", Windows: []admin.Window{}, Limit: project.Limit{MaxConcurrent: 1, Weight: 3, MinShare: 20, Dedicated: true, MaxShare: 50}},
 			}},
 			`
@@ -128,12 +128,12 @@ func TestSubtreeLines(t *testing.T) {
 		return admin.Window{Name: name, Unit: "nanodollars", Limit: int64(of * 1e9), Remaining: int64((of - used) * 1e9), ResetAfter: reset}
 	}
 	got := shown(subtreeLines([]admin.Project{
-		{ID: "acme", Limit: project.Limit{Weight: 2, MaxShare: 25}, Windows: []admin.Window{dollars("dollars-month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens-minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
+		{ID: "acme", Limit: project.Limit{Weight: 2, MaxShare: 25}, Windows: []admin.Window{dollars("dollars_per_month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens_per_minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
 		{ID: "acme/chat"},
-		{ID: "acme/search", Windows: []admin.Window{dollars("dollars-day", 0, 150, 0), dollars("dollars", 150, 150, 99)}},
+		{ID: "acme/search", Windows: []admin.Window{dollars("dollars_per_day", 0, 150, 0), dollars("dollars", 150, 150, 99)}},
 		{ID: "acme/search/a-user-with-a-long-name", Windows: []admin.Window{}},
 		{ID: "acme/search-b", Windows: []admin.Window{}},
-		{ID: "acme/search/alice", Windows: []admin.Window{{Name: "day", Unit: "requests", Limit: 10, Remaining: 7, ResetAfter: 3*3600 + 25*60 + 7}}},
+		{ID: "acme/search/alice", Windows: []admin.Window{{Name: "requests_per_day", Unit: "requests", Limit: 10, Remaining: 7, ResetAfter: 3*3600 + 25*60 + 7}}},
 	}, 80))
 	want := `
 project                     limit                   used         of  all is back
@@ -150,13 +150,13 @@ acme                        dollars_per_month  $1,234.56  $5,000.00       14d17h
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	shares := shown(innerShareLines([]admin.Project{{
-		ID: "acme", Windows: []admin.Window{dollars("dollars-day", 6, 20, 99), {Name: "tokens-minute", Unit: "tokens", Limit: 6000, Remaining: 400}}, More: true,
+		ID: "acme", Windows: []admin.Window{dollars("dollars_per_day", 6, 20, 99), {Name: "tokens_per_minute", Unit: "tokens", Limit: 6000, Remaining: 400}}, More: true,
 		Shares: []admin.InnerShare{
-			{ProjectShare: ratelimit.ProjectShare{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars-day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens-minute", Share: 1500, Used: 1600, Borrowed: 100}}}, Weight: 1},
-			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 4500, Used: 4000}}}, Weight: 3, Priority: 2},
-			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens-minute", Share: 500, Used: 7}}}, Weight: 1, Own: true},
+			{ProjectShare: ratelimit.ProjectShare{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars_per_day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens_per_minute", Share: 1500, Used: 1600, Borrowed: 100}}}, Weight: 1},
+			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens_per_minute", Share: 4500, Used: 4000}}}, Weight: 3, Priority: 2},
+			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens_per_minute", Share: 500, Used: 7}}}, Weight: 1, Own: true},
 		},
-	}, {ID: "beta", Windows: []admin.Window{dollars("dollars-day", 1, 20, 99)}}}, 90))
+	}, {ID: "beta", Windows: []admin.Window{dollars("dollars_per_day", 1, 20, 99)}}}, 90))
 	wantShares := `
 share of  limit              project      weight  waiting   used  share
 acme      dollars_per_day    acme/chat         1        2  $2.00  $5.00  lends $1.00
@@ -168,7 +168,7 @@ acme      tokens_per_minute  and more          -        -      -      -`
 	if shares != wantShares {
 		t.Errorf("%s\nwant %s", shares, wantShares)
 	}
-	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars-month", 9_007_199, 9_007_199, 30*86400+23*3600)}}}, 80)
+	widest := subtreeLines([]admin.Project{{ID: strings.Repeat("x", 128), Windows: []admin.Window{dollars("dollars_per_month", 9_007_199, 9_007_199, 30*86400+23*3600)}}}, 80)
 	if n := console.Width(widest[1]); n > 80 {
 		t.Errorf("%d columns: %s", n, widest[1])
 	}
@@ -206,7 +206,7 @@ func TestStatusOfAState(t *testing.T) {
 // A row of the status tells what calls under way have only reserved of a limit apart from what is used.
 func TestProjectRowTellsWhatIsReserved(t *testing.T) {
 	row := projectRow(admin.Project{ID: "p", Windows: []admin.Window{
-		{Name: "dollars-day", Unit: "nanodollars", Limit: 1e9, Remaining: 4e8, Reserved: 5e8}, {Name: "tokens-minute", Unit: "tokens", Limit: 6000, Remaining: 5000},
+		{Name: "dollars_per_day", Unit: "nanodollars", Limit: 1e9, Remaining: 4e8, Reserved: 5e8}, {Name: "tokens_per_minute", Unit: "tokens", Limit: 6000, Remaining: 5000},
 	}})
 	if want := []string{"p", "dollars_per_day $0.60 / $1.00 ($0.50 only reserved)", "60%", "tokens_per_minute 1,000 / 6,000"}; !slices.Equal(row, want) {
 		t.Errorf("%q; want %q", row, want)

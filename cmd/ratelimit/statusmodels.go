@@ -10,6 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
 
@@ -23,12 +24,27 @@ func (l modelLimit) pressure() float64 {
 	return float64(l.used) / float64(l.most)
 }
 
-// modelLimitFields are the limits of models as the configuration and the tables name them, in the order
-// of limitsOf.
-var modelLimitFields = []string{"max_rpm", "max_tpm", "max_input_tpm", "max_output_tpm", "max_rpd", "max_tpd", "max_concurrent"}
+// modelKinds are the kinds of limits of models, in the order of limitsOf.
+var modelKinds = kind.Of(kind.Model)
 
-func limitsOf(u *admin.Usage, q *admin.Quota) []modelLimit {
-	return []modelLimit{{u.RPM, q.MaxRPM}, {u.TPM, q.MaxTPM}, {u.InputTPM, q.MaxInputTPM}, {u.OutputTPM, q.MaxOutputTPM}, {u.RPD, q.MaxRPD}, {u.TPD, q.MaxTPD}, {u.Concurrent, q.MaxConcurrent}}
+// quotaFields finds the maxima of a quota.
+var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
+
+func limitsOf(u *admin.Usage, q *admin.Quota) (list []modelLimit) {
+	for _, k := range modelKinds {
+		list = append(list, modelLimit{u.Used[k.Name()], int(quotaFields.Get(&q.ModelQuota, k))})
+	}
+	return list
+}
+
+// isIdle reports whether nothing is used of a model.
+func isIdle(u *admin.Usage) bool {
+	for _, n := range u.Used {
+		if n != 0 {
+			return false
+		}
+	}
+	return u.DayStart.IsZero()
 }
 
 // modelPressure returns which part of its closest limit is used of a model.
@@ -47,7 +63,7 @@ func modelPressure(m admin.Model) (most float64) {
 func modelLines(models []admin.Model, width int) []string {
 	busy, idle := []admin.Model{}, 0
 	for _, m := range models {
-		if m.Usage != nil && *m.Usage == (admin.Usage{}) && m.Paused == 0 && m.Waiting == 0 && !m.Stopped {
+		if m.Usage != nil && isIdle(m.Usage) && m.Paused == 0 && m.Waiting == 0 && !m.Stopped {
 			idle++
 		} else {
 			busy = append(busy, m)
@@ -73,7 +89,7 @@ func modelLines(models []admin.Model, width int) []string {
 // modelColumns returns the columns of a table of models. Of the limits, those leave first of which the
 // least is used.
 func modelColumns(models []admin.Model) []console.Column {
-	pressures := make([]float64, len(modelLimitFields))
+	pressures := make([]float64, len(modelKinds))
 	for _, m := range models {
 		if m.Usage != nil {
 			for i, l := range limitsOf(m.Usage, &m.Quota) {
@@ -81,14 +97,14 @@ func modelColumns(models []admin.Model) []console.Column {
 			}
 		}
 	}
-	order := make([]int, len(modelLimitFields))
+	order := make([]int, len(modelKinds))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(pressures[a], pressures[b]) })
 	columns := []console.Column{console.Text("model").Shortened(20), console.Number("waiting")}
-	for i, unit := range modelLimitFields {
-		columns = append(columns, console.Number(unit).Leaves(slices.Index(order, i)+1))
+	for i, k := range modelKinds {
+		columns = append(columns, console.Number(k.Name()).Leaves(slices.Index(order, i)+1))
 	}
 	return append(columns, console.Text("").Below())
 }
@@ -96,7 +112,7 @@ func modelColumns(models []admin.Model) []console.Column {
 func modelRow(m admin.Model) []string {
 	row := []string{m.Name, waiting(m.Waiting)}
 	if m.Usage == nil {
-		for range modelLimitFields {
+		for range modelKinds {
 			row = append(row, "-")
 		}
 		return append(row, "the store does not answer")
@@ -123,15 +139,15 @@ func pausesOf(m admin.Model) (notes []string) {
 	return notes
 }
 
-// sharedLimits are the limits of models that projects share.
-var sharedLimits = []string{"rpm", "tpm", "input_tpm", "output_tpm", "rpd", "tpd"}
+// sharedKinds are the kinds of limits of models that projects share.
+var sharedKinds = slices.DeleteFunc(kind.Of(kind.Model), func(k kind.Kind) bool { return !k.IsShared() })
 
 // shareLines returns a table of what projects use of their shares, at the models that several
 // projects use, or nothing if there is no such model.
 func shareLines(models []admin.Model, width int) []string {
 	columns := []console.Column{console.Text("share of").Shortened(12), console.Text("project").ShortenedAtStart(12), console.Number("waiting")}
-	for i, limit := range sharedLimits {
-		columns = append(columns, console.Number(admin.LimitInWords(limit)).Leaves(len(sharedLimits)-i))
+	for i, k := range sharedKinds {
+		columns = append(columns, console.Number(k.Name()).Leaves(len(sharedKinds)-i))
 	}
 	t := console.NewTable(append(columns, console.Text("").Below())...)
 	for _, m := range models {
@@ -142,7 +158,7 @@ func shareLines(models []admin.Model, width int) []string {
 			t.AddStyled(styleOf(0, p.Waiting > 0), shareRow(m.Name, p)...)
 		}
 		if m.More {
-			t.Add(m.Name, "and more", "-", "-", "-", "-", "-", "-", "-", "")
+			t.Add(shareRow(m.Name, ratelimit.ProjectShare{Project: "and more"})...)
 		}
 	}
 	if t.Len() == 0 {
@@ -154,8 +170,8 @@ func shareLines(models []admin.Model, width int) []string {
 func shareRow(model string, p ratelimit.ProjectShare) []string {
 	row := []string{model, cmp.Or(p.Project, "(none)"), waiting(p.Waiting)}
 	var notes []string
-	for _, limit := range sharedLimits {
-		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == limit })
+	for _, k := range sharedKinds {
+		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == k.Name() })
 		if i < 0 {
 			row = append(row, "-")
 			continue
@@ -163,10 +179,10 @@ func shareRow(model string, p ratelimit.ProjectShare) []string {
 		l := p.Limits[i]
 		row = append(row, numeral.Grouped(int64(l.Used))+" / "+numeral.Grouped(int64(l.Share)))
 		if l.Lent > 0 {
-			notes = append(notes, fmt.Sprintf("lends %s of %s", numeral.Grouped(int64(l.Lent)), admin.LimitInWords(limit)))
+			notes = append(notes, fmt.Sprintf("lends %s of %s", numeral.Grouped(int64(l.Lent)), k.Name()))
 		}
 		if l.Borrowed > 0 {
-			notes = append(notes, fmt.Sprintf("borrows %s of %s", numeral.Grouped(int64(l.Borrowed)), admin.LimitInWords(limit)))
+			notes = append(notes, fmt.Sprintf("borrows %s of %s", numeral.Grouped(int64(l.Borrowed)), k.Name()))
 		}
 	}
 	return append(row, strings.Join(notes, ", "))

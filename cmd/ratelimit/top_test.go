@@ -34,8 +34,8 @@ func (t *top) pressed(keys ...string) {
 }
 
 func row(name string, pressure float64, waiting int) admin.Row {
-	return admin.Row{Name: name, Pressure: pressure, Closest: "rpm", Waiting: waiting, Spark: []int64{0, 5, 10},
-		Dimensions: []admin.Dimension{{Name: "rpm", Unit: "requests", Limit: 100, Used: 100 * pressure}, {Name: "tpm", Unit: "tokens", Limit: 5000, Used: 10, Lent: 7}}}
+	return admin.Row{Name: name, Pressure: pressure, Closest: "max_rpm", Waiting: waiting, Spark: []int64{0, 5, 10},
+		Dimensions: []admin.Dimension{{Name: "max_rpm", Unit: "requests", Limit: 100, Used: 100 * pressure}, {Name: "max_tpm", Unit: "tokens", Limit: 5000, Used: 10, Lent: 7}}}
 }
 
 func someRows(n int) (rows []admin.Row) {
@@ -111,7 +111,7 @@ func TestTopFollows(t *testing.T) {
 		t.Error(text)
 	}
 	s.pressed("enter")
-	if text := s.text(); !strings.Contains(text, "tpm") || !strings.Contains(text, "lent 7") {
+	if text := s.text(); !strings.Contains(text, "max_tpm") || !strings.Contains(text, "lent 7") {
 		t.Error(text)
 	}
 	s.Update(lostMsg{fmt.Errorf("ratelimit: connection refused")})
@@ -131,8 +131,8 @@ func TestTopShowsShares(t *testing.T) {
 	if s.askProject() == nil {
 		t.Error("nobody asks for the project")
 	}
-	s.Update(projectMsg{ID: "acme", Windows: []admin.Window{{Name: "minute", Unit: "requests", Limit: 8}}, Shares: []admin.InnerShare{
-		{ProjectShare: event.ProjectShare{Project: "acme/search", Limits: []event.LimitShare{{Name: "minute", Share: 6, Used: 7, Borrowed: 1}}}, Weight: 3},
+	s.Update(projectMsg{ID: "acme", Windows: []admin.Window{{Name: "requests_per_minute", Unit: "requests", Limit: 8}}, Shares: []admin.InnerShare{
+		{ProjectShare: event.ProjectShare{Project: "acme/search", Limits: []event.LimitShare{{Name: "requests_per_minute", Share: 6, Used: 7, Borrowed: 1}}}, Weight: 3},
 	}})
 	const shares = "acme      requests_per_minute  acme/search       3     7      6  borrows 1"
 	if text := s.text(); !strings.Contains(text, shares) {

@@ -46,9 +46,9 @@ func TestWaiting(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 16, 3, 0, 0, 0, time.UTC)
 	got := shown(waitingLines(admin.WaitingList{More: true, Waiting: []admin.Waiting{
-		{ID: "gw_1", Project: "acme/search", Model: "gpt-6-luna", Waited: 2.25, Limit: "tpm", Owner: "gpt-6-luna", Position: 1, PassesAt: now.Add(3 * time.Second), Until: now.Add(time.Minute), Tokens: 1200},
+		{ID: "gw_1", Project: "acme/search", Model: "gpt-6-luna", Waited: 2.25, Limit: "max_tpm", Owner: "gpt-6-luna", Position: 1, PassesAt: now.Add(3 * time.Second), Until: now.Add(time.Minute), Tokens: 1200},
 		{ID: "gw_2", Model: "gpt-6-luna\x1b", Waited: 1, Position: 2, Until: now.Add(-time.Second)},
-		{ID: "gw_3", Project: "chat", Model: "gpt-6-luna", Waited: 1, Limit: "concurrent", Position: 3},
+		{ID: "gw_3", Project: "chat", Model: "gpt-6-luna", Waited: 1, Limit: "max_concurrent", Position: 3},
 	}}, now, 80))
 	want := `
 project      model           waits  for               place  passes in  gives up

@@ -12,15 +12,15 @@ import (
 
 // shown matches the output of the example, in which seconds may have passed.
 var shown = regexp.MustCompile(`^Project "acme" asks 7 times
-  200 OK · RateLimit: "minute";r=4;t=\d+, "day";r=9999;t=\d+
-  200 OK · RateLimit: "minute";r=3;t=\d+, "day";r=9998;t=\d+
-  200 OK · RateLimit: "minute";r=2;t=\d+, "day";r=9997;t=\d+
-  200 OK · RateLimit: "minute";r=1;t=\d+, "day";r=9996;t=\d+
-  200 OK · RateLimit: "minute";r=0;t=\d+, "day";r=9995;t=\d+
-(  429 Too Many Requests · RateLimit: "minute";r=0;t=\d+ · Retry-After: \d+
-    \{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",.*"violated-policies":\["minute"\]\}
+  200 OK · RateLimit: "requests_per_minute";r=4;t=\d+, "requests_per_day";r=9999;t=\d+
+  200 OK · RateLimit: "requests_per_minute";r=3;t=\d+, "requests_per_day";r=9998;t=\d+
+  200 OK · RateLimit: "requests_per_minute";r=2;t=\d+, "requests_per_day";r=9997;t=\d+
+  200 OK · RateLimit: "requests_per_minute";r=1;t=\d+, "requests_per_day";r=9996;t=\d+
+  200 OK · RateLimit: "requests_per_minute";r=0;t=\d+, "requests_per_day";r=9995;t=\d+
+(  429 Too Many Requests · RateLimit: "requests_per_minute";r=0;t=\d+ · Retry-After: \d+
+    \{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",.*"violated-policies":\["requests_per_minute"\]\}
 ){2}Project "another" asks 1 times
-  200 OK · RateLimit: "minute";r=2;t=\d+, "day";r=999;t=\d+
+  200 OK · RateLimit: "requests_per_minute";r=2;t=\d+, "requests_per_day";r=999;t=\d+
 Project "" asks 1 times
   400 Bad Request
     \{.*the header X-Project-ID is missing.*\}

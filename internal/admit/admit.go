@@ -100,7 +100,7 @@ func (r *Result) narrow(s *project.Standing) {
 
 // Name returns the name of a window in headers and messages. The windows of the call's own project,
 // and those of a plain limiter, have their own names. Before those of others stands the owner:
-// "acme:minute".
+// "acme:requests_per_minute".
 func (r *Result) Name(s *project.Standing) string {
 	if s.Owner == r.Project {
 		return s.Window.Name

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -35,7 +36,7 @@ func (p *Policies) SetHeaders(h http.Header, result *Result) {
 // longer text takes another.
 type field struct {
 	values [1]string
-	text   [112]byte
+	text   [160]byte
 }
 
 // appendLimits appends the value of RateLimit.
@@ -73,11 +74,8 @@ func appendPolicy(b []byte, own string, s *project.Standing) []byte {
 	if !w.Total() {
 		b = appendParameter(b, ";w=", ceilSeconds(w.Period))
 	}
-	switch {
-	case w.Tokens:
-		b = append(b, `;qu="tokens"`...)
-	case w.Dollars:
-		b = append(b, `;qu="nanodollars"`...)
+	if w.Unit != "" && w.Unit != project.Requests { // that of a plain limiter is not known
+		b = append(append(append(b, `;qu="`...), kind.Counted(w.Unit)...), '"')
 	}
 	return b
 }

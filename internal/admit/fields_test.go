@@ -23,9 +23,13 @@ func FuzzFields(f *testing.F) {
 	f.Add(int64(1e15), int64(1e15-1), int64(1e15), int64(math.MaxInt64-1), false)
 	f.Add(int64(0), int64(0), int64(-1), int64(time.Second+1), true)
 	f.Fuzz(func(t *testing.T, count, period, remaining, until int64, tokens bool) {
+		unit := project.Requests
+		if tokens {
+			unit = project.Tokens
+		}
 		windows := []project.Standing{
-			{Window: &project.Window{Name: "minute", Count: count, Period: time.Duration(period)}, Remaining: remaining},
-			{Window: &project.Window{Name: "tokens-day", Tokens: tokens, Count: remaining, Period: time.Duration(until)}, Remaining: count},
+			{Window: &project.Window{Name: "requests_per_minute", Unit: project.Requests, Count: count, Period: time.Duration(period)}, Remaining: remaining},
+			{Window: &project.Window{Name: "tokens_per_day", Unit: unit, Count: remaining, Period: time.Duration(until)}, Remaining: count},
 		}
 		p := newPolicy(windows, "")
 		var limits []byte
@@ -60,7 +64,7 @@ func wantedPolicy(windows []project.Standing) string {
 		if s.Window.Period <= 30*24*time.Hour {
 			text += fmt.Sprintf(";w=%d", wholeSeconds(s.Window.Period))
 		}
-		if s.Window.Tokens {
+		if s.Window.Unit == project.Tokens {
 			text += `;qu="tokens"`
 		}
 		members = append(members, text)
@@ -99,8 +103,8 @@ func TestPolicies(t *testing.T) {
 		all.Go(func() {
 			for i := range int64(sets) {
 				windows := []project.Standing{
-					{Window: &project.Window{Name: "minute", Count: i % 8, Period: time.Minute}},
-					{Window: &project.Window{Name: "hour", Count: i, Period: time.Hour}},
+					{Window: &project.Window{Name: "requests_per_minute", Unit: project.Requests, Count: i % 8, Period: time.Minute}},
+					{Window: &project.Window{Name: "requests_per_hour", Unit: project.Requests, Count: i, Period: time.Hour}},
 				}[:1+i%2]
 				if got, want := p.find(windows, "").value, newPolicy(windows, "").value; !slices.Equal(got, want) {
 					t.Errorf("%v, want %v", got, want)
@@ -119,7 +123,7 @@ func TestPolicyMatches(t *testing.T) {
 		}
 		return all
 	}
-	minute, hour := project.Window{Name: "minute", Count: 9, Period: time.Minute}, project.Window{Name: "hour", Count: 9, Period: time.Hour}
+	minute, hour := project.Window{Name: "requests_per_minute", Unit: project.Requests, Count: 9, Period: time.Minute}, project.Window{Name: "requests_per_hour", Unit: project.Requests, Count: 9, Period: time.Hour}
 	p := newPolicy(windowsOf(minute, hour), "")
 	for _, c := range []struct {
 		windows []project.Window
@@ -129,10 +133,10 @@ func TestPolicyMatches(t *testing.T) {
 		{[]project.Window{hour, minute}, false},
 		{[]project.Window{minute}, false},
 		{[]project.Window{minute, hour, hour}, false},
-		{[]project.Window{minute, {Name: "hour", Count: 8, Period: time.Hour}}, false},
-		{[]project.Window{minute, {Name: "hour", Count: 9, Period: time.Minute}}, false},
-		{[]project.Window{minute, {Name: "day", Count: 9, Period: time.Hour}}, false},
-		{[]project.Window{minute, {Name: "hour", Count: 9, Period: time.Hour, Tokens: true}}, false},
+		{[]project.Window{minute, {Name: "requests_per_hour", Unit: project.Requests, Count: 8, Period: time.Hour}}, false},
+		{[]project.Window{minute, {Name: "requests_per_hour", Unit: project.Requests, Count: 9, Period: time.Minute}}, false},
+		{[]project.Window{minute, {Name: "requests_per_day", Unit: project.Requests, Count: 9, Period: time.Hour}}, false},
+		{[]project.Window{minute, {Name: "requests_per_hour", Count: 9, Period: time.Hour, Unit: project.Tokens}}, false},
 	} {
 		if got := p.matches(windowsOf(c.windows...), ""); got != c.want {
 			t.Errorf("%+v: %v", c.windows, got)
@@ -143,15 +147,15 @@ func TestPolicyMatches(t *testing.T) {
 // The windows of owners other than the call's project have names of their own, and those of other
 // projects share no policy.
 func TestNamesOfOwners(t *testing.T) {
-	day := &project.Window{Name: "dollars-day", Dollars: true, Count: 2_000_000_000, Period: 24 * time.Hour}
-	run := &project.Window{Name: "run-dollars", Dollars: true, Run: true, Count: 1 << 53, Period: time.Hour}
+	day := &project.Window{Name: "dollars_per_day", Unit: project.Dollars, Count: 2_000_000_000, Period: 24 * time.Hour}
+	run := &project.Window{Name: "runs.dollars", Unit: project.Dollars, Run: true, Count: 1 << 53, Period: time.Hour}
 	windows := []project.Standing{
 		{Owner: "acme/search", Window: day, Remaining: 1}, {Owner: "acme", Window: day, Remaining: 2},
 		{Owner: `key a"b\`, Window: day, Remaining: 3}, {Owner: "run r", Window: run, Remaining: 1 << 53},
 	}
 	policies := &Policies{}
-	want := `"dollars-day";q=2000000000;w=86400;qu="nanodollars", "acme:dollars-day";q=2000000000;w=86400;qu="nanodollars", ` +
-		`"key a\"b\\:dollars-day";q=2000000000;w=86400;qu="nanodollars", "run r:run-dollars";q=999999999999999;qu="nanodollars"`
+	want := `"dollars_per_day";q=2000000000;w=86400;qu="nanodollars", "acme:dollars_per_day";q=2000000000;w=86400;qu="nanodollars", ` +
+		`"key a\"b\\:dollars_per_day";q=2000000000;w=86400;qu="nanodollars", "run r:runs.dollars";q=999999999999999;qu="nanodollars"`
 	if got := policies.find(windows, "acme/search").value[0]; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -159,7 +163,7 @@ func TestNamesOfOwners(t *testing.T) {
 	for _, s := range windows {
 		limits = appendLimit(limits, "acme/search", &s, project.Never)
 	}
-	if want := `"dollars-day";r=1, "acme:dollars-day";r=2, "key a\"b\\:dollars-day";r=3, "run r:run-dollars";r=999999999999999`; string(limits) != want {
+	if want := `"dollars_per_day";r=1, "acme:dollars_per_day";r=2, "key a\"b\\:dollars_per_day";r=3, "run r:runs.dollars";r=999999999999999`; string(limits) != want {
 		t.Errorf("%s, want %s", limits, want)
 	}
 	other := slices.Clone(windows)
@@ -168,7 +172,7 @@ func TestNamesOfOwners(t *testing.T) {
 		t.Error("projects with the same limits below the same one have two policies")
 	}
 	other[1].Owner = "else"
-	if got := policies.find(other, "acme/chat").value[0]; !strings.Contains(got, `"else:dollars-day"`) {
+	if got := policies.find(other, "acme/chat").value[0]; !strings.Contains(got, `"else:dollars_per_day"`) {
 		t.Error(got)
 	}
 }
@@ -176,14 +180,14 @@ func TestNamesOfOwners(t *testing.T) {
 // The tightest window is the one of which the smallest part is left, whoever has it.
 func TestTightest(t *testing.T) {
 	standing := func(owner string, left, of int64) project.Standing {
-		return project.Standing{Owner: owner, Window: &project.Window{Name: "day", Count: of, Period: time.Hour}, Remaining: left, ResetAfter: time.Minute}
+		return project.Standing{Owner: owner, Window: &project.Window{Name: "requests_per_day", Unit: project.Requests, Count: of, Period: time.Hour}, Remaining: left, ResetAfter: time.Minute}
 	}
 	for want, windows := range map[string][]project.Standing{
-		`"acme:day";r=9;t=60`:  {standing("acme/search", 1, 10), standing("acme", 9, 100)},
-		`"day";r=1;t=60`:       {standing("acme/search", 1, 10), standing("acme", 11, 100)},
-		`"run r:day";r=0;t=60`: {standing("acme/search", 1, 10), standing("run r", -5, 1<<53)},
-		`"acme:day";r=98;t=60`: {standing("acme/search", 1<<53-1, 1<<53), standing("acme", 98, 100), standing("key k", 99, 100)},
-		``:                     {standing("acme/search", 1, 10), standing("acme/search", 2, 10)},
+		`"acme:requests_per_day";r=9;t=60`:  {standing("acme/search", 1, 10), standing("acme", 9, 100)},
+		`"requests_per_day";r=1;t=60`:       {standing("acme/search", 1, 10), standing("acme", 11, 100)},
+		`"run r:requests_per_day";r=0;t=60`: {standing("acme/search", 1, 10), standing("run r", -5, 1<<53)},
+		`"acme:requests_per_day";r=98;t=60`: {standing("acme/search", 1<<53-1, 1<<53), standing("acme", 98, 100), standing("key k", 99, 100)},
+		``:                                  {standing("acme/search", 1, 10), standing("acme/search", 2, 10)},
 	} {
 		if got := tightest(windows, "acme/search"); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -202,9 +206,9 @@ func TestFieldsOfADeniedShare(t *testing.T) {
 		for _, c := range []struct {
 			project, limits, tightest string
 		}{
-			{"acme/search", `"acme:day";r=99;t=86400, "acme:tokens-minute";r=3700;t=60`, ""},
-			{"acme/ads", `"day";r=4;t=86400, "acme:day";r=98;t=86400, "acme:tokens-minute";r=3400;t=60`, `"day";r=4;t=86400`},
-			{"acme/ads", `"acme:tokens-minute";r=100;t=60`, `"acme:tokens-minute";r=100;t=60`},
+			{"acme/search", `"acme:requests_per_day";r=99;t=86400, "acme:tokens_per_minute";r=3700;t=60`, ""},
+			{"acme/ads", `"requests_per_day";r=4;t=86400, "acme:requests_per_day";r=98;t=86400, "acme:tokens_per_minute";r=3400;t=60`, `"requests_per_day";r=4;t=86400`},
+			{"acme/ads", `"acme:tokens_per_minute";r=100;t=60`, `"acme:tokens_per_minute";r=100;t=60`},
 		} {
 			_, d, err := l.Take(t.Context(), project.Call{Project: c.project, Estimated: 300})
 			if err != nil {

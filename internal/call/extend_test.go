@@ -100,7 +100,7 @@ func TestSlicesNearTheLimit(t *testing.T) {
 	if used := projectTokens(t, limits, 5000); used > 5000 || used < 5000-2*inFlight {
 		t.Errorf("%d are reserved", used)
 	}
-	if refused := c.Cut(); refused == nil || refused.Status != 429 || !strings.HasPrefix(refused.Message, `cut off: the limit "tokens-minute" of project "`+owner+`" has no more for this answer: try again in `) {
+	if refused := c.Cut(); refused == nil || refused.Status != 429 || !strings.HasPrefix(refused.Message, `cut off: the limit "tokens_per_minute" of project "`+owner+`" has no more for this answer: try again in `) {
 		t.Errorf("%+v", refused)
 	}
 	m := llm.NewMeter(llm.Messages, nil)

@@ -3,10 +3,12 @@ package call
 import (
 	"context"
 	"sort"
+	"strings"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -127,13 +129,11 @@ func (c *Call) deniedByMost(d *ratelimit.Decision, q *ratelimit.ModelQuota) bool
 			return false
 		}
 	}
-	switch d.Code {
-	case ratelimit.DecisionProjectLimit:
+	if d.Code == ratelimit.DecisionProjectLimit {
 		return denied
-	case ratelimit.DecisionTPMLimit, ratelimit.DecisionInputTPMLimit, ratelimit.DecisionOutputTPMLimit, ratelimit.DecisionTPDLimit:
-		return q.ReserveTokens == project.ReserveMost
 	}
-	return false
+	k, ok := kind.Named(strings.TrimSuffix(d.Limit, kind.PaceEnd))
+	return ok && k.Unit().Name() == project.Tokens && q.ReserveTokens == project.ReserveMost
 }
 
 // hasLeft reports whether every window that denies the call has enough left for so many tokens.
@@ -141,9 +141,9 @@ func (c *Call) hasLeft(d *ratelimit.Decision, most llm.Tokens) bool {
 	for _, s := range d.Project.Windows() {
 		switch {
 		case s.RetryAfter == 0:
-		case s.Window.Tokens && int64(most.Input)+int64(most.Output) > s.Remaining:
+		case s.Window.Unit == project.Tokens && int64(most.Input)+int64(most.Output) > s.Remaining:
 			return false
-		case s.Window.Dollars && int64(c.most(most.Input, most.Output, "")) > s.Remaining:
+		case s.Window.Unit == project.Dollars && int64(c.most(most.Input, most.Output, "")) > s.Remaining:
 			return false
 		}
 	}
@@ -156,20 +156,14 @@ func (c *Call) modelHasLeft(d *ratelimit.Decision, q *ratelimit.ModelQuota, most
 		return true
 	}
 	input, output := q.Count.Count(q.Count.Dearest(most))
-	s := &d.Stats
-	for _, has := range []struct {
-		name      string
-		max, used int
-		needs     int64
-	}{
-		{"tpm", s.MaxTPM, s.TPM, input + output}, {"tpd", s.MaxTPD, s.TPD, input + output},
-		{"input_tpm", s.MaxInputTPM, s.InputTPM, input}, {"output_tpm", s.MaxOutputTPM, s.OutputTPM, output},
-	} {
-		left := int64(has.max) - int64(has.used)
-		if has.name == d.Limit {
+	needs := [kind.Units]int64{kind.Tokens: input + output, kind.Input: input, kind.Output: output}
+	for l := range d.Stats.Limits() {
+		k, _ := kind.Named(l.Name)
+		left := int64(l.Max) - int64(l.Used)
+		if l.Name == d.Limit {
 			left -= int64(d.Elsewhere)
 		}
-		if has.max > 0 && has.needs > left {
+		if l.Max > 0 && k.Unit().Name() == project.Tokens && needs[k.Unit()] > left {
 			return false
 		}
 	}

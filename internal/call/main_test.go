@@ -78,7 +78,7 @@ func projectTokens(t *testing.T, limits *Limits, limit int64) int64 {
 		t.Fatal(err)
 	}
 	for _, s := range d.Windows() {
-		if s.Window.Name == "tokens-minute" {
+		if s.Window.Name == "tokens_per_minute" {
 			return limit - s.Remaining
 		}
 	}

@@ -48,7 +48,7 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
 	share := d.Project.Share.Window // of which the project has used its share
-	r.Tokens = short != nil && short.ofTokens() || share != nil && share.Tokens
+	r.Tokens = short != nil && short.ofTokens() || share != nil && share.Unit == project.Tokens
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
 		r.Status, r.Code, r.RetryAfter, r.Retry = c.Request.API.NeverStatus(), llm.CodeNever, 0, false
 		r.Message = notSent + c.whyNever(d, short, err)

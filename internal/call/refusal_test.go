@@ -120,7 +120,7 @@ func TestRefusalsByAShare(t *testing.T) {
 		want := later(d.RetryAfter, false, `not sent: project "some-project" has a share of 2 requests a minute of model "some-model" while 2 projects use it, and has used 2: try again in 1m0s`)
 		testkit.Equal(t, "the refusal", want, c.Refusal(&d, err))
 
-		behind := &ratelimit.Decision{Code: ratelimit.DecisionShareLimit, Limit: "rpm_share", Reason: "others wait for the project's share", RetryAfter: time.Second}
+		behind := &ratelimit.Decision{Code: ratelimit.DecisionShareLimit, Limit: "max_rpm_share", Reason: "others wait for the project's share", RetryAfter: time.Second}
 		testkit.Equal(t, "the refusal behind another", later(time.Second, false, "not sent: others wait for the project's share"), c.Refusal(behind, nil))
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -47,31 +47,17 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	input, output := q.Count.Count(c.estimated)
 	counted := llm.Tokens{Input: int(input), Output: int(output)}
-	of := func(unit string, maximum, used int, needs llm.Tokens) *shortage {
-		if maximum == 0 {
-			return nil
-		}
-		left, most := max(int64(maximum-used-d.Elsewhere), 0), numeral.Grouped(int64(maximum))
-		return &shortage{
-			has: fmt.Sprintf("%s has %s of its %s %s left", c.model(), numeral.Grouped(left), most, unit),
-			may: fmt.Sprintf("%s may use %s %s", c.model(), most, unit), unit: unit, left: left, needs: needs,
-		}
+	of := d.Stats.Of(strings.TrimSuffix(d.Limit, kind.ShareEnd))
+	k, _ := kind.Named(of.Name)
+	if of.Max == 0 || k.Window() == kind.AtATime {
+		return nil
 	}
-	switch s := &d.Stats; strings.TrimSuffix(d.Limit, engine.ShareEnd) {
-	case "rpm":
-		return of("requests a minute", s.MaxRPM, s.RPM, llm.Tokens{})
-	case "rpd":
-		return of("requests a day", s.MaxRPD, s.RPD, llm.Tokens{})
-	case "tpm":
-		return of("tokens a minute", s.MaxTPM, s.TPM, counted)
-	case "tpd":
-		return of("tokens a day", s.MaxTPD, s.TPD, counted)
-	case "input_tpm":
-		return of("input tokens a minute", s.MaxInputTPM, s.InputTPM, llm.Tokens{Input: counted.Input})
-	case "output_tpm":
-		return of("output tokens a minute", s.MaxOutputTPM, s.OutputTPM, llm.Tokens{Output: counted.Output})
+	needs := map[kind.Unit]llm.Tokens{kind.Tokens: counted, kind.Input: {Input: counted.Input}, kind.Output: {Output: counted.Output}}
+	left, may := max(int64(of.Max-of.Used-d.Elsewhere), 0), numeral.Grouped(int64(of.Max))
+	return &shortage{
+		has: fmt.Sprintf("%s has %s of its %s %s left", c.model(), numeral.Grouped(left), may, k.Words()),
+		may: fmt.Sprintf("%s may use %s %s", c.model(), may, k.Words()), unit: k.Words(), left: left, needs: needs[k.Unit()],
 	}
-	return nil
 }
 
 // denying returns the window of the call's project, of one above it, of its key or of its run that
@@ -100,10 +86,10 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 			tokens = c.bound
 		}
 	}
-	switch {
-	case s.Window.Tokens:
+	switch s.Window.Unit {
+	case project.Tokens:
 		short.needs = tokens
-	case s.Window.Dollars:
+	case project.Dollars:
 		short.dollars, short.advice = c.reserved, c.advice()
 		if short.most {
 			short.parts = tokens
@@ -221,7 +207,7 @@ func (c *Call) busyOrPaused(d *ratelimit.Decision) string {
 		return d.Project.Busy()
 	case d.Limit == project.Concurrent:
 		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Project.Concurrent))
-	case d.Limit == "concurrent" && d.Stats.MaxConcurrent > 0:
+	case d.Limit == kind.MaxConcurrent.Name() && d.Stats.MaxConcurrent > 0:
 		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.model(), numeral.Grouped(int64(d.Stats.MaxConcurrent)))
 	case d.Code == ratelimit.DecisionPaused:
 		return fmt.Sprintf("the provider takes no calls of %s for now", c.model())

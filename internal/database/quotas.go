@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -35,10 +38,13 @@ CREATE INDEX IF NOT EXISTS idx_requests_model_ts ON requests(model, ts);
 CREATE INDEX IF NOT EXISTS idx_tokens_model_ts ON tokens(model, ts);
 `
 
-// newerColumns are the columns that were added to the table quotas since, oldest first: the name of the
-// first column, and the statements that add them. If max_input_tpm is missing, an older program has
+// newColumn is the name of a column, and the statements that add it, and maybe more.
+type newColumn struct{ first, add string }
+
+// newerColumns are the columns that were added to the table quotas since, oldest first, but for maxima
+// that came later: createTables adds these. If max_input_tpm is missing, an older program has
 // created the file, and its usage must be imported.
-var newerColumns = []struct{ first, add string }{
+var newerColumns = []newColumn{
 	{"max_input_tpm", `
 ALTER TABLE quotas ADD COLUMN max_input_tpm INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE quotas ADD COLUMN max_output_tpm INTEGER NOT NULL DEFAULT 0;
@@ -62,7 +68,11 @@ func createTables(tx transaction.Tx) (imported bool, err error) {
 	if _, err := tx.Exec(tables); err != nil {
 		return false, err
 	}
-	for i, newer := range newerColumns {
+	add := slices.Clone(newerColumns)
+	for k := range kind.Models {
+		add = append(add, newColumn{k.Setting(), "ALTER TABLE quotas ADD COLUMN " + k.Setting() + " INTEGER NOT NULL DEFAULT 0"})
+	}
+	for i, newer := range add {
 		var exists bool
 		err := each(tx, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = ?", func(scan func(...any) error) error {
 			return scan(&exists)
@@ -81,12 +91,24 @@ func createTables(tx transaction.Tx) (imported bool, err error) {
 	return imported, nil
 }
 
+// columns are those of the table quotas, behind that of the model: the maxima, and the rest.
+var columns = func() (names []string) {
+	for k := range kind.Models {
+		names = append(names, k.Setting())
+	}
+	return append(names, "day_resets_at", "auto", "margin", "reserve", "pace", "burst", "count", "reserve_tokens", "on_overrun")
+}()
+
 func readQuotas(tx transaction.Tx) (map[string]state.Quota, error) {
 	quotas := map[string]state.Quota{}
-	err := each(tx, "SELECT model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count, reserve_tokens, on_overrun FROM quotas", func(scan func(...any) error) error {
+	err := each(tx, "SELECT model, "+strings.Join(columns, ", ")+" FROM quotas", func(scan func(...any) error) error {
 		var model, count string
 		var q state.Quota
-		err := scan(&model, &q.MaxRPM, &q.MaxTPM, &q.MaxRPD, &q.MaxInputTPM, &q.MaxOutputTPM, &q.MaxTPD, &q.MaxConcurrent, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst, &count, &q.ReserveTokens, &q.OnOverrun)
+		to := []any{&model}
+		for k := range kind.Models {
+			to = append(to, q.Max(k))
+		}
+		err := scan(append(to, &q.DayResetsAt, &q.Auto, &q.Margin, &q.Reserve, &q.Pace, &q.PaceBurst, &count, &q.ReserveTokens, &q.OnOverrun)...)
 		if err == nil && count != "" {
 			err = json.Unmarshal([]byte(count), &q.Count)
 		}
@@ -114,14 +136,21 @@ func check(quotas map[string]state.Quota) error {
 	return nil
 }
 
-const (
-	insertQuota = "INSERT INTO quotas (model, max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, day_resets_at, auto, margin, reserve, pace, burst, count, reserve_tokens, on_overrun) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-	orReplace   = `ON CONFLICT (model) DO UPDATE SET max_rpm = excluded.max_rpm, max_tpm = excluded.max_tpm, max_rpd = excluded.max_rpd,
-		max_input_tpm = excluded.max_input_tpm, max_output_tpm = excluded.max_output_tpm, max_tpd = excluded.max_tpd,
-		max_concurrent = excluded.max_concurrent, day_resets_at = excluded.day_resets_at, auto = excluded.auto, margin = excluded.margin, reserve = excluded.reserve, pace = excluded.pace, burst = excluded.burst, count = excluded.count,
-		reserve_tokens = excluded.reserve_tokens, on_overrun = excluded.on_overrun`
-	orKeep = "ON CONFLICT (model) DO NOTHING"
+var (
+	insertQuota = "INSERT INTO quotas (model, " + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(columns)) + ") "
+	orReplace   = "ON CONFLICT (model) DO UPDATE SET " + excluded()
 )
+
+const orKeep = "ON CONFLICT (model) DO NOTHING"
+
+// excluded returns the assignments that replace all columns of a row.
+func excluded() string {
+	var list []string
+	for _, c := range columns {
+		list = append(list, c+" = excluded."+c)
+	}
+	return strings.Join(list, ", ")
+}
 
 // writeQuotas writes quotas, and lets other processes know if any was written.
 func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict string) error {
@@ -131,7 +160,12 @@ func writeQuotas(tx transaction.Tx, quotas map[string]state.Quota, conflict stri
 		if err != nil {
 			return err
 		}
-		result, err := tx.Exec(insertQuota+conflict, model, q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count, string(q.ReserveTokens), string(q.OnOverrun))
+		row := []any{model}
+		for k := range kind.Models {
+			row = append(row, *q.Max(k))
+		}
+		row = append(row, q.DayResetsAt, q.Auto, q.Margin, float64(q.Reserve), q.Pace, float64(q.PaceBurst), count, string(q.ReserveTokens), string(q.OnOverrun))
+		result, err := tx.Exec(insertQuota+conflict, row...)
 		if err != nil {
 			return err
 		}

@@ -204,7 +204,7 @@ func (r *Rules) plan(part Part) error {
 }
 
 // Key returns the key of the scope's counters of a unit.
-func (r *Rules) Key(u Unit) string { return r.scope.Key + keyEnds[u] }
+func (r *Rules) Key(u Unit) string { return r.scope.Key + u.String() }
 
 // Amount returns how much of a unit a call is charged.
 func (r *Rules) Amount(u Unit, ask *Ask) int64 {

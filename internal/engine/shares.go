@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -30,7 +31,7 @@ type sharing struct {
 const mostShared = 12
 
 // ShareEnd ends the name of a share of a limit.
-const ShareEnd = "_share"
+const ShareEnd = kind.ShareEnd
 
 // LongestDivided is the longest period of a limit of an own scope that is divided. What flows will want of
 // longer ones could only be guessed.

@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/fairqueue"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -130,7 +131,7 @@ func (e *Engine) claim(c *crossing, percent int64) (first bool, until int64, err
 // are told anew.
 func (c *crossing) claim(percent int64) store.Charge {
 	l := c.limit()
-	key := fmt.Sprintf("%sthreshold/%s/%d/%d", c.rules.scope.Key, l.Name, l.Limit.Count(), percent)
+	key := fmt.Sprintf("%sthreshold/%s/%d/%d", c.rules.scope.Key, kind.Key(l.Name), l.Limit.Count(), percent)
 	if l.Limit.Algorithm() != limit.FixedWindow {
 		return store.Charge{Key: key, N: 1, Limits: []limit.Limit{limit.New(1, l.Limit.Period()).Anchored()}}
 	}

@@ -5,28 +5,23 @@ import (
 	"errors"
 	"fmt"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Unit is what a limit counts.
-type Unit uint8
+// Unit is what a limit counts: a row of [kind.Unit]'s table. The engine tells these apart.
+type Unit = kind.Unit
 
 const (
-	Requests  Unit = iota
-	Tokens         // tokens that the provider counts, prompt and output together
-	Input          // tokens of the prompt that the provider counts
-	Output         // tokens of the output that the provider counts
-	Slots          // calls under way
-	AllTokens      // all tokens, also those that the provider does not count
-	Dollars        // billionths of a dollar
-	units
+	Requests  = kind.Requests
+	Tokens    = kind.Tokens
+	Input     = kind.Input
+	Output    = kind.Output
+	Slots     = kind.Slots
+	AllTokens = kind.AllTokens
+	Dollars   = kind.Dollars
+	units     = kind.Units
 )
-
-// keyEnds end the keys of a scope's counters. No scope limits both Tokens and AllTokens.
-var keyEnds = [units]string{"requests", "tokens", "input", "output", "slots", "tokens", "dollars"}
-
-// String returns the end of the unit's keys.
-func (u Unit) String() string { return keyEnds[u] }
 
 // Amounts is an amount of each unit.
 type Amounts [units]int64

@@ -3,30 +3,29 @@ package feedback
 import (
 	"math/bits"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // Elsewhere is what others have used of a model's quota, with the same account, by what the provider
 // says is left: for each limit, an amount that was missing at a time. It comes back evenly until
 // nothing is missing, as the provider's token bucket refills. Times are Unix nanoseconds of the
 // limiter's clock.
-type Elsewhere [maxLimits]Absence
-
-// maxLimits is at least the number of limits that a quota can have.
-const maxLimits = 8
+type Elsewhere [kind.Models]Absence
 
 // Absence is an amount N that was missing at the time From. At the time Until, nothing is missing.
 type Absence struct{ N, From, Until int64 }
 
 // Missing is what is missing at one time.
 type Missing struct {
-	N [maxLimits]int64 // the missing amount of each limit
+	N [kind.Models]int64 // the missing amount of each limit
 
 	elsewhere Elsewhere
 	now       int64
 }
 
 // None reports whether nothing is missing.
-func (m *Missing) None() bool { return m.N == [maxLimits]int64{} }
+func (m *Missing) None() bool { return m.N == [kind.Models]int64{} }
 
 // At returns what is missing at a time.
 func (e *Elsewhere) At(now int64) Missing {

@@ -26,9 +26,9 @@ func fullRecord() *Record {
 	return &Record{
 		Seq: 7, ID: "gw_a_7", Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Client: "10.0.0.7:51512", Project: "search", User: "alice", Run: "r1", Key: "abcdefghij",
 		Provider: "openai", Deployment: "eu", Method: "POST", Path: "/openai/v1/chat/completions",
-		Model: "best", Quota: "gpt-6-astra", Stream: true, Outcome: Failed, Limit: "tpm", Scope: "model", Owner: "gpt-6-astra", Status: 502,
+		Model: "best", Quota: "gpt-6-astra", Stream: true, Outcome: Failed, Limit: "max_tpm", Scope: "model", Owner: "gpt-6-astra", Status: 502,
 		Waited: 250 * time.Millisecond, Upstream: 500 * time.Millisecond, Took: 2 * time.Second, RequestID: "req_1", Retries: 2,
-		ShadowLimit: "minute", ShadowOwner: "acme", Fit: 812, Input: 900, Output: 300, Cached: 100, Exact: true, Error: "connection reset",
+		ShadowLimit: "requests_per_minute", ShadowOwner: "acme", Fit: 812, Input: 900, Output: 300, Cached: 100, Exact: true, Error: "connection reset",
 	}
 }
 
@@ -63,9 +63,9 @@ func TestAccessLogSaysEverything(t *testing.T) {
 	want := map[string]any{
 		"level": "ERROR", "msg": "request", "seq": 7., "id": "gw_a_7", "came": "2026-03-01T12:00:00Z", "outcome": "failed", "status": 502., "client": "10.0.0.7:51512",
 		"method": "POST", "path": "/openai/v1/chat/completions", "project": "search", "user": "alice", "run": "r1", "key": "abcdefghij",
-		"provider": "openai", "deployment": "eu", "model": "best", "quota": "gpt-6-astra", "stream": true, "limit": "tpm", "scope": "model", "owner": "gpt-6-astra",
+		"provider": "openai", "deployment": "eu", "model": "best", "quota": "gpt-6-astra", "stream": true, "limit": "max_tpm", "scope": "model", "owner": "gpt-6-astra",
 		"took": 2., "waited": .25, "upstream": .5, "request_id": "req_1", "retries": 2., "input_tokens": 900., "output_tokens": 300.,
-		"shadow_limit": "minute", "shadow_owner": "acme", "fit": 812., "cached_tokens": 100., "exact": true, "error": "connection reset",
+		"shadow_limit": "requests_per_minute", "shadow_owner": "acme", "fit": 812., "cached_tokens": 100., "exact": true, "error": "connection reset",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -78,7 +78,7 @@ thresholds: {at: [AT], webhook: {url: "URL", secret: {env: SECRET}}}
 			t.Error(err)
 		}
 	}
-	if d := first.next(t); d.Owner != "acme" || d.Percent != 50 || d.Used != "2" || d.Max != "4" || d.Limit != "day" || d.Resets == nil {
+	if d := first.next(t); d.Owner != "acme" || d.Percent != 50 || d.Used != "2" || d.Max != "4" || d.Limit != "requests_per_day" || d.Resets == nil {
 		t.Errorf("%+v", d)
 	}
 	if err := g.Reload(gatewaytest.Config(t, yaml(second, "50%, 75%"), "")); err != nil {
@@ -96,7 +96,7 @@ thresholds: {at: [AT], webhook: {url: "URL", secret: {env: SECRET}}}
 	got := gathered(t, g.metrics, "ratelimit_")
 	want := map[string]float64{
 		"gateway_webhooks_total[done]": 2, "gateway_webhooks_total[failed]": 0,
-		"thresholds_total[day project 50 acme]": 1, "thresholds_total[day project 75 acme]": 1,
+		"thresholds_total[requests_per_day project 50 acme]": 1, "thresholds_total[requests_per_day project 75 acme]": 1,
 	}
 	for name := range got {
 		if !strings.Contains(name, "webhooks") && !strings.Contains(name, "thresholds_total") {
@@ -105,7 +105,7 @@ thresholds: {at: [AT], webhook: {url: "URL", secret: {env: SECRET}}}
 	}
 	testkit.Equal(t, "metrics", want, got)
 	for _, line := range []string{
-		`level=WARN msg="a budget has reached a threshold" owner=acme limit=day percent=50 used="2 requests" max="4 requests" resets=`,
+		`level=WARN msg="a budget has reached a threshold" owner=acme limit=requests_per_day percent=50 used="2 requests" max="4 requests" resets=`,
 		`percent=75 used="3 requests"`,
 	} {
 		if !strings.Contains(log.String(), line) {

@@ -118,7 +118,7 @@ func TestTheDeploymentThatAdmitsSoonest(t *testing.T) {
 		r.Models().RecordUsage("gpt-4o@"+name, 1, 0)
 	}
 	a := r.post(t, chat, hello)
-	if last := r.last(t); a.status != 429 || last.Deployment != "b" || last.Quota != "gpt-4o@b" || last.Limit != "rpm" {
+	if last := r.last(t); a.status != 429 || last.Deployment != "b" || last.Quota != "gpt-4o@b" || last.Limit != "max_rpm" {
 		t.Errorf("%d %s: %+v", a.status, a.body, last)
 	}
 	const want = `not sent: model \"gpt-4o\" has 0 of its 1 requests a minute left: try again in `

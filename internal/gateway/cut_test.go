@@ -77,7 +77,7 @@ func TestStreamsAreCut(t *testing.T) {
 				body = frames(t, body)
 			}
 			body = waits.ReplaceAllString(body, "in a moment")
-			why := `cut off: the limit \"tokens-minute\" of project \"` + name + `\" has no more for this answer: try again in a moment`
+			why := `cut off: the limit \"tokens_per_minute\" of project \"` + name + `\" has no more for this answer: try again in a moment`
 			want := strings.NewReplacer("WHY", why, "ID", r.last(t).ID).Replace(c.last)
 			if got.status != 200 || !strings.HasSuffix(body, want) || strings.Count(body, " the") < 10 {
 				t.Errorf("%d, it ends with %q; want %q", got.status, body[max(len(body)-500, 0):], want)
@@ -86,7 +86,7 @@ func TestStreamsAreCut(t *testing.T) {
 				t.Errorf("%d times the", n)
 			}
 			rec := r.last(t)
-			if rec.Outcome != Failed || rec.Limit != "tokens-minute" || rec.Owner != name || !strings.HasPrefix(rec.Error, "cut off: ") {
+			if rec.Outcome != Failed || rec.Limit != "tokens_per_minute" || rec.Owner != name || !strings.HasPrefix(rec.Error, "cut off: ") {
 				t.Errorf("%+v", rec)
 			}
 			if n := r.charged(t, name); n > most || n < most/2 {
@@ -171,7 +171,7 @@ func TestLeavingAStreamThatExtends(t *testing.T) {
 		t.Fatal(err)
 	}
 	windows := d.Windows()
-	if i := slices.IndexFunc(windows, func(w project.Standing) bool { return w.Window.Tokens }); windows[i].Reserved != 0 || windows[i].Used < int64(2000*len(streams)) {
+	if i := slices.IndexFunc(windows, func(w project.Standing) bool { return w.Window.Unit == project.Tokens }); windows[i].Reserved != 0 || windows[i].Used < int64(2000*len(streams)) {
 		t.Errorf("%+v", windows[i])
 	}
 }

@@ -39,7 +39,7 @@ projects:
 			method = http.MethodGet
 		}
 		first := r.do(t, method, c.path, c.body, "X-Project-ID", "small")
-		if first.status != 200 || first.header.Get("RateLimit-Policy") == "" || !strings.Contains(first.header.Get("RateLimit"), `"minute";r=0;t=`) {
+		if first.status != 200 || first.header.Get("RateLimit-Policy") == "" || !strings.Contains(first.header.Get("RateLimit"), `"requests_per_minute";r=0;t=`) {
 			t.Errorf("%s: %d %v %s", c.path, first.status, first.header, first.body)
 		}
 		before := served(r)
@@ -57,7 +57,7 @@ projects:
 		if a.header.Get("X-Should-Retry") != "true" || a.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", c.path, a.header)
 		}
-		if got := a.header.Get("RateLimit"); !strings.HasPrefix(got, `"minute";r=0;t=`) {
+		if got := a.header.Get("RateLimit"); !strings.HasPrefix(got, `"requests_per_minute";r=0;t=`) {
 			t.Errorf("%s: RateLimit is %q", c.path, got)
 		}
 		for _, field := range c.fields {
@@ -66,7 +66,7 @@ projects:
 			}
 		}
 		last := r.last(t)
-		testkit.Equal(t, "the record of "+c.path, Record{Outcome: Denied, Limit: "minute", Status: 429}, Record{Outcome: last.Outcome, Limit: last.Limit, Status: last.Status})
+		testkit.Equal(t, "the record of "+c.path, Record{Outcome: Denied, Limit: "requests_per_minute", Status: 429}, Record{Outcome: last.Outcome, Limit: last.Limit, Status: last.Status})
 		if served(r) != before {
 			t.Errorf("%s: it was sent", c.path)
 		}
@@ -173,7 +173,7 @@ projects:
 		for field, want := range c.fields {
 			testkit.Equal(t, c.path+" "+field, want, a.header.Get(field))
 		}
-		if last := r.last(t); last.Outcome != Denied || last.Limit != "rpm_share" {
+		if last := r.last(t); last.Outcome != Denied || last.Limit != "max_rpm_share" {
 			t.Errorf("%s: %+v", c.path, last)
 		}
 		if a := r.post(t, c.path, c.body, "X-Project-ID", "other"); a.status != 200 {

@@ -129,9 +129,9 @@ func TestHeadersOfLevels(t *testing.T) {
 `, newSeen())
 	a := r.post(t, chat, `{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":"hello"}]}`, "X-Project-ID", "acme/search")
 	for field, want := range map[string]string{
-		"RateLimit-Policy":         `"day";q=10;w=86400, "acme:dollars";q=10000000;qu="nanodollars"`,
-		"RateLimit":                `"day";r=9;t=86400, "acme:dollars";r=`,
-		"X-Gateway-Tightest-Limit": `"day";r=9;t=86400`,
+		"RateLimit-Policy":         `"requests_per_day";q=10;w=86400, "acme:dollars";q=10000000;qu="nanodollars"`,
+		"RateLimit":                `"requests_per_day";r=9;t=86400, "acme:dollars";r=`,
+		"X-Gateway-Tightest-Limit": `"requests_per_day";r=9;t=86400`,
 	} {
 		if got := a.header.Get(field); a.status != http.StatusOK || !strings.HasPrefix(got, want) {
 			t.Errorf("%d, %s: %s, want %s", a.status, field, got, want)

@@ -2,10 +2,10 @@ package gateway
 
 import (
 	"slices"
-	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -63,18 +63,14 @@ func (x *exchange) higherLimits(windows []llm.Window) (higher []llm.Window) {
 
 // maximum returns the maximum of a quota for a provider's window, or 0 for none.
 func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
-	switch {
-	case w.Unit == llm.Requests && w.Per == time.Minute:
-		return q.MaxRPM
-	case w.Unit == llm.Requests && w.Per == llm.Day:
-		return q.MaxRPD
-	case w.Unit == llm.AllTokens && w.Per == time.Minute:
-		return q.MaxTPM
-	case w.Unit == llm.AllTokens && w.Per == llm.Day:
-		return q.MaxTPD
+	if k, ok := kind.Reported(string(w.Unit), w.Per); ok {
+		return int(quotaFields.Get(q, k))
 	}
 	return 0
 }
+
+// quotaFields finds the maxima of a quota.
+var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
 
 // sameMaxima reports whether two quotas have the same maxima, as far as a provider reports
 // them.

@@ -47,7 +47,7 @@ func (r *rig) charged(t testing.TB, project string) int {
 		t.Fatal(err)
 	}
 	for _, s := range d.Windows() {
-		if s.Window.Tokens {
+		if s.Window.Unit == "tokens" {
 			return int(s.Window.Count - s.Remaining)
 		}
 	}

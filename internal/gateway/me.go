@@ -101,14 +101,8 @@ func (l *LevelLimit) setShare(d *project.Decision) {
 
 func newLevelLimit(s *project.Standing) LevelLimit {
 	w := s.Window
-	of := func(n int64) Quantity { return Quantity{n, w.Dollars} }
-	l := LevelLimit{Name: w.Name, Unit: "requests", Max: of(w.Count), Used: of(max(s.Used, w.Count-s.Remaining)), Left: of(max(s.Remaining, 0)), Total: w.Total()}
-	switch {
-	case w.Tokens:
-		l.Unit = "tokens"
-	case w.Dollars:
-		l.Unit = "dollars"
-	}
+	of := func(n int64) Quantity { return Quantity{n, w.Unit == project.Dollars} }
+	l := LevelLimit{Name: w.Name, Unit: w.Unit, Max: of(w.Count), Used: of(max(s.Used, w.Count-s.Remaining)), Left: of(max(s.Remaining, 0)), Total: w.Total()}
 	if !l.Total {
 		l.Reset = s.ResetAfter.Round(time.Millisecond).Seconds()
 	}

@@ -66,10 +66,10 @@ func TestMe(t *testing.T) {
 		}
 	}
 	want := []string{
-		"project acme/search day requests 1 9 10",
+		"project acme/search requests_per_day requests 1 9 10",
 		"project acme/search dollars dollars 0.000046 0.999954 1.00",
-		"project acme tokens-minute tokens 7 99993 100000",
-		"project acme dollars-month dollars 0.000046 4999.999954 5000.00",
+		"project acme tokens_per_minute tokens 7 99993 100000",
+		"project acme dollars_per_month dollars 0.000046 4999.999954 5000.00",
 	}
 	if me.Project != "acme/search" || me.Key != key.ID || strings.Join(got, "\n") != strings.Join(want, "\n") || len(me.Levels) != 3 {
 		t.Errorf("%s", a.body)
@@ -101,7 +101,7 @@ func TestMeOfAUserAndARun(t *testing.T) {
 			got = append(got, l.Kind+" "+l.ID+" "+each.Name)
 		}
 	}
-	if want := "project acme/alice day, project acme dollars, run r1 run-calls, run r1 run-dollars"; strings.Join(got, ", ") != want {
+	if want := "project acme/alice requests_per_day, project acme dollars, run r1 runs.calls, run r1 runs.dollars"; strings.Join(got, ", ") != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -117,7 +117,7 @@ func TestMeOfAShare(t *testing.T) {
 		}
 		res.Commit(450, 0)
 	}
-	const divided = `"limit": "tokens-minute", "unit": "tokens", "max": 4000, "used": 900, "left": `
+	const divided = `"limit": "tokens_per_minute", "unit": "tokens", "max": 4000, "used": 900, "left": `
 	for id, want := range map[string]string{"acme/search": "3100", "acme/ads": "0"} {
 		a := r.do(t, http.MethodGet, pathMe, "", "X-Project-ID", id)
 		body := strings.Join(strings.Fields(a.body), " ")

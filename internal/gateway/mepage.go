@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -134,14 +135,10 @@ func (l *LevelLimit) write(p *page) {
 
 // words returns what is limited, for people: "tokens a minute", "dollars in total".
 func (l *LevelLimit) words() string {
-	period := l.Name[strings.LastIndexByte(l.Name, '-')+1:]
-	switch {
-	case l.Total:
-		return l.Unit + " in total"
-	case period == "hour":
-		return l.Unit + " an hour"
+	if k, ok := kind.Named(l.Name); ok {
+		return k.Words()
 	}
-	return l.Unit + " a " + period
+	return l.Name
 }
 
 // shown returns a quantity for people.

@@ -146,7 +146,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 		t.Fatal(d, err)
 	}
 	got := gathered(t, m, "ratelimit_model_used")
-	if diff := cmp.Diff(map[string]float64{"[rpm gpt-6]": 1}, got); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"[max_rpm gpt-6]": 1}, got); diff != "" {
 		t.Error(diff)
 	}
 	for _, prefix := range []string{"ratelimit_decisions_total", "go_goroutines", "go_build_info", "process_start_time"} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -151,16 +152,22 @@ func (x *exchange) useNames() {
 
 // longestWindow returns how long after its last call nothing of a limit is in use any more.
 func longestWindow(l project.Limit) time.Duration {
-	const day = 24 * time.Hour
-	switch {
-	case l.Dollars > 0: // a total never comes back
-		return 100 * 366 * day
-	case l.TokensPerMonth > 0 || l.DollarsPerMonth > 0:
-		return 32 * day
-	case l.DollarsPerWeek > 0:
-		return 8 * day
-	case l.RequestsPerDay > 0 || l.TokensPerDay > 0 || l.DollarsPerDay > 0:
-		return 25*time.Hour + time.Minute // a day on which a clock is set back
+	longest := time.Hour + 10*time.Minute // the hour, or a slot
+	for _, k := range kind.Of(kind.Project) {
+		if windowFields.Get(&l, k) > 0 {
+			longest = max(longest, inUse[k.Window()])
+		}
 	}
-	return time.Hour + 10*time.Minute // the hour, or a slot
+	return longest
+}
+
+// windowFields finds the limits in a limit of a project.
+var windowFields = kind.NewFields[project.Limit](kind.Project)
+
+// inUse is how long after a call something of a window may be in use, if that is more than an hour.
+var inUse = map[kind.Window]time.Duration{
+	kind.Day:   25*time.Hour + time.Minute, // a day on which a clock is set back
+	kind.Week:  8 * 24 * time.Hour,
+	kind.Month: 32 * 24 * time.Hour,
+	kind.Total: 100 * 366 * 24 * time.Hour, // it never comes back
 }

@@ -48,9 +48,9 @@ func asks(words int) string {
 func TestOneCallOfANeighbourLocksNobodyOut(t *testing.T) {
 	const hidden = `{"model":"gpt-5.5","input":"report 400000","previous_response_id":"resp_0"}`
 	for _, c := range []struct{ name, poison, victim string }{
-		{"$20 a day, after a prompt with a hidden context", hidden, "day"},
+		{"$20 a day, after a prompt with a hidden context", hidden, "requests_per_day"},
 		{"a model's tokens a minute, after a prompt with a hidden context", hidden, "free"},
-		{"$20 a day, after a prompt whose context is not told", `{"model":"gpt-5.5","input":"report 400000"}`, "day"},
+		{"$20 a day, after a prompt whose context is not told", `{"model":"gpt-5.5","input":"report 400000"}`, "requests_per_day"},
 		{"a model's tokens a minute, after the same", `{"model":"gpt-5.5","input":"report 400000"}`, "free"},
 		{"$5,000 a month, after a usage of 2^32-1", `{"model":"gpt-5.5","input":"report 4294967295"}`, "month"},
 	} {
@@ -98,7 +98,7 @@ func TestAConversationReservesWhatIsStored(t *testing.T) {
 		}
 		return reporting.Script(c)
 	}})
-	first := r.post(t, responses, `{"model":"gpt-5.5","input":"report 300000"}`, fieldProject, "day")
+	first := r.post(t, responses, `{"model":"gpt-5.5","input":"report 300000"}`, fieldProject, "requests_per_day")
 	_, id, _ := strings.Cut(first.body, `"id":"resp_`)
 	id, _, ok := strings.Cut(id, `"`)
 	if !ok {
@@ -108,7 +108,7 @@ func TestAConversationReservesWhatIsStored(t *testing.T) {
 	quota := r.last(t).Quota
 	before, more := r.limits.Models.Stats(quota).TPM, 0
 	reserved = func() { more = r.limits.Models.Stats(quota).TPM - before }
-	r.post(t, responses, `{"model":"gpt-5.5","input":"hi","previous_response_id":"resp_`+id+`"}`, fieldProject, "day")
+	r.post(t, responses, `{"model":"gpt-5.5","input":"hi","previous_response_id":"resp_`+id+`"}`, fieldProject, "requests_per_day")
 	if more < 300_000 {
 		t.Errorf("%d tokens are reserved for a call that continues 300,000", more)
 	}

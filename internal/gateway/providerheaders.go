@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // tightest is the limit on requests, or on tokens, of which least is left. The model's limits by
@@ -43,28 +45,22 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 		}
 		return int64(maximum - used)
 	}
-	requests.consider(int64(d.Stats.MaxRPM), left("rpm", d.Stats.MaxRPM, d.Stats.RPM), reset)
-	tokens.consider(int64(d.Stats.MaxTPM), left("tpm", d.Stats.MaxTPM, d.Stats.TPM), reset)
+	requests.consider(int64(d.Stats.MaxRPM), left(kind.MaxRPM.Name(), d.Stats.MaxRPM, d.Stats.RPM), reset)
+	tokens.consider(int64(d.Stats.MaxTPM), left(kind.MaxTPM.Name(), d.Stats.MaxTPM, d.Stats.TPM), reset)
 	switch d.Limit { // of the model much may be left, for other projects
-	case "rpm_share":
+	case kind.MaxRPM.Name() + kind.ShareEnd:
 		requests.consider(int64(d.Share.Max), 0, reset)
-	case "tpm_share":
+	case kind.MaxTPM.Name() + kind.ShareEnd:
 		tokens.consider(int64(d.Share.Max), 0, reset)
 	}
-	if s := &d.Project.Share; s.Window != nil && s.Window.Tokens {
-		tokens.consider(s.Max, 0, reset)
-	} else if s.Window != nil && !s.Window.Dollars {
-		requests.consider(s.Max, 0, reset)
+	of := map[string]*tightest{project.Requests: &requests, project.Tokens: &tokens} // no provider's SDK reads limits of other units
+	if s := &d.Project.Share; s.Window != nil && of[s.Window.Unit] != nil {
+		of[s.Window.Unit].consider(s.Max, 0, reset)
 	}
 	for _, s := range d.Project.Windows() {
-		of := &requests
-		switch {
-		case s.Window.Tokens:
-			of = &tokens
-		case s.Window.Dollars:
-			continue // no provider's SDK reads limits in dollars
+		if t := of[s.Window.Unit]; t != nil {
+			t.consider(s.Window.Count, s.Remaining, s.ResetAfter)
 		}
-		of.consider(s.Window.Count, s.Remaining, s.ResetAfter)
 	}
 	return requests, tokens
 }

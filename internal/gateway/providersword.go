@@ -5,6 +5,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -18,32 +19,17 @@ type providersWord struct {
 // saidLimits is what the provider of a model has last said of each of its limits.
 type saidLimits struct {
 	mu   sync.Mutex
-	said [len(saidOf)]SaidLimit
+	said [kind.Models]SaidLimit
 }
 
 // SaidLimit is what a provider has said of one of its limits, and what the gateway had counted when
 // it admitted the call to which the provider has answered so.
 type SaidLimit struct {
-	Name      string    // as quotas name the limit: "rpm"
+	Name      string    // as quotas name the limit: "max_rpm"
 	Limit     int64     // 0 if the provider does not say
 	Remaining int64     // -1 if the provider does not say
 	Used      int       // by the gateway's count, that call included
 	At        time.Time // zero: the provider has said nothing
-}
-
-// saidOf lists the limits that are kept.
-var saidOf = [...]struct {
-	unit llm.Unit
-	per  time.Duration
-	name string
-	used func(s *ratelimit.ModelStats) int
-}{
-	{llm.Requests, time.Minute, "rpm", func(s *ratelimit.ModelStats) int { return s.RPM }},
-	{llm.AllTokens, time.Minute, "tpm", func(s *ratelimit.ModelStats) int { return s.TPM }},
-	{llm.Requests, llm.Day, "rpd", func(s *ratelimit.ModelStats) int { return s.RPD }},
-	{llm.InputTokens, time.Minute, "input_tpm", func(s *ratelimit.ModelStats) int { return s.InputTPM }},
-	{llm.OutputTokens, time.Minute, "output_tpm", func(s *ratelimit.ModelStats) int { return s.OutputTPM }},
-	{llm.AllTokens, llm.Day, "tpd", func(s *ratelimit.ModelStats) int { return s.TPD }},
 }
 
 // keepSaid keeps what the provider has said of its limits in an answer, if it concerns all callers.
@@ -84,12 +70,9 @@ func (w *providersWord) of(quota string, models *ratelimit.RateLimiter) *saidLim
 func (s *saidLimits) keep(windows []llm.Window, used *ratelimit.ModelStats, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range saidOf {
-		of := &saidOf[i]
-		for _, w := range windows {
-			if w.Unit == of.unit && w.Per == of.per {
-				s.said[i] = SaidLimit{of.name, w.Limit, w.Remaining, of.used(used), now}
-			}
+	for _, w := range windows {
+		if k, ok := kind.Reported(string(w.Unit), w.Per); ok {
+			s.said[k] = SaidLimit{k.Name(), w.Limit, w.Remaining, used.Of(k.Name()).Used, now}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -15,7 +16,7 @@ type quotaUsage struct {
 }
 
 // usedParts are the parts of a quota that were used at a time, from 0 to 1, each in its
-// scarcest dimension: of the limits of a minute and of calls at a time, and of the limits
+// scarcest limit: of the limits of a minute and of calls at a time, and of the limits
 // of a day.
 type usedParts struct {
 	minute, day float64
@@ -25,10 +26,17 @@ type usedParts struct {
 // record remembers what a decision says about a quota. A quota whose limits deny a call
 // counts as used up, unless it is only the project's share that denies.
 func (q *quotaUsage) record(quota string, d *ratelimit.Decision, now time.Time) {
-	s := &d.Stats
-	parts := &usedParts{at: now}
-	limited := scarcest(&parts.minute, s.RPM, s.MaxRPM, s.TPM, s.MaxTPM, s.InputTPM, s.MaxInputTPM, s.OutputTPM, s.MaxOutputTPM, s.Concurrent, s.MaxConcurrent)
-	limited = scarcest(&parts.day, s.RPD, s.MaxRPD, s.TPD, s.MaxTPD) || limited
+	parts, limited := &usedParts{at: now}, false
+	for l := range d.Stats.Limits() {
+		if l.Max == 0 {
+			continue
+		}
+		part := &parts.minute
+		if k, _ := kind.Named(l.Name); k.Window() == kind.Day {
+			part = &parts.day
+		}
+		*part, limited = max(*part, float64(l.Used)/float64(l.Max)), true
+	}
 	if !limited { // clients may invent any number of models without a quota
 		return
 	}
@@ -36,18 +44,6 @@ func (q *quotaUsage) record(quota string, d *ratelimit.Decision, now time.Time) 
 		parts.minute = 1
 	}
 	q.parts.Store(quota, parts)
-}
-
-// scarcest sets part to the largest part that is used of any dimension, each of which is
-// given as what is used and the maximum. It returns false if there is no maximum.
-func scarcest(part *float64, dimensions ...int) (limited bool) {
-	for i := 0; i < len(dimensions); i += 2 {
-		if used, maximum := dimensions[i], dimensions[i+1]; maximum > 0 {
-			*part = max(*part, float64(used)/float64(maximum))
-			limited = true
-		}
-	}
-	return limited
 }
 
 // at returns which part of a quota is used, as far as is known: what was used of a minute is

@@ -47,7 +47,7 @@ func TestReload(t *testing.T) {
 	if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 429 || r.last(t).Limit != "rpm" {
+	if a := r.post(t, chat, hello, "X-Project-ID", "search"); a.status != 429 || r.last(t).Limit != "max_rpm" {
 		t.Errorf("%d %s by %q", a.status, a.body, r.last(t).Limit)
 	}
 	// A model and a project that the file does not name any more are not limited any more.

@@ -37,7 +37,7 @@ func TestRuns(t *testing.T) {
 		if a.status != 402 || !strings.Contains(a.body, want) || a.header.Get("X-Should-Retry") != "false" || a.header.Get("Retry-After") != "" {
 			t.Errorf("%s: %d %v %s", path, a.status, a.header, a.body)
 		}
-		if rec := r.last(t); rec.Outcome != Denied || rec.Limit != "run-calls" || rec.Run != "r-1" {
+		if rec := r.last(t); rec.Outcome != Denied || rec.Limit != "runs.calls" || rec.Run != "r-1" {
 			t.Errorf("%s: %+v", path, rec)
 		}
 	}

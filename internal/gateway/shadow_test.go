@@ -83,23 +83,23 @@ func TestShadowIsTold(t *testing.T) {
 	r.access.log = slog.New(slog.NewJSONHandler(&out, nil))
 	r.rush(t, 12, "tried/alice", "wide")
 	a := r.post(t, chat, `{"model":"wide","messages":[{"role":"user","content":"Hello"}]}`, "X-Project-ID", "tried")
-	testkit.Equal(t, "the header", `would deny; limit="minute"; owner="tried"; used=13; max=10`, a.header.Get("X-Ratelimit-Shadow"))
+	testkit.Equal(t, "the header", `would deny; limit="requests_per_minute"; owner="tried"; used=13; max=10`, a.header.Get("X-Ratelimit-Shadow"))
 	last := r.last(t)
-	testkit.Equal(t, "the decision", [3]string{"passed", "minute", "tried"}, [3]string{string(last.Outcome), last.ShadowLimit, last.ShadowOwner})
+	testkit.Equal(t, "the decision", [3]string{"passed", "requests_per_minute", "tried"}, [3]string{string(last.Outcome), last.ShadowLimit, last.ShadowOwner})
 	said := 0
 	for line := range strings.Lines(out.String()) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatal(err)
 		}
-		if fields["shadow_limit"] == "minute" && fields["shadow_owner"] == "tried" {
+		if fields["shadow_limit"] == "requests_per_minute" && fields["shadow_owner"] == "tried" {
 			said++
 		}
 	}
 	testkit.Equal(t, "lines of the log", 3, said)
 	page := httptest.NewRecorder()
 	promhttp.HandlerFor(r.Metrics(), promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
-	if want := `ratelimit_gateway_shadow_total{limit="minute",provider="openai"} 3`; !strings.Contains(page.Body.String(), want) {
+	if want := `ratelimit_gateway_shadow_total{limit="requests_per_minute",provider="openai"} 3`; !strings.Contains(page.Body.String(), want) {
 		t.Errorf("the metrics do not have %s", want)
 	}
 	if strings.Contains(a.header.Get("Ratelimit"), "r=-") {
@@ -163,7 +163,7 @@ func TestShadowOfTheGatewayDeniesNothing(t *testing.T) {
 	file := r.uploadFile(t, strings.Join(lines, "\n"), "batch")
 	submit, _ := json.Marshal(map[string]string{"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"})
 	a := r.post(t, "/openai/v1/batches", string(submit), "X-Project-ID", "acme")
-	if a.status != 200 || !strings.Contains(a.header.Get("X-Ratelimit-Shadow"), `limit="tokens-day"`) {
+	if a.status != 200 || !strings.Contains(a.header.Get("X-Ratelimit-Shadow"), `limit="tokens_per_day"`) {
 		t.Errorf("a batch that costs too much: %d %s %v", a.status, a.body, a.header)
 	}
 	a = r.post(t, chat, `{"model":"no-price-is-known","messages":[{"role":"user","content":"Hello"}]}`, "X-Project-ID", "other")

@@ -38,7 +38,7 @@ projects:
 		if at := resetsAt(t, a.body); at.Before(began.Add(10*time.Minute)) || at.After(time.Now().Add(24*time.Hour+time.Second)) {
 			t.Errorf("%s: it resets at %v", c.path, at)
 		}
-		if got := a.header.Get("RateLimit"); !strings.HasPrefix(got, `"day";r=0;t=`) {
+		if got := a.header.Get("RateLimit"); !strings.HasPrefix(got, `"requests_per_day";r=0;t=`) {
 			t.Errorf("%s: RateLimit is %q", c.path, got)
 		}
 		if c.reasonHeader != "" && !strings.Contains(a.header.Get(c.reasonHeader), "not sent: ") {

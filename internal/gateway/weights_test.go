@@ -47,7 +47,7 @@ func TestTokenWeights(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, w := range d.Windows() {
-				if w.Window.Tokens && w.Remaining != int64(100_000-used.Input-used.Output) {
+				if w.Window.Unit == "tokens" && w.Remaining != int64(100_000-used.Input-used.Output) {
 					t.Errorf("the project has %d left of %s", w.Remaining, w.Window.Name)
 				}
 			}

@@ -121,7 +121,7 @@ func TestStreamsGetCommentsWhileTheyWait(t *testing.T) {
 					t.Errorf("%d %q", w.Code, w.Body)
 				}
 				last := b.recordOf(t, w)
-				if last.Outcome != Denied || last.Status != 429 || last.Limit != "concurrent" || last.Waited != 30*time.Second {
+				if last.Outcome != Denied || last.Status != 429 || last.Limit != "max_concurrent" || last.Waited != 30*time.Second {
 					t.Errorf("recorded as %+v", last)
 				}
 				if got := b.log.String(); !strings.Contains(got, "outcome=denied") || !strings.Contains(got, "status=429") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -18,14 +19,14 @@ import (
 
 // Quota is what one model may use. It has the fields of ratelimit.ModelQuota, which explains them.
 type Quota struct {
-	MaxRPM int
-	MaxTPM int
-	MaxRPD int
+	MaxRPM int `json:"max_rpm"`
+	MaxTPM int `json:"max_tpm"`
+	MaxRPD int `json:"max_rpd"`
 
-	MaxInputTPM   int
-	MaxOutputTPM  int
-	MaxTPD        int
-	MaxConcurrent int
+	MaxInputTPM   int `json:"max_input_tpm"`
+	MaxOutputTPM  int `json:"max_output_tpm"`
+	MaxTPD        int `json:"max_tpd"`
+	MaxConcurrent int `json:"max_concurrent"`
 
 	DayResetsAt string
 	Auto        bool
@@ -83,12 +84,11 @@ type Maximum struct {
 }
 
 // Maxima returns the maxima of the quota, in the order of files.
-func (q *Quota) Maxima() []Maximum {
-	return []Maximum{
-		{"max_rpm", &q.MaxRPM}, {"max_tpm", &q.MaxTPM}, {"max_rpd", &q.MaxRPD},
-		{"max_input_tpm", &q.MaxInputTPM}, {"max_output_tpm", &q.MaxOutputTPM},
-		{"max_tpd", &q.MaxTPD}, {"max_concurrent", &q.MaxConcurrent},
+func (q *Quota) Maxima() (list []Maximum) {
+	for k := range kind.Models {
+		list = append(list, Maximum{k.Setting(), q.Max(k)})
 	}
+	return list
 }
 
 // A Kind is a kind of tokens that may have a weight of its own.
@@ -158,10 +158,24 @@ func (q Quota) CheckPace() error {
 		return fmt.Errorf("ratelimit: burst of %v: it must be from 0%%, which is %v, to 100%%", q.PaceBurst, DefaultPaceBurst)
 	case q.PaceBurst > 0 && q.Pace == "":
 		return fmt.Errorf("ratelimit: burst of %v without a pace: pace must be %s", q.PaceBurst, PaceEven)
-	case q.Pace != "" && !q.Auto && q.MaxRPM == 0 && q.MaxTPM == 0 && q.MaxInputTPM == 0 && q.MaxOutputTPM == 0:
-		return errors.New("ratelimit: a pace without a maximum by the minute: max_rpm, max_tpm, max_input_tpm or max_output_tpm must be more than 0")
+	case q.Pace != "" && !q.Auto:
+		return q.checkPaced()
 	}
 	return nil
+}
+
+// checkPaced returns an error if the quota has no maximum that can be paced.
+func (q *Quota) checkPaced() error {
+	var names []string
+	for k := range kind.Models {
+		switch {
+		case k.IsPaced() && *q.Max(k) > 0:
+			return nil
+		case k.IsPaced():
+			names = append(names, k.Setting())
+		}
+	}
+	return fmt.Errorf("ratelimit: a pace without a maximum by the minute: one of %s must be more than 0", strings.Join(names, ", "))
 }
 
 // Day returns a limit of n a day. The day begins when DayResetsAt says, or with the first request.

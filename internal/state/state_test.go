@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -43,8 +44,8 @@ func TestCheckTime(t *testing.T) {
 // Each dimension has a field of the quota for its maximum, which no other dimension has.
 func TestMax(t *testing.T) {
 	q := Quota{MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7, DayResetsAt: "00:00 UTC", Auto: true}
-	want := map[Dimension]int{RPM: 1, TPM: 2, RPD: 3, InputTPM: 4, OutputTPM: 5, TPD: 6, Concurrent: 7}
-	for d := range Dimensions {
+	want := map[kind.Kind]int{kind.MaxRPM: 1, kind.MaxTPM: 2, kind.MaxRPD: 3, kind.MaxInputTPM: 4, kind.MaxOutputTPM: 5, kind.MaxTPD: 6, kind.MaxConcurrent: 7}
+	for d := range kind.Models {
 		changed := q
 		if *changed.Max(d) = 100; *q.Max(d) != want[d] || changed == q {
 			t.Errorf("%v is %d: %+v", d, *q.Max(d), changed)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -27,9 +28,9 @@ const maxRequests = 1 << 17
 
 // Usage returns what a model with a quota has used, as of now.
 func (a Accounts) Usage(q *Quota, now int64) Usage {
-	entries := func(d Dimension) (list []Entry) {
+	entries := func(d kind.Kind) (list []Entry) {
 		account := a[d.Unit()]
-		if account == nil || *q.Max(d) == 0 && d > TPM {
+		if account == nil || *q.Max(d) == 0 && !isCounted(d) {
 			return nil
 		}
 		for at, n := range account.Entries() {
@@ -39,24 +40,24 @@ func (a Accounts) Usage(q *Quota, now int64) Usage {
 		}
 		return list
 	}
-	u := Usage{Tokens: entries(TPM), InputTokens: entries(InputTPM), OutputTokens: entries(OutputTPM)}
-	for _, e := range slices.Backward(entries(RPM)) {
+	u := Usage{Tokens: entries(kind.MaxTPM), InputTokens: entries(kind.MaxInputTPM), OutputTokens: entries(kind.MaxOutputTPM)}
+	for _, e := range slices.Backward(entries(kind.MaxRPM)) {
 		n := min(e.Count, maxRequests-len(u.Requests))
 		u.Requests = append(u.Requests, slices.Repeat([]time.Time{e.Time}, n)...)
 	}
 	slices.Reverse(u.Requests)
-	if today := a.day(q, RPD, now); today != nil {
+	if today := a.day(q, kind.MaxRPD, now); today != nil {
 		u.DayStart, u.DayCount = today.Time, today.Count
 	}
 	if q.MaxTPD > 0 {
-		u.DayTokens = a.day(q, TPD, now)
+		u.DayTokens = a.day(q, kind.MaxTPD, now)
 	}
 	return u
 }
 
 // day returns how much was used in the present day, and when that day began. It returns nil if nothing
 // was used.
-func (a Accounts) day(q *Quota, d Dimension, now int64) *Entry {
+func (a Accounts) day(q *Quota, d kind.Kind, now int64) *Entry {
 	account := a[d.Unit()]
 	if account == nil {
 		return nil
@@ -84,7 +85,7 @@ const maxAge = 72 * time.Hour
 // more is dropped, and usage in the future counts as of now, in Unix nanoseconds.
 func (u *Usage) Accounts(q *Quota, now int64) Accounts {
 	var uses []use
-	add := func(of Dimension, e Entry) {
+	add := func(of kind.Kind, e Entry) {
 		if e.Count <= 0 || e.Time.Before(UTC(now).Add(-maxAge)) {
 			return
 		}
@@ -92,29 +93,29 @@ func (u *Usage) Accounts(q *Quota, now int64) Accounts {
 		if e.Time.Before(UTC(now)) {
 			at = e.Time.UnixNano()
 		}
-		if of.OfDay() || at > now-int64(q.minute()) {
+		if of.Window() == kind.Day || at > now-int64(q.minute()) {
 			uses = append(uses, use{of, at, int64(e.Count)})
 		}
 	}
 	for _, at := range u.Requests {
-		add(RPM, Entry{at, 1})
+		add(kind.MaxRPM, Entry{at, 1})
 	}
-	for d, entries := range map[Dimension][]Entry{TPM: u.Tokens, InputTPM: u.InputTokens, OutputTPM: u.OutputTokens} {
+	for d, entries := range map[kind.Kind][]Entry{kind.MaxTPM: u.Tokens, kind.MaxInputTPM: u.InputTokens, kind.MaxOutputTPM: u.OutputTokens} {
 		for _, e := range entries {
 			add(d, e)
 		}
 	}
-	add(RPD, Entry{u.DayStart, u.DayCount})
+	add(kind.MaxRPD, Entry{u.DayStart, u.DayCount})
 	if u.DayTokens != nil {
-		add(TPD, *u.DayTokens)
+		add(kind.MaxTPD, *u.DayTokens)
 	}
 	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(a.at, b.at) })
 	return q.charge(uses)
 }
 
-// use is an amount n that was used in a dimension at a time, or in the day that began at that time.
+// use is an amount n that was used of a kind at a time, or in the day that began at that time.
 type use struct {
-	of    Dimension
+	of    kind.Kind
 	at, n int64
 }
 
@@ -125,7 +126,7 @@ func (q *Quota) charge(uses []use) Accounts {
 		unit := u.of.Unit()
 		var charged []limit.Limit // the limits by the day, or those by the minute
 		for _, l := range limits {
-			if l.Unit == unit && u.of.OfDay() == (l.Limit.Algorithm() == limit.FixedWindow) {
+			if l.Unit == unit && u.of.Window() == kind.Day == (l.Limit.Algorithm() == limit.FixedWindow) {
 				charged = append(charged, l.Limit)
 			}
 		}

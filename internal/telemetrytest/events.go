@@ -19,25 +19,25 @@ var ErrGone = errors.New("the store is gone")
 // Story is a list of events that give every metric a value.
 var Story = []ratelimit.Event{
 	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: 59, Estimated: 1000},
-	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: 58, Waited: 1500 * time.Millisecond, Estimated: 1000},
+	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: 58, Waited: 1500 * time.Millisecond, Estimated: 1000},
 	{Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 300}},
 	{Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000, Used: ratelimit.Tokens{Input: 300, Output: 100}},
-	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "minute", RemainingMinute: 0, RetryAfter: time.Second},
-	{Kind: ratelimit.EventDenied, Project: "initech", Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: -1, RetryAfter: ratelimit.Never},
-	{Kind: ratelimit.EventDenied, Project: "initech", Limit: "day", Shadow: true, RemainingMinute: 3, RetryAfter: time.Hour},
-	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "rpm", RemainingMinute: -1, Waited: time.Minute},
+	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "requests_per_minute", RemainingMinute: 0, RetryAfter: time.Second},
+	{Kind: ratelimit.EventDenied, Project: "initech", Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: -1, RetryAfter: ratelimit.Never},
+	{Kind: ratelimit.EventDenied, Project: "initech", Limit: "requests_per_day", Shadow: true, RemainingMinute: 3, RetryAfter: time.Hour},
+	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_rpm", RemainingMinute: -1, Waited: time.Minute},
 	{Kind: ratelimit.EventLost, Model: "made-up", RemainingMinute: -1, Err: ErrGone},
 	{Kind: ratelimit.EventCancelled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000},
 	{Kind: ratelimit.EventPaused, Model: "gpt-4o", Limited: true, RemainingMinute: -1, RetryAfter: 20 * time.Second, Cause: llm.RateLimited},
 	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "paused", RemainingMinute: -1, RetryAfter: 20 * time.Second},
 	{Kind: ratelimit.EventPaused, Model: "gpt-4o", Limited: true, RemainingMinute: -1, RetryAfter: 10 * time.Minute, Cause: llm.SpendCap},
 	{Kind: ratelimit.EventPaused, Model: "made-up", RemainingMinute: -1, RetryAfter: time.Second, Cause: llm.Overloaded},
-	{Kind: ratelimit.EventLowered, Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: -1, RetryAfter: 6 * time.Second, Said: 27_000},
-	{Kind: ratelimit.EventLearned, Model: "gpt-4o", Limited: true, Limit: "rpm", RemainingMinute: -1, Said: 500},
-	{Kind: ratelimit.EventThreshold, Project: "acme/search", Limit: "dollars-month", RemainingMinute: -1, Budget: &event.Budget{
-		Owner: "acme", Limit: "dollars-month", Unit: "dollars", Percent: 80, Used: 4_100_000_000_000, Max: 5_000_000_000_000,
+	{Kind: ratelimit.EventLowered, Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: -1, RetryAfter: 6 * time.Second, Said: 27_000},
+	{Kind: ratelimit.EventLearned, Model: "gpt-4o", Limited: true, Limit: "max_rpm", RemainingMinute: -1, Said: 500},
+	{Kind: ratelimit.EventThreshold, Project: "acme/search", Limit: "dollars_per_month", RemainingMinute: -1, Budget: &event.Budget{
+		Owner: "acme", Limit: "dollars_per_month", Unit: "dollars", Percent: 80, Used: 4_100_000_000_000, Max: 5_000_000_000_000,
 	}},
-	{Kind: ratelimit.EventThreshold, Project: "acme", Limit: "day", RemainingMinute: -1, Budget: &event.Budget{Owner: "acme", Limit: "day", Percent: 50}, Err: ErrGone},
+	{Kind: ratelimit.EventThreshold, Project: "acme", Limit: "requests_per_day", RemainingMinute: -1, Budget: &event.Budget{Owner: "acme", Limit: "requests_per_day", Percent: 50}, Err: ErrGone},
 	Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Share, Group: 7, Err: ErrGone}),
 	Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Share, Group: 63, Err: ErrGone}),
 	Stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Share, Allowed: 10, Denied: 4}),
@@ -90,7 +90,7 @@ func Tell(t testing.TB, o ratelimit.Observer, events ...ratelimit.Event) {
 
 // Usual are the events of ordinary calls, by their names.
 var Usual = map[string]ratelimit.Event{
-	"admitted": {Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "tpm", RemainingMinute: 58, Waited: time.Millisecond, Estimated: 1000},
-	"denied":   {Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "concurrent", RetryAfter: time.Second},
+	"admitted": {Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: 58, Waited: time.Millisecond, Estimated: 1000},
+	"denied":   {Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_concurrent", RetryAfter: time.Second},
 	"settled":  {Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 300}},
 }

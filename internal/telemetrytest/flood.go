@@ -11,20 +11,13 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
 // Limits are the limits that an event may name. The first is no limit.
-var Limits = []string{
-	"", "minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
-	"dollars-hour", "dollars-day", "dollars-week", "dollars-month", "dollars", "run-calls", "run-tokens", "run-dollars",
-	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
-	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
-	"minute_share", "hour_share", "day_share", "tokens-minute_share", "tokens-hour_share", "tokens-day_share",
-	"dollars-hour_share", "dollars-day_share",
-	"rpm_pace", "tpm_pace", "input_tpm_pace", "output_tpm_pace",
-}
+var Limits = append([]string{"", "paused"}, kind.Names()...)
 
 // The largest numbers of values that the labels of metrics can have in a flood.
 const (

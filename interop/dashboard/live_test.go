@@ -43,7 +43,7 @@ func TestReservedIsHatched(t *testing.T) {
 		return eval[[]string](b, `(() => {
 			const gauge = document.createElement('rl-gauge');
 			document.querySelector('main').append(gauge);
-			gauge.show({name: 'dollars-day', limit: 1, used: 0.6, remaining: 0.4, reserved: `+reserved+`}, 'p');
+			gauge.show({name: 'dollars_per_day', limit: 1, used: 0.6, remaining: 0.4, reserved: `+reserved+`}, 'p');
 			const part = gauge.querySelector('.gauge-reserved'), bar = gauge.querySelector('.gauge-bar');
 			const shown = [gauge.getAttribute('aria-valuetext'), Math.round(10 * part.offsetWidth / bar.offsetWidth) + ' tenths', gauge.title.includes('only reserved') ? 'in the title' : ''];
 			gauge.remove();

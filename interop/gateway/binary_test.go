@@ -146,7 +146,7 @@ func (g *command) counts(t *testing.T, p *provider) bool {
 			continue
 		}
 		found++
-		if m.Usage == nil || m.Usage.RPM != sent.Requests || m.Usage.TPM != counted(m.Name, sent) {
+		if m.Usage == nil || m.Usage.Used["max_rpm"] != sent.Requests || m.Usage.Used["max_tpm"] != counted(m.Name, sent) {
 			return false
 		}
 	}

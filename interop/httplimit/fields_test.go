@@ -85,10 +85,10 @@ type window struct {
 // wanted returns the windows of a limit, by their names.
 func wanted(l project.Limit) map[string]window {
 	all := map[string]window{
-		"minute":        {int64(l.RequestsPerMinute), 60, false},
-		"day":           {int64(l.RequestsPerDay), 24 * 3600, false},
-		"tokens-minute": {int64(l.TokensPerMinute), 60, true},
-		"tokens-month":  {int64(l.TokensPerMonth), 30 * 24 * 3600, true},
+		"requests_per_minute": {int64(l.RequestsPerMinute), 60, false},
+		"requests_per_day":    {int64(l.RequestsPerDay), 24 * 3600, false},
+		"tokens_per_minute":   {int64(l.TokensPerMinute), 60, true},
+		"tokens_per_month":    {int64(l.TokensPerMonth), 30 * 24 * 3600, true},
 	}
 	maps.DeleteFunc(all, func(_ string, w window) bool { return w.count == 0 })
 	return all

@@ -72,7 +72,7 @@ func TestOTLP(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, parent := provider.Tracer("app").Start(t.Context(), "POST /v1/chat/completions")
-	o.Observe(ctx, ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limit: "minute", RemainingMinute: 0, Waited: 1500 * time.Millisecond})
+	o.Observe(ctx, ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limit: "requests_per_minute", RemainingMinute: 0, Waited: 1500 * time.Millisecond})
 	parent.End()
 	if err := provider.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestOTLP(t *testing.T) {
 		got[kv.Key] = plain(kv.Value)
 	}
 	want := map[string]any{
-		"project_id": "acme", "limit_exceeded": "minute", "remaining_minute": int64(0), "gen_ai.request.model": "gpt-4o",
+		"project_id": "acme", "limit_exceeded": "requests_per_minute", "remaining_minute": int64(0), "gen_ai.request.model": "gpt-4o",
 		"ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 1.5,
 	}
 	testkit.Equal(t, "attributes", want, got)

@@ -51,5 +51,5 @@ func Example_traces() {
 	//    ratelimit.shadow = false
 	//    ratelimit.waited_seconds = 0
 	//    gen_ai.request.model = gpt-4o
-	//    limit_exceeded = tpm
+	//    limit_exceeded = max_tpm
 }

@@ -59,18 +59,18 @@ func TestWithLimiter(t *testing.T) {
 
 		got := telemetrytest.Gathered(t, registry)
 		for series, want := range map[string]float64{
-			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}":  4,
-			"ratelimit_decisions_total{limit=tpm,model=m,outcome=denied,project=,shadow=false}": 1,
-			"ratelimit_decisions_total{limit=rpm,model=m,outcome=denied,project=,shadow=false}": 2,
-			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                              50,
-			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                            4,
-			"ratelimit_wait_seconds_sum{model=m,outcome=denied}":                                10,
-			"ratelimit_used_tokens_total{model=m,project=,type=input}":                          1040,
-			"ratelimit_used_tokens_total{model=m,project=,type=output}":                         150,
-			"ratelimit_estimated_tokens_total{model=m,project=}":                                800,
-			"ratelimit_compared_tokens_total{model=m,project=}":                                 800,
-			"ratelimit_estimate_error_ratio_count{model=m}":                                     2,
-			"ratelimit_cancelled_total{model=m,project=}":                                       1,
+			"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}":      4,
+			"ratelimit_decisions_total{limit=max_tpm,model=m,outcome=denied,project=,shadow=false}": 1,
+			"ratelimit_decisions_total{limit=max_rpm,model=m,outcome=denied,project=,shadow=false}": 2,
+			"ratelimit_wait_seconds_sum{model=m,outcome=admitted}":                                  50,
+			"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                4,
+			"ratelimit_wait_seconds_sum{model=m,outcome=denied}":                                    10,
+			"ratelimit_used_tokens_total{model=m,project=,type=input}":                              1040,
+			"ratelimit_used_tokens_total{model=m,project=,type=output}":                             150,
+			"ratelimit_estimated_tokens_total{model=m,project=}":                                    800,
+			"ratelimit_compared_tokens_total{model=m,project=}":                                     800,
+			"ratelimit_estimate_error_ratio_count{model=m}":                                         2,
+			"ratelimit_cancelled_total{model=m,project=}":                                           1,
 		} {
 			if got[series] != want {
 				t.Errorf("%s is %v, want %v", series, got[series], want)
@@ -125,8 +125,8 @@ func TestWithProvider(t *testing.T) {
 		got := telemetrytest.Gathered(t, registry)
 		maps.DeleteFunc(got, func(_ string, by float64) bool { return by == 0 })
 		want := map[string]float64{
-			"ratelimit_quota_learned_total{limit=rpm,model=m}":                                         1,
-			"ratelimit_quota_lowered_total{limit=rpm,model=m}":                                         1,
+			"ratelimit_quota_learned_total{limit=max_rpm,model=m}":                                     1,
+			"ratelimit_quota_lowered_total{limit=max_rpm,model=m}":                                     1,
 			"ratelimit_provider_throttled_total{cause=overload,model=m}":                               1,
 			"ratelimit_provider_throttled_total{cause=spend_cap,model=other}":                          1,
 			"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=acme,shadow=false}": 2,

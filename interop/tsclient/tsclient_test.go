@@ -124,7 +124,7 @@ func TestClient(t *testing.T) {
 		t.Fatalf("%s: %v", said, err)
 	}
 	if err := json.Unmarshal([]byte(`{
-		"seen": "acme/search", "limit": 1, "statuses": [200, 429], "denied": ["denied"], "limits": ["project acme/search minute"], "advice": true,
+		"seen": "acme/search", "limit": 1, "statuses": [200, 429], "denied": ["denied"], "limits": ["project acme/search requests_per_minute"], "advice": true,
 		"answer": false, "owner": "acme/search", "after": true, "waiting": 0, "project": "acme/search",
 		"audit": ["project.change", "project.change", "project.reset", "project.reset", "key.create", "key.create", "key.revoke", "key.revoke"],
 		"refused": {"status": 401, "detail": "the admin API needs its token, as Authorization: Bearer"}

@@ -1,6 +1,7 @@
 // Command docs writes the parts of the documentation that are generated: every field of the
 // gateway's file, from internal/gateway/config/example.yaml, and every operation of the admin API, from its
-// OpenAPI document. It runs in the root of the repository.
+// OpenAPI document, and every kind of limit. Before, it adds the kinds of limits that these two files lack. It runs in
+// the root of the repository.
 package main
 
 import (
@@ -22,9 +23,19 @@ const folder = "docs/reference"
 var pages = map[string]func(root string) (string, error){
 	"configuration.md": configuration,
 	"admin.md":         admin,
+	"limits.md":        limits,
 }
 
 func write(root string) error {
+	for name := range blocks {
+		text, err := current(root, name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
 		return err
 	}

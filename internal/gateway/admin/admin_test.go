@@ -38,7 +38,7 @@ func TestState(t *testing.T) {
 			gpt = &s.Models[i]
 		}
 	}
-	if gpt == nil || gpt.Quota.MaxRPM != 100 || gpt.Usage.RPM != 1 || gpt.Usage.TPM == 0 || gpt.Usage.DayStart.IsZero() {
+	if gpt == nil || gpt.Quota.MaxRPM != 100 || gpt.Usage.Used["max_rpm"] != 1 || gpt.Usage.Used["max_tpm"] == 0 || gpt.Usage.DayStart.IsZero() {
 		t.Errorf("%+v", gpt)
 	}
 	var ids []string
@@ -179,7 +179,7 @@ func TestWaiting(t *testing.T) {
 	if s := as[State](t, r.get(t, "/v1/state")); s.Waiting != 1 {
 		t.Errorf("%d wait", s.Waiting)
 	}
-	if m := as[Model](t, r.get(t, "/v1/quotas/gpt-4o")); m.Waiting != 1 || m.Usage.Concurrent != 1 {
+	if m := as[Model](t, r.get(t, "/v1/quotas/gpt-4o")); m.Waiting != 1 || m.Usage.Used["max_concurrent"] != 1 {
 		t.Errorf("%+v", m)
 	}
 	first.Cancel()
@@ -197,7 +197,7 @@ func TestProjects(t *testing.T) {
 	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
 	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, Mode: "enforce", MaxWait: usualWait, Windows: []Window{
-		{"minute", "requests", 3, 3, 60, 0, 0}, {"tokens-day", "tokens", 1000, 1000, 86400, 0, 0},
+		{"requests_per_minute", "requests", 3, 3, 60, 0, 0}, {"tokens_per_day", "tokens", 1000, 1000, 86400, 0, 0},
 	}}
 	testkit.Equal(t, "a project with a new limit", want, p)
 	if status := r.call(t, "a/b", "gpt-4o"); status != 200 {
@@ -232,11 +232,11 @@ func TestShares(t *testing.T) {
 	if m.Quota.Reserve != 10 || m.More || len(m.Shares) != 2 || m.Shares[0].Project != "search" || m.Shares[1].Project != "vip" {
 		t.Fatalf("%+v", m)
 	}
-	testkit.Equal(t, "what is dedicated", []ratelimit.LimitShare{{Name: "rpm", Share: 12, Part: 12}}, m.Shares[1].Limits)
+	testkit.Equal(t, "what is dedicated", []ratelimit.LimitShare{{Name: "max_rpm", Share: 12, Part: 12}}, m.Shares[1].Limits)
 	if l := m.Shares[0].Limits[0]; l.Used != 1 || l.Share < 80 || l.Borrowed != 0 {
 		t.Errorf("%+v", l)
 	}
-	if a := r.want(t, 200, "GET", "/metrics", ""); !strings.Contains(a.text, `ratelimit_project_share{dimension="rpm",model="gpt-4o",project="vip"} 12`) {
+	if a := r.want(t, 200, "GET", "/metrics", ""); !strings.Contains(a.text, `ratelimit_project_share{dimension="max_rpm",model="gpt-4o",project="vip"} 12`) {
 		t.Error("no metric has the share")
 	}
 }
@@ -271,7 +271,7 @@ func TestKnownProjects(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	r := newRig(t, usual)
-	used := func() int { return as[Model](t, r.get(t, "/v1/quotas/gpt-4o")).Usage.RPM }
+	used := func() int { return as[Model](t, r.get(t, "/v1/quotas/gpt-4o")).Usage.Used["max_rpm"] }
 	if r.call(t, "a", "gpt-4o"); used() != 1 {
 		t.Fatal(used())
 	}
@@ -295,7 +295,7 @@ func TestDecisions(t *testing.T) {
 	if first.Project != "small" || first.Outcome != "passed" || first.Status != 200 || first.Took <= 0 || first.Upstream <= 0 || first.Model != "gpt-4o" {
 		t.Errorf("%+v", first)
 	}
-	if third.Outcome != "denied" || third.Limit != "minute" || third.Status != 429 {
+	if third.Outcome != "denied" || third.Limit != "requests_per_minute" || third.Status != 429 {
 		t.Errorf("%+v", third)
 	}
 	for query, want := range map[string][]uint64{

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // newDimension returns a dimension of which so much is used.
-func newDimension(name, setting, unit string, limit, used float64) Dimension {
-	return Dimension{Name: name, Setting: setting, Unit: unit, Limit: limit, Used: used, Remaining: max(limit-used, 0)}
+func newDimension(k kind.Kind, limit, used float64) Dimension {
+	return Dimension{Name: k.Name(), Setting: settingOf(k.Name()), Unit: k.Unit().Name(), Limit: limit, Used: used, Remaining: max(limit-used, 0)}
 }
 
 // askProject asks what is used of the limits of a project.
@@ -32,40 +32,22 @@ func (l *lookout) askProject(ctx context.Context, s *standing) {
 		}
 	}
 	if limit.MaxConcurrent > 0 {
-		s.limits = append(s.limits, newDimension(project.Concurrent, "max_concurrent", "calls", float64(limit.MaxConcurrent), float64(d.Concurrent)))
+		s.limits = append(s.limits, newDimension(kind.ProjectConcurrent, float64(limit.MaxConcurrent), float64(d.Concurrent)))
 	}
 }
 
 // windowDimension returns the dimension of a project's window.
 func windowDimension(s *project.Standing, now time.Time) Dimension {
 	w := s.Window
-	limit, used, reserved, unit := float64(w.Count), float64(w.Count-s.Remaining), float64(max(s.Reserved, 0)), "requests"
-	switch {
-	case w.Tokens:
-		unit = "tokens"
-	case w.Dollars:
-		unit, limit, used, reserved = "dollars", limit/price.Dollar, used/price.Dollar, reserved/price.Dollar
-	}
-	d := newDimension(w.Name, settingOf(w.Name), unit, limit, used)
-	d.Reserved = min(reserved, used)
+	k, _ := kind.Named(w.Name)
+	of := func(n int64) float64 { return float64(n) / float64(k.Unit().Parts()) }
+	used := of(w.Count - s.Remaining)
+	d := newDimension(k, of(w.Count), used)
+	d.Reserved = min(of(max(s.Reserved, 0)), used)
 	if !w.Total() && w.Period > time.Minute && used > 0 {
 		d.ResetsAt = now.Add(s.ResetAfter).Round(time.Second)
 	}
 	return d
-}
-
-// modelLimits are the limits of a quota.
-var modelLimits = []struct {
-	name, setting, unit string
-	of                  func(s *ratelimit.ModelStats) (used, most int)
-}{
-	{"rpm", "max_rpm", "requests", func(s *ratelimit.ModelStats) (int, int) { return s.RPM, s.MaxRPM }},
-	{"tpm", "max_tpm", "tokens", func(s *ratelimit.ModelStats) (int, int) { return s.TPM, s.MaxTPM }},
-	{"input_tpm", "max_input_tpm", "tokens", func(s *ratelimit.ModelStats) (int, int) { return s.InputTPM, s.MaxInputTPM }},
-	{"output_tpm", "max_output_tpm", "tokens", func(s *ratelimit.ModelStats) (int, int) { return s.OutputTPM, s.MaxOutputTPM }},
-	{"rpd", "max_rpd", "requests", func(s *ratelimit.ModelStats) (int, int) { return s.RPD, s.MaxRPD }},
-	{"tpd", "max_tpd", "tokens", func(s *ratelimit.ModelStats) (int, int) { return s.TPD, s.MaxTPD }},
-	{"concurrent", "max_concurrent", "calls", func(s *ratelimit.ModelStats) (int, int) { return s.Concurrent, s.MaxConcurrent }},
 }
 
 // askModel asks what is used of the quota of a model, and what its provider has said.
@@ -73,9 +55,9 @@ func (l *lookout) askModel(s *standing) {
 	rl := l.admin.gateway.Models()
 	s.limits, s.pause, s.provider = nil, nil, nil
 	if d := rl.Decide(s.name, 0); d.Code != ratelimit.DecisionStoreLost {
-		for _, of := range modelLimits {
-			if used, most := of.of(&d.Stats); most > 0 {
-				s.limits = append(s.limits, newDimension(of.name, of.setting, of.unit, float64(most), float64(used)))
+		for of := range d.Stats.Limits() {
+			if k, _ := kind.Named(of.Name); of.Max > 0 {
+				s.limits = append(s.limits, newDimension(k, float64(of.Max), float64(of.Used)))
 			}
 		}
 	}
@@ -101,8 +83,8 @@ func (l *lookout) addShares() {
 				of.Lent += float64(share.Lent)
 				of.Borrowed += float64(share.Borrowed)
 				if l.projects.saw(p.Project, l.looks) {
-					d := newDimension(share.Name+"_share", "", of.Unit, float64(share.Share), float64(share.Used))
-					d.Model, d.Lent, d.Borrowed = m.name, float64(share.Lent), float64(share.Borrowed)
+					d := Dimension{Name: share.Name + kind.ShareEnd, Unit: of.Unit, Limit: float64(share.Share), Used: float64(share.Used), Model: m.name}
+					d.Remaining, d.Lent, d.Borrowed = max(d.Limit-d.Used, 0), float64(share.Lent), float64(share.Borrowed)
 					s := l.projects.byName[p.Project]
 					s.shares = append(s.shares, d)
 				}

@@ -29,11 +29,11 @@ func TestDecide(t *testing.T) {
 	}
 	r.asks(t, "once")
 	a := r.decides(t, Question{Model: "once"})
-	if a.Allowed || a.Code != "rpm_exceeded" || a.Limit != "rpm" || a.Scope != "model" || a.Owner != "once" || a.RetryAfter <= 0 || a.RetryAfter > 65 || a.Never || !strings.Contains(a.Reason, "0 of its 1 requests") {
+	if a.Allowed || a.Code != "rpm_exceeded" || a.Limit != "max_rpm" || a.Scope != "model" || a.Owner != "once" || a.RetryAfter <= 0 || a.RetryAfter > 65 || a.Never || !strings.Contains(a.Reason, "0 of its 1 requests") {
 		t.Errorf("%+v", a)
 	}
 	r.asks(t, "gpt-4o", "X-Project-ID", "acme")
-	if a := r.decides(t, Question{Model: "gpt-4o", Project: "acme/deep/down"}); a.Allowed || a.Limit != "day" || a.Scope != "project" || a.Owner != "acme" || a.Code != "project_exceeded" {
+	if a := r.decides(t, Question{Model: "gpt-4o", Project: "acme/deep/down"}); a.Allowed || a.Limit != "requests_per_day" || a.Scope != "project" || a.Owner != "acme" || a.Code != "project_exceeded" {
 		t.Errorf("%+v", a)
 	}
 	r.asks(t, "gpt-4o", "X-Project-ID", "people", "X-User-ID", "ann")
@@ -47,7 +47,7 @@ func TestDecide(t *testing.T) {
 	if a := r.decides(t, Question{Model: "gpt-4o", Run: "r-1"}); a.Allowed || a.Scope != "run" || a.Owner != "r-1" {
 		t.Errorf("%+v", a)
 	}
-	if a := r.decides(t, Question{Model: "few", Tokens: 41}); a.Allowed || !a.Never || a.Limit != "tpm" || a.RetryAfter != 0 {
+	if a := r.decides(t, Question{Model: "few", Tokens: 41}); a.Allowed || !a.Never || a.Limit != "max_tpm" || a.RetryAfter != 0 {
 		t.Errorf("%+v", a)
 	}
 	if a := r.decides(t, Question{Model: "few", Input: 30, Output: 10}); !a.Allowed {
@@ -97,7 +97,7 @@ func TestDecideInShadow(t *testing.T) {
 	}
 	status, id := r.asks(t, "once", "X-Project-ID", "acme")
 	e := r.explained(t, id)
-	model, day := e.limit(t, "model", "once", "rpm"), e.limit(t, "project", "acme", "day")
+	model, day := e.limit(t, "model", "once", "max_rpm"), e.limit(t, "project", "acme", "requests_per_day")
 	if status != 200 || !model.Shadow || model.Enough || !day.Shadow || day.Enough || day.Remaining != 0 || day.Needed != 1 || !strings.Contains(e.Sentence, "would have denied it, and is in shadow") {
 		t.Errorf("%d %+v", status, e)
 	}
@@ -205,7 +205,7 @@ projects:
 				answer := r.decides(t, Question{Model: s.model, Project: s.project, Input: needed[s][0], Output: needed[s][1]})
 				status, id := r.asks(t, s.model, "X-Project-ID", s.project)
 				e := r.explained(t, id)
-				input, output := e.limit(t, "model", s.model, "input_tpm").Needed, e.limit(t, "model", s.model, "output_tpm").Needed
+				input, output := e.limit(t, "model", s.model, "max_input_tpm").Needed, e.limit(t, "model", s.model, "max_output_tpm").Needed
 				before := needed[s]
 				if needed[s] = [2]int{int(input), int(output)}; needed[s] != before {
 					continue // another call was asked about

@@ -122,7 +122,7 @@ func TestEvents(t *testing.T) {
 
 	thresholds := r.follows(t, "/v1/events?kind=threshold&project=acme")
 	r.asks(t, "gpt-4o", "X-Project-ID", "acme/search")
-	if b := wantEvent[Threshold](t, thresholds, "threshold", "Threshold"); b.Owner != "acme" || b.Scope != "project" || b.Limit != "day" || b.Percent != 50 || b.Used != 2 || b.Max != 4 || b.Unit != "requests" || b.ResetsAt.IsZero() {
+	if b := wantEvent[Threshold](t, thresholds, "threshold", "Threshold"); b.Owner != "acme" || b.Scope != "project" || b.Limit != "requests_per_day" || b.Percent != 50 || b.Used != 2 || b.Max != 4 || b.Unit != "requests" || b.ResetsAt.IsZero() {
 		t.Errorf("%+v", b)
 	}
 

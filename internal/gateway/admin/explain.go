@@ -22,7 +22,7 @@ type Explanation struct {
 type AskedLimit struct {
 	Scope      string      `json:"scope"`             // "model", "project", "user", "key" or "run"
 	Owner      string      `json:"owner"`             // the name of the quota, the path of the project or the user, or the id of the key or the run
-	Limit      string      `json:"limit"`             // the name of the limit, such as "tpm" or "tokens-day"
+	Limit      string      `json:"limit"`             // the name of the limit, such as "max_tpm" or "tokens_per_day"
 	Setting    string      `json:"setting,omitempty"` // the field that sets it, such as "max_tpm" or "tokens_per_day"
 	Unit       string      `json:"unit"`              // "requests", "tokens", "calls" at a time, or "nanodollars"
 	Max        int64       `json:"max"`

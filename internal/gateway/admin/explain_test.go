@@ -108,17 +108,17 @@ func TestExplainEveryScope(t *testing.T) {
 		remaining, most      int64
 		setting, says, tells string
 	}{
-		"the model":            {"once", nil, 429, "model", "once", "rpm", 0, 1, "max_rpm", `model "once" has 0 of its 1 requests a minute left`, `raise max_rpm of model "once" from 1 requests to at least 2 requests`},
-		"the model's day":      {"daily", nil, 429, "model", "daily", "rpd", 0, 1, "max_rpd", "requests a day", "raise max_rpd"},
-		"a pace":               {"paced", nil, 0, "model", "paced", "rpm_pace", 0, 6, "pace", "", "raise burst"},
-		"a project":            {"gpt-4o", []string{"X-Project-ID", "acme"}, 429, "project", "acme", "day", 0, 1, "requests_per_day", `project "acme" has 0 of its 1 requests a day left`, `raise requests_per_day of project "acme" from 1 requests to at least 2 requests`},
-		"a project above":      {"gpt-4o", []string{"X-Project-ID", "acme/search/eu"}, 429, "project", "acme", "day", 0, 1, "requests_per_day", `project "acme"`, "raise"},
-		"a user":               {"gpt-4o", []string{"X-Project-ID", "people", "X-User-ID", "ann"}, 429, "user", "people/ann", "hour", 0, 1, "requests_per_hour", `by project "people" for user "ann" was denied`, `of user "people/ann"`},
-		"a run":                {"gpt-4o", []string{"X-Run-ID", "r-1"}, 402, "run", "r-1", "run-calls", 0, 1, "runs.calls", `run "r-1"`, "Begin a new run"},
-		"a share":              {"shared", []string{"X-Project-ID", "shares"}, 429, "model", "shared", "rpm_share", 0, 1, "weight", "share", "raise the project's max_share"},
-		"a share of a project": {"gpt-4o", []string{"X-Project-ID", "halves/a"}, 429, "project", "halves", "minute_share", 0, 1, "weight", `share of 1 of the 4 requests a minute of project "halves"`, "raise the project's max_share: it has used 1 requests of its share of 1 requests of requests_per_minute of project \"halves\""},
+		"the model":            {"once", nil, 429, "model", "once", "max_rpm", 0, 1, "max_rpm", `model "once" has 0 of its 1 requests a minute left`, `raise max_rpm of model "once" from 1 requests to at least 2 requests`},
+		"the model's day":      {"daily", nil, 429, "model", "daily", "max_rpd", 0, 1, "max_rpd", "requests a day", "raise max_rpd"},
+		"a pace":               {"paced", nil, 0, "model", "paced", "max_rpm_pace", 0, 6, "pace", "", "raise burst"},
+		"a project":            {"gpt-4o", []string{"X-Project-ID", "acme"}, 429, "project", "acme", "requests_per_day", 0, 1, "requests_per_day", `project "acme" has 0 of its 1 requests a day left`, `raise requests_per_day of project "acme" from 1 requests to at least 2 requests`},
+		"a project above":      {"gpt-4o", []string{"X-Project-ID", "acme/search/eu"}, 429, "project", "acme", "requests_per_day", 0, 1, "requests_per_day", `project "acme"`, "raise"},
+		"a user":               {"gpt-4o", []string{"X-Project-ID", "people", "X-User-ID", "ann"}, 429, "user", "people/ann", "requests_per_hour", 0, 1, "requests_per_hour", `by project "people" for user "ann" was denied`, `of user "people/ann"`},
+		"a run":                {"gpt-4o", []string{"X-Run-ID", "r-1"}, 402, "run", "r-1", "runs.calls", 0, 1, "runs.calls", `run "r-1"`, "Begin a new run"},
+		"a share":              {"shared", []string{"X-Project-ID", "shares"}, 429, "model", "shared", "max_rpm_share", 0, 1, "weight", "share", "raise the project's max_share"},
+		"a share of a project": {"gpt-4o", []string{"X-Project-ID", "halves/a"}, 429, "project", "halves", "requests_per_minute_share", 0, 1, "weight", `share of 1 of the 4 requests a minute of project "halves"`, "raise the project's max_share: it has used 1 requests of its share of 1 requests of requests_per_minute of project \"halves\""},
 		"dollars for good":     {"gpt-4o", []string{"X-Project-ID", "rich"}, 402, "project", "rich", "dollars", -1, 300_000, "dollars", "$", "what is used of it does not come back"},
-		"tokens of a sub-team": {"gpt-4o", []string{"X-Project-ID", "team/search"}, 429, "project", "team/search", "tokens-minute", -1, 60, "tokens_per_minute", "tokens a minute", "tokens_per_minute"},
+		"tokens of a sub-team": {"gpt-4o", []string{"X-Project-ID", "team/search"}, 429, "project", "team/search", "tokens_per_minute", -1, 60, "tokens_per_minute", "tokens a minute", "tokens_per_minute"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, asking)
@@ -161,14 +161,14 @@ func TestExplainWhatPassed(t *testing.T) {
 			scope, owner, limit string
 			most, remaining     int64
 		}{
-			{"model", "gpt-4o", "rpm", 1000, 1000 - i},
-			{"project", "team", "day", 100, 100 - i},
+			{"model", "gpt-4o", "max_rpm", 1000, 1000 - i},
+			{"project", "team", "requests_per_day", 100, 100 - i},
 		} {
 			if l := e.limit(t, c.scope, c.owner, c.limit); !l.Enough || l.Max != c.most || l.Remaining != c.remaining || l.Needed != 1 || l.ResetsAt.IsZero() || l.RetryAfter != 0 {
 				t.Errorf("call %d: %+v", i, l)
 			}
 		}
-		if l := e.limit(t, "project", "team/search", "tokens-minute"); l.Unit != "tokens" || l.Needed < 2 || l.Remaining > 60 {
+		if l := e.limit(t, "project", "team/search", "tokens_per_minute"); l.Unit != "tokens" || l.Needed < 2 || l.Remaining > 60 {
 			t.Errorf("call %d: %+v", i, l)
 		}
 		testkit.Equal(t, "the advice", []string{}, e.Advice)
@@ -187,7 +187,7 @@ func TestExplainKeys(t *testing.T) {
 	r.asks(t, "gpt-4o", "Authorization", "Bearer "+secret)
 	status, id := r.asks(t, "gpt-4o", "Authorization", "Bearer "+secret)
 	e := r.explained(t, id)
-	if l := e.limit(t, "key", key.ID, "minute"); status != 429 || l.Enough || l.Max != 1 || l.Remaining != 0 || l.Setting != "requests_per_minute" || l.RetryAfter <= 0 || l.RetryAfter > 60 {
+	if l := e.limit(t, "key", key.ID, "requests_per_minute"); status != 429 || l.Enough || l.Max != 1 || l.Remaining != 0 || l.Setting != "requests_per_minute" || l.RetryAfter <= 0 || l.RetryAfter > 60 {
 		t.Errorf("%d %+v", status, l)
 	}
 	if d := e.Decision; d.Scope != "key" || d.Owner != key.ID {
@@ -207,7 +207,7 @@ func TestExplainOtherDenials(t *testing.T) {
 	long := fmt.Sprintf(`{"model": "few", "messages": [{"role": "user", "content": %q}]}`, strings.Repeat("word ", 500))
 	status, id := r.asksFor(t, long)
 	e := r.explained(t, id)
-	if l := e.limit(t, "model", "few", "tpm"); status != 400 || !l.Never || l.Enough || l.Max != 40 || l.Remaining != 40 || l.RetryAfter != 0 {
+	if l := e.limit(t, "model", "few", "max_tpm"); status != 400 || !l.Never || l.Enough || l.Max != 40 || l.Remaining != 40 || l.RetryAfter != 0 {
 		t.Errorf("%d %+v", status, l)
 	}
 	if !strings.Contains(strings.Join(e.Advice, " "), "Ask for at most 40 tokens at once") || len(e.Advice) != 1 {
@@ -255,7 +255,7 @@ func TestExplainUnknown(t *testing.T) {
 // A denial for want of a slot gives no time: a slot comes back when a call ends, and nobody knows when.
 func TestAdviceOnSlots(t *testing.T) {
 	e := gateway.Explained{Record: gateway.Record{Outcome: gateway.Denied, Project: "acme"}}
-	limits := []AskedLimit{{Limit: "concurrent", Setting: "max_concurrent", Unit: "calls", Scope: "model", Owner: "alone", Max: 1, Needed: 1, RetryAfter: 599.7}}
+	limits := []AskedLimit{{Limit: "max_concurrent", Setting: "max_concurrent", Unit: "calls", Scope: "model", Owner: "alone", Max: 1, Needed: 1, RetryAfter: 599.7}}
 	want := []string{
 		`Wait until one of the 1 calls under way ends, or raise max_concurrent of model "alone" from 1 calls to at least 2 calls.`,
 		`Let calls of project "acme" wait: their max_wait is 0s.`,
@@ -269,7 +269,7 @@ func TestAdviceOnSlots(t *testing.T) {
 func TestAdviceOnLongWaits(t *testing.T) {
 	e := gateway.Explained{Record: gateway.Record{Outcome: gateway.Denied, Project: "acme"}}
 	for wait, want := range map[float64]int{600: 2, 601: 1} {
-		if got := advice(&e, []AskedLimit{{Limit: "day", Unit: "requests", Scope: "project", Owner: "acme", RetryAfter: wait}}); len(got) != want {
+		if got := advice(&e, []AskedLimit{{Limit: "requests_per_day", Unit: "requests", Scope: "project", Owner: "acme", RetryAfter: wait}}); len(got) != want {
 			t.Errorf("after %v seconds: %q", wait, got)
 		}
 	}
@@ -277,7 +277,7 @@ func TestAdviceOnLongWaits(t *testing.T) {
 
 // A denial by a share among several projects names the limit that they share.
 func TestAdviceOnShares(t *testing.T) {
-	l := AskedLimit{Limit: "tokens-minute_share", Setting: "weight", Unit: "tokens", Scope: "project", Owner: "acme", Max: 500, Needed: 300, RetryAfter: 49, Share: &AskedShare{500, 610, 3}}
+	l := AskedLimit{Limit: "tokens_per_minute_share", Setting: "weight", Unit: "tokens", Scope: "project", Owner: "acme", Max: 500, Needed: 300, RetryAfter: 49, Share: &AskedShare{500, 610, 3}}
 	want := `Wait 49s, or raise the project's weight or its min_share: 3 projects share tokens_per_minute of project "acme", and this one has used 610 tokens of its share of 500 tokens.`
 	if got := l.advice(); got != want {
 		t.Error(got)

@@ -102,7 +102,7 @@ func TestHistoryHasNoGaps(t *testing.T) {
 			denied[d.Limit] += d.Count
 		}
 	}
-	testkit.Equal(t, "what has denied calls", map[string]int64{"minute": 1}, denied)
+	testkit.Equal(t, "what has denied calls", map[string]int64{"requests_per_minute": 1}, denied)
 }
 
 // Without books there are only minutes.
@@ -122,7 +122,7 @@ func TestMatrix(t *testing.T) {
 	}
 	count("a", "gpt-4o", "k1", figures.Call{Input: 10, Output: 20, Dollars: 5e8})
 	count("a", "gpt-4o", "k2", figures.Call{Input: 15, Dollars: 5e8})
-	count("a", "gpt-5", "", figures.Call{Denied: true, Limit: "rpm"})
+	count("a", "gpt-5", "", figures.Call{Denied: true, Limit: "max_rpm"})
 	count("a/b", "gpt-4o", "", figures.Call{Input: 150})
 	count("a", "", "", figures.Call{}) // called no model
 	m := as[Matrix](t, r.want(t, 200, "GET", "/v1/matrix", ""))

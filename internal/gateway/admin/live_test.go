@@ -125,7 +125,7 @@ func TestLiveOverview(t *testing.T) {
 		d := next[OverviewDelta](t, s, "delta")
 		testkit.Equal(t, "the models that have changed", []string{"gpt-4o"}, names(d.Models))
 		testkit.Equal(t, "the projects that have changed", []string{"small", "new"}, names(d.Projects))
-		if small := d.Projects[0]; small.Pressure != 0.5 || small.Closest != "minute" || d.Totals.Passed != 1 || d.ProjectCount != 3 {
+		if small := d.Projects[0]; small.Pressure != 0.5 || small.Closest != "requests_per_minute" || d.Totals.Passed != 1 || d.ProjectCount != 3 {
 			t.Errorf("%+v", d)
 		}
 
@@ -220,7 +220,7 @@ func TestDeltasLeadToTheOverview(t *testing.T) {
 			}
 			for range i {
 				g.Projects().Spend(t.Context(), project.Call{Project: id})
-				g.Figures().Count(figures.Name{Project: id}, &figures.Call{Denied: i%2 == 0, Limit: "minute"})
+				g.Figures().Count(figures.Name{Project: id}, &figures.Call{Denied: i%2 == 0, Limit: "requests_per_minute"})
 			}
 			d := next[OverviewDelta](t, s, "delta")
 			for _, r := range d.Projects {

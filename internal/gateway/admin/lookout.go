@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -111,9 +113,12 @@ func (l *lookout) addNames() {
 	}
 }
 
+// quotaFields finds the maxima of a quota.
+var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
+
 // limits reports whether a quota limits anything.
 func limits(q ratelimit.ModelQuota) bool {
-	return max(q.MaxRPM, q.MaxTPM, q.MaxRPD, q.MaxInputTPM, q.MaxOutputTPM, q.MaxTPD, q.MaxConcurrent) > 0
+	return slices.ContainsFunc(kind.Of(kind.Model), func(k kind.Kind) bool { return quotaFields.Get(&q, k) > 0 })
 }
 
 // due returns the projects that this look asks for what is used of their limits.

@@ -62,7 +62,7 @@ type Row struct {
 
 // Dimension is one limit of a model or a project, or a project's share of a limit of a model.
 type Dimension struct {
-	Name      string    `json:"name"`            // the limit, as decisions name it: "tpm", "minute", "tpm_share"
+	Name      string    `json:"name"`            // the limit, as decisions name it: "max_tpm", "requests_per_minute", "max_tpm_share"
 	Setting   string    `json:"setting"`         // the field that sets it: "max_tpm", "requests_per_minute"; empty for a share
 	Unit      string    `json:"unit"`            // "requests", "tokens", "dollars", or "calls" at a time
 	Model     string    `json:"model,omitempty"` // of a share: the model whose limit is shared
@@ -93,7 +93,7 @@ type Minute struct {
 
 // ProviderLimit is what the provider of a model has last said of one of its limits.
 type ProviderLimit struct {
-	Dimension string    `json:"dimension"` // "rpm", "tpm", …
+	Dimension string    `json:"dimension"` // "max_rpm", "max_tpm", …
 	Limit     int64     `json:"limit"`     // 0 if the provider does not say
 	Remaining int64     `json:"remaining"` // -1 if the provider does not say
 	UsedHere  int       `json:"used_here"` // what the gateway had counted then

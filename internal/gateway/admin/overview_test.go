@@ -74,20 +74,20 @@ func TestOverview(t *testing.T) {
 	}
 	testkit.Equal(t, "the order", []string{"small", "search"}, names(o.Projects))
 	small := o.Projects[0]
-	if small.Pressure != 1 || small.Closest != "minute" || small.Minute.Passed != 2 || small.Minute.Denied != 1 || small.Minute.Tokens == 0 {
+	if small.Pressure != 1 || small.Closest != "requests_per_minute" || small.Minute.Passed != 2 || small.Minute.Denied != 1 || small.Minute.Tokens == 0 {
 		t.Errorf("%+v", small)
 	}
-	testkit.Equal(t, "what has denied calls", []figures.Denials{{Limit: "minute", Count: 1}}, small.DeniedBy)
-	testkit.Equal(t, "its minute", Dimension{Name: "minute", Setting: "requests_per_minute", Unit: "requests", Limit: 2, Used: 2}, small.dimension(t, "minute"))
+	testkit.Equal(t, "what has denied calls", []figures.Denials{{Limit: "requests_per_minute", Count: 1}}, small.DeniedBy)
+	testkit.Equal(t, "its minute", Dimension{Name: "requests_per_minute", Setting: "requests_per_minute", Unit: "requests", Limit: 2, Used: 2}, small.dimension(t, "requests_per_minute"))
 	if sum(small.Spark) != 2 || sum(small.SparkDenied) != 1 || len(small.Spark) != 15 || small.Actual == 0 || small.Estimated < small.Actual {
 		t.Errorf("%+v", small)
 	}
 	search := o.Projects[1]
-	if month := search.dimension(t, "tokens-month"); month.Setting != "tokens_per_month" || month.Used == 0 || time.Until(month.ResetsAt) < 29*24*time.Hour || search.Weight != 3 {
+	if month := search.dimension(t, "tokens_per_month"); month.Setting != "tokens_per_month" || month.Used == 0 || time.Until(month.ResetsAt) < 29*24*time.Hour || search.Weight != 3 {
 		t.Errorf("%+v", search)
 	}
 	model := row(t, o.Models, "gpt-4o")
-	if rpm := model.dimension(t, "rpm"); rpm.Limit != 100 || rpm.Used != 5 || rpm.Remaining != 95 || rpm.Setting != "max_rpm" || model.Minute.Passed != 5 {
+	if rpm := model.dimension(t, "max_rpm"); rpm.Limit != 100 || rpm.Used != 5 || rpm.Remaining != 95 || rpm.Setting != "max_rpm" || model.Minute.Passed != 5 {
 		t.Errorf("%+v", model)
 	}
 }
@@ -122,7 +122,7 @@ projects:
 	}
 	testkit.Equal(t, "the calls", map[string]int64{"acme": 3, "acme/search": 2, "acme/search/alice": 1, "other": 0}, passed)
 	acme, search := row(t, o.Projects, "acme"), row(t, o.Projects, "acme/search")
-	if acme.dimension(t, "day").Used != 3 || search.dimension(t, "day").Used != 2 || search.dimension(t, "day").Limit != 4 {
+	if acme.dimension(t, "requests_per_day").Used != 3 || search.dimension(t, "requests_per_day").Used != 2 || search.dimension(t, "requests_per_day").Limit != 4 {
 		t.Errorf("%+v, %+v", acme.Dimensions, search.Dimensions)
 	}
 }
@@ -135,15 +135,15 @@ func TestOverviewOfShares(t *testing.T) {
 	r.call(t, "small", "gpt-4o")
 	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
 	search, model := row(t, o.Projects, "search"), row(t, o.Models, "gpt-4o")
-	share := search.dimension(t, "rpm_share")
+	share := search.dimension(t, "max_rpm_share")
 	if share.Model != "gpt-4o" || share.Used != 1 || share.Limit <= 0 || share.Limit > 100 || share.Unit != "requests" || share.Setting != "" {
 		t.Errorf("%+v", share)
 	}
 	var lent float64
 	for _, p := range o.Projects {
-		lent += p.dimension(t, "rpm_share").Lent
+		lent += p.dimension(t, "max_rpm_share").Lent
 	}
-	if got := model.dimension(t, "rpm").Lent; got != lent {
+	if got := model.dimension(t, "max_rpm").Lent; got != lent {
 		t.Errorf("the model lends %v, its projects %v", got, lent)
 	}
 }
@@ -159,10 +159,10 @@ func TestOverviewHasTheProvidersWord(t *testing.T) {
 	r.call(t, "search", "gpt-9") // which has no quota, and so nothing to compare with
 	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
 	said := row(t, o.Models, "gpt-4o").Provider
-	if len(said) != 2 || said[0].Dimension != "rpm" || said[0].Limit != 40 || said[0].Remaining != 38 || said[0].UsedHere != 2 || said[0].At.Before(start.Truncate(0)) {
+	if len(said) != 2 || said[0].Dimension != "max_rpm" || said[0].Limit != 40 || said[0].Remaining != 38 || said[0].UsedHere != 2 || said[0].At.Before(start.Truncate(0)) {
 		t.Errorf("%+v", said)
 	}
-	if said[1].Dimension != "tpm" || said[1].Limit != 9000 || said[1].UsedHere == 0 {
+	if said[1].Dimension != "max_tpm" || said[1].Limit != 9000 || said[1].UsedHere == 0 {
 		t.Errorf("%+v", said)
 	}
 	if other := row(t, o.Models, "openai/gpt-9"); other.Minute.Passed != 1 || other.Pressure != 0 || other.Provider != nil {

@@ -21,7 +21,7 @@ func TestOverviewOnRedis(t *testing.T) {
 	other.call(t, "small", "gpt-4o")
 	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
 	small, model := row(t, o.Projects, "small"), row(t, o.Models, "gpt-4o")
-	if small.Pressure != 1 || small.Minute.Passed != 1 || model.dimension(t, "rpm").Used != 2 || o.StoreLost != "" {
+	if small.Pressure != 1 || small.Minute.Passed != 1 || model.dimension(t, "max_rpm").Used != 2 || o.StoreLost != "" {
 		t.Errorf("%+v", o)
 	}
 	proxy.Cut()

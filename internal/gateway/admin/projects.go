@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -130,14 +131,7 @@ func NewWindows(d project.Decision, id string) []Window {
 		if s.Owner != id {
 			continue
 		}
-		w := Window{s.Window.Name, "requests", s.Window.Count, s.Remaining, s.Window.Period.Seconds(), s.ResetAfter.Seconds(), max(s.Reserved, 0)}
-		switch {
-		case s.Window.Tokens:
-			w.Unit = "tokens"
-		case s.Window.Dollars:
-			w.Unit = "nanodollars"
-		}
-		windows = append(windows, w)
+		windows = append(windows, Window{s.Window.Name, kind.Counted(s.Window.Unit), s.Window.Count, s.Remaining, s.Window.Period.Seconds(), s.ResetAfter.Seconds(), max(s.Reserved, 0)})
 	}
 	return windows
 }

@@ -45,14 +45,17 @@ func newQuota(q ratelimit.ModelQuota) Quota {
 // Usage is what is used of a model now. A count that the quota does not limit may be 0
 // although calls were made.
 type Usage struct {
-	RPM        int       `json:"rpm"`
-	TPM        int       `json:"tpm"`
-	RPD        int       `json:"rpd"`
-	InputTPM   int       `json:"input_tpm"`
-	OutputTPM  int       `json:"output_tpm"`
-	TPD        int       `json:"tpd"`
-	Concurrent int       `json:"concurrent"`
-	DayStart   time.Time `json:"day_start,omitzero"`
+	Used     map[string]int `json:"used"` // by the names of limits
+	DayStart time.Time      `json:"day_start,omitzero"`
+}
+
+// NewUsage returns what is used of a model.
+func NewUsage(s *ratelimit.ModelStats) *Usage {
+	u := &Usage{map[string]int{}, s.DayStart}
+	for l := range s.Limits() {
+		u.Used[l.Name] = l.Used
+	}
+	return u
 }
 
 // ModelList is a page of quotas.
@@ -88,8 +91,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 		m.Shares, m.More = m.Shares[:maxPage], true
 	}
 	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost {
-		s := &d.Stats
-		m.Usage = &Usage{s.RPM, s.TPM, s.RPD, s.InputTPM, s.OutputTPM, s.TPD, s.Concurrent, s.DayStart}
+		m.Usage = NewUsage(&d.Stats)
 	}
 	return m, true
 }

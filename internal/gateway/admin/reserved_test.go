@@ -32,13 +32,13 @@ func TestReservedApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range NewWindows(d, "p") {
-			want := map[string]int64{"tokens-minute": tokens, "dollars-day": dollars}[w.Name]
+			want := map[string]int64{"tokens_per_minute": tokens, "dollars_per_day": dollars}[w.Name]
 			if w.Reserved != want {
 				t.Errorf("%s: %d of %s are reserved; want %d", when, w.Reserved, w.Name, want)
 			}
 		}
 		for _, s := range d.Windows() {
-			want := map[string]float64{"dollars-day": float64(dollars) / price.Dollar}[s.Window.Name]
+			want := map[string]float64{"dollars_per_day": float64(dollars) / price.Dollar}[s.Window.Name]
 			if got := windowDimension(&s, time.Now()); got.Reserved != want {
 				t.Errorf("%s: %v of %s are reserved in the overview; want %v", when, got.Reserved, got.Name, want)
 			}

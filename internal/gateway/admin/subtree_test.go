@@ -12,7 +12,7 @@ import (
 // own. Templates are no projects.
 func TestSubtree(t *testing.T) {
 	r := newRig(t, "projects: {acme: {dollars: 2.5}, acme/a: {requests_per_day: 3}, acme-b: {requests_per_day: 3}, acme/*: {requests_per_day: 4}}\n")
-	day := func(n int64) []Window { return []Window{{"day", "requests", n, n, 86400, 0, 0}} }
+	day := func(n int64) []Window { return []Window{{"requests_per_day", "requests", n, n, 86400, 0, 0}} }
 	all := as[ProjectList](t, r.get(t, "/v1/projects?below=acme")).Projects
 	var ids []string
 	for _, p := range all {
@@ -42,7 +42,7 @@ func TestInnerShares(t *testing.T) {
 	all := as[ProjectList](t, r.get(t, "/v1/projects?below=acme")).Projects
 	var got []string
 	for _, s := range all[0].Shares {
-		if len(s.Limits) != 1 || s.Limits[0].Name != "tokens-minute" {
+		if len(s.Limits) != 1 || s.Limits[0].Name != "tokens_per_minute" {
 			t.Fatalf("%+v: the month is not divided", s.Limits)
 		}
 		l := s.Limits[0]

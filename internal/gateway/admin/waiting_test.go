@@ -88,7 +88,7 @@ func TestTheLine(t *testing.T) {
 	list := r.line(t, "")
 	for i, want := range []string{"a/ann", "b/ann", "a/c/ann"} {
 		one := list[i]
-		if one.Position != i+1 || one.Project != want || one.Model != "once" || one.Limit != "rpm" || !strings.HasPrefix(one.ID, "gw_") || one.Tokens < 2 {
+		if one.Position != i+1 || one.Project != want || one.Model != "once" || one.Limit != "max_rpm" || !strings.HasPrefix(one.ID, "gw_") || one.Tokens < 2 {
 			t.Errorf("%d: %+v", i+1, one)
 		}
 		if one.Since.Before(began) || one.Since.After(time.Now()) || one.Waited < 0 || one.Until.Sub(one.Since).Round(time.Second) != 10*time.Minute {
@@ -120,11 +120,11 @@ func TestTheLineOfAProject(t *testing.T) {
 	r.asks(t, "free", "X-Project-ID", "acme")
 	w.waits(t, 1, "free", "X-Project-ID", "acme/search")
 	one := r.line(t, "")[0]
-	if one.Limit != "minute" || one.Scope != "project" || one.Owner != "acme" || one.PassesAt.IsZero() || one.Position != 1 {
+	if one.Limit != "requests_per_minute" || one.Scope != "project" || one.Owner != "acme" || one.PassesAt.IsZero() || one.Position != 1 {
 		t.Errorf("%+v", one)
 	}
 	w.waits(t, 2, "free", "X-Project-ID", "acme/search")
-	if list := r.line(t, ""); list[1].Position != 2 || list[1].Limit != "minute" {
+	if list := r.line(t, ""); list[1].Position != 2 || list[1].Limit != "requests_per_minute" {
 		t.Errorf("%+v", list)
 	}
 }

@@ -5,12 +5,32 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
+
+// The fields with limits of a project, and of a run.
+var (
+	limitFields = kind.NewFields[project.Limit](kind.Project)
+	runFields   = kind.NewFields[Runs](kind.Run)
+)
+
+// limits returns how the limits of an owner are read.
+func limits[T any](fields *kind.Fields[T], to *T, owner kind.Owner) (list []strictyaml.Field) {
+	for _, k := range kind.Of(owner) {
+		switch to := fields.In(to, k).Addr().Interface().(type) {
+		case *int:
+			list = append(list, field(k.Setting(), amount(to)))
+		case *price.Amount:
+			list = append(list, field(k.Setting(), budget(to)))
+		}
+	}
+	return list
+}
 
 // amount reads a limit; 0 is no limit.
 func amount(to *int) func(yamlValue) { return strictyaml.Count(to, 0, maxAmount) }
@@ -39,23 +59,10 @@ const (
 // read reads the fields of a project. A field that the file does not have keeps its value.
 func (pr *Project) read(at yamlValue) {
 	l := &pr.Limit
-	at.Fields(
-		field("requests_per_minute", amount(&l.RequestsPerMinute)),
-		field("requests_per_hour", amount(&l.RequestsPerHour)),
-		field("requests_per_day", amount(&l.RequestsPerDay)),
-		field("tokens_per_minute", amount(&l.TokensPerMinute)),
-		field("tokens_per_hour", amount(&l.TokensPerHour)),
-		field("tokens_per_day", amount(&l.TokensPerDay)),
-		field("tokens_per_month", amount(&l.TokensPerMonth)),
-		field("dollars_per_hour", budget(&l.DollarsPerHour)),
-		field("dollars_per_day", budget(&l.DollarsPerDay)),
-		field("dollars_per_week", budget(&l.DollarsPerWeek)),
-		field("dollars_per_month", budget(&l.DollarsPerMonth)),
-		field("dollars", budget(&l.Dollars)),
+	at.Fields(append(limits(limitFields, l, kind.Project),
 		field("resets", resets(&l.Resets)),
 		field("reserve", reserve(&l.Reserve)),
 		field("on_overrun", onOverrun(&l.OnOverrun)),
-		field("max_concurrent", amount(&l.MaxConcurrent)),
 		field("weight", strictyaml.Count(&l.Weight, 1, maxWeight)),
 		field("priority", strictyaml.Count(&l.Priority, -maxPriority, maxPriority)),
 		field("min_share", statefile.Percent(&l.MinShare)),
@@ -68,7 +75,7 @@ func (pr *Project) read(at yamlValue) {
 		field("fit_min", strictyaml.Count(&pr.FitMin, minFit, maxFit)),
 		field("models", pr.readModels),
 		field("mode", mode(&pr.Mode)),
-	)
+	)...)
 	switch {
 	case l.MaxShare > 0 && l.MinShare > l.MaxShare:
 		at.At("min_share").Fault("%v: it must not be more than max_share, which is %v", l.MinShare, l.MaxShare)

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
-	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -18,14 +18,11 @@ const (
 )
 
 func (r *Runs) read(at yamlValue) {
-	at.Fields(
-		field("dollars", budget(&r.Dollars)),
-		field("tokens", amount(&r.Tokens)),
-		field("calls", amount(&r.Calls)),
+	at.Fields(append(limits(runFields, r, kind.Run),
 		field("reserve", reserve(&r.Reserve)),
 		field("on_overrun", onOverrun(&r.OnOverrun)),
 		field("expires", strictyaml.Duration(&r.Expires, minExpires, maxExpires)),
-	)
+	)...)
 	for _, name := range []string{"expires", "reserve", "on_overrun"} {
 		if at.Has(name) && *r == (Runs{Expires: r.Expires, Reserve: r.Reserve, OnOverrun: r.OnOverrun}) && !at.Faulty() {
 			at.At(name).Fault("runs have no limit: dollars, tokens or calls must be set")
@@ -39,12 +36,9 @@ func (r Runs) MarshalJSON() ([]byte, error) {
 	if r.Expires > 0 {
 		expires = short(r.Expires)
 	}
+	type limits project.RunLimit // whose Expires is a number
 	return json.Marshal(struct {
-		Dollars   price.Amount      `json:"dollars,omitempty"`
-		Tokens    int               `json:"tokens,omitempty"`
-		Calls     int               `json:"calls,omitempty"`
-		Reserve   project.Reserve   `json:"reserve,omitempty"`
-		OnOverrun project.OnOverrun `json:"on_overrun,omitempty"`
-		Expires   string            `json:"expires,omitempty"`
-	}{r.Dollars, r.Tokens, r.Calls, r.Reserve, r.OnOverrun, expires})
+		limits
+		Expires string `json:"expires,omitempty"`
+	}{limits(r), expires})
 }

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"slices"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -22,7 +24,7 @@ func (c *Config) checkPrices(r *reader, provider string) {
 // limitsDollars reports whether any limit of the file is in dollars.
 func (c *Config) limitsDollars() bool {
 	limited := func(l *project.Limit) bool {
-		return l.DollarsPerHour+l.DollarsPerDay+l.DollarsPerWeek+l.DollarsPerMonth+l.Dollars > 0
+		return slices.ContainsFunc(kind.Of(kind.Project), func(k kind.Kind) bool { return k.Unit().IsMoney() && limitFields.Get(l, k) > 0 })
 	}
 	for _, p := range c.Projects {
 		if limited(&p.Limit) {

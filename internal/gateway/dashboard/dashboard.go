@@ -42,6 +42,9 @@ func hashOf(text string) string {
 
 // asset returns the text of a file.
 func asset(name string) string {
+	if name == kindsFile {
+		return kindsScript()
+	}
 	text, err := embedded.ReadFile("assets/" + name)
 	if err != nil {
 		panic(err) // embedded files can be read
@@ -129,7 +132,7 @@ func scripts() []string {
 	for i, name := range names {
 		names[i] = path.Base(name)
 	}
-	return names
+	return append(names, kindsFile)
 }
 
 // imports finds the modules that a module always loads.

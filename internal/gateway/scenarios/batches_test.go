@@ -90,7 +90,7 @@ func (s *submitter) spent(g *inProcess) map[string]price.Amount {
 	}
 	all := map[string]price.Amount{}
 	for _, w := range d.Windows() {
-		if w.Window.Dollars {
+		if w.Window.Unit == project.Dollars {
 			all[w.Owner] = price.Amount(w.Window.Count - w.Remaining)
 		}
 	}

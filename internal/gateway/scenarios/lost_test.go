@@ -114,7 +114,7 @@ defaults: {max_wait: 0s}
 			l.end(t)
 			testkit.Eventually(t, "all are counted that have come", func() bool {
 				q := g.quota(t, "m")
-				return q.Usage != nil && q.Usage.RPD >= len(p.arrivals("m"))
+				return q.Usage != nil && q.Usage.Used["max_rpd"] >= len(p.arrivals("m"))
 			})
 		})
 	}

@@ -44,7 +44,7 @@ func (g *inProcess) spentBy(t *testing.T, of project.Call, owner string) price.A
 		t.Fatal(err)
 	}
 	for _, s := range d.Windows() {
-		if s.Owner == owner && s.Window.Dollars {
+		if s.Owner == owner && s.Window.Unit == project.Dollars {
 			return price.Amount(s.Window.Count - s.Remaining)
 		}
 	}

@@ -75,7 +75,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	if n := len(p.arrivals("m")); n != used {
 		t.Errorf("%d calls have passed, and %d have come", used, n)
 	}
-	if got := g.quota(t, "m"); got.Usage == nil || got.Usage.RPD != used || got.Quota.MaxRPD != 700_009 {
+	if got := g.quota(t, "m"); got.Usage == nil || got.Usage.Used["max_rpd"] != used || got.Quota.MaxRPD != 700_009 {
 		t.Errorf("%d calls have passed; the quota is %+v", used, got)
 	}
 	change(used+3, "providers:", "providers:\n  fresh: {base_url: "+p.url+"}", "1_000_000", "1_000_000, max_wait: 0s")

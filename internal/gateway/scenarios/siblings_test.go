@@ -49,7 +49,7 @@ func TestSiblingsShareTheLimitAboveThem(t *testing.T) {
 		if err := json.Unmarshal([]byte(said.body), &why); err != nil {
 			t.Fatal(err)
 		}
-		if d := why.Decision; d.Limit != "tokens-minute_share" || d.Owner != "acme" {
+		if d := why.Decision; d.Limit != "tokens_per_minute_share" || d.Owner != "acme" {
 			t.Errorf("the limit %q of %q has denied it", d.Limit, d.Owner)
 		}
 	})

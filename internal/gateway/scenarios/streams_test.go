@@ -35,7 +35,7 @@ log: {sample: 1000}
 	began := time.Now()
 	all := listen(t, &g.gatewayURLs, streams, call{model: "m", stream: true, output: 100})
 	t.Logf("%d streams are open after %v", streams, time.Since(began))
-	if q := g.quota(t, "m"); c.begun() != streams || q.Usage == nil || q.Usage.Concurrent != streams {
+	if q := g.quota(t, "m"); c.begun() != streams || q.Usage == nil || q.Usage.Used["max_concurrent"] != streams {
 		t.Errorf("%d streams have begun; %+v", c.begun(), q.Usage)
 	}
 	call{model: "m"}.must(t, &g.gatewayURLs, 429)
@@ -45,7 +45,7 @@ log: {sample: 1000}
 	}
 	t.Logf("all are whole after %v", time.Since(began))
 	testkit.Eventually(t, "all requests have ended", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
-	if q := g.quota(t, "m"); q.Usage.Concurrent != 0 || q.Usage.RPD != streams || q.Usage.TPD != streams*streamTokens {
+	if q := g.quota(t, "m"); q.Usage.Used["max_concurrent"] != 0 || q.Usage.Used["max_rpd"] != streams || q.Usage.Used["max_tpd"] != streams*streamTokens {
 		t.Errorf("afterwards: %+v", q.Usage)
 	}
 	testkit.Eventually(t, "nothing is left of them", func() bool {

@@ -64,14 +64,22 @@ type Metrics struct {
 type pair struct {
 	model, project string
 
-	decisions [len(outcomes)][len(limits)][2]lazy[Counter] // the last index is 1 for a shadow
+	decisions [len(outcomes)][][2]lazy[Counter] // by outcome and limit; the last index is 1 for a shadow
 	waits     [len(outcomes)]lazy[Histogram]
 
 	input, output, estimated, compared, cancelled lazy[Counter]
 	errors                                        lazy[Histogram]
 
 	throttled        [len(causes)]lazy[Counter]
-	lowered, learned [len(limits)]lazy[Counter]
+	lowered, learned []lazy[Counter] // by limit
+}
+
+func newPair(model, project string) *pair {
+	p := &pair{model: model, project: project, lowered: make([]lazy[Counter], len(limits)), learned: make([]lazy[Counter], len(limits))}
+	for i := range p.decisions {
+		p.decisions[i] = make([][2]lazy[Counter], len(limits))
+	}
+	return p
 }
 
 // decided counts decisions that were made while the store was lost.
@@ -89,7 +97,7 @@ var (
 // New makes the metrics. At most maxModels models, 0 for the default, and the listed
 // projects have series of their own.
 func New(x Exporter, maxModels int, projects []string) (*Metrics, error) {
-	series, err := newSeries(maxModels, projects, func(model, project string) *pair { return &pair{model: model, project: project} })
+	series, err := newSeries(maxModels, projects, newPair)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +176,10 @@ func (m *Metrics) Observe(ctx context.Context, e *event.Event) {
 		s, cause := m.series.of(e), indexOf(causes[:], e.Cause)
 		s.throttled[cause].get(func() Counter { return m.throttled(s.model, causeLabel(e.Cause)) })(ctx, 1)
 	case event.Lowered:
-		s, limit := m.series.of(e), indexOf(limits[:], e.Limit)
+		s, limit := m.series.of(e), limitIndex(e.Limit)
 		s.lowered[limit].get(func() Counter { return m.lowered(s.model, limits[limit]) })(ctx, 1)
 	case event.Learned:
-		s, limit := m.series.of(e), indexOf(limits[:], e.Limit)
+		s, limit := m.series.of(e), limitIndex(e.Limit)
 		s.learned[limit].get(func() Counter { return m.learned(s.model, limits[limit]) })(ctx, 1)
 	default:
 		m.decide(ctx, e)
@@ -192,7 +200,7 @@ func (m *Metrics) reach(ctx context.Context, e *event.Event) {
 	if owner != "key" && owner != "run" {
 		owner, of.Project = "project", e.Budget.Owner // which may be above the project of the call
 	}
-	m.thresholds(m.series.of(&of).project, owner, limits[indexOf(limits[:], e.Limit)], strconv.Itoa(e.Budget.Percent))(ctx, 1)
+	m.thresholds(m.series.of(&of).project, owner, limits[limitIndex(e.Limit)], strconv.Itoa(e.Budget.Percent))(ctx, 1)
 }
 
 // decide counts a decision, and how long the call has waited. It ignores events that are no
@@ -202,7 +210,7 @@ func (m *Metrics) decide(ctx context.Context, e *event.Event) {
 	if outcome < 0 {
 		return
 	}
-	s, limit, shadow := m.series.of(e), indexOf(limits[:], e.Limit), 0
+	s, limit, shadow := m.series.of(e), limitIndex(e.Limit), 0
 	if e.Shadow {
 		shadow = 1
 	}

@@ -15,10 +15,10 @@ import (
 
 // The tests of the observers rely on the number of values of each label.
 func TestValuesOfLabels(t *testing.T) {
-	if diff := cmp.Diff(limits[:], slices.Concat(telemetrytest.Limits, []string{other})); diff != "" {
+	if diff := cmp.Diff(limits, slices.Concat(telemetrytest.Limits, []string{other})); diff != "" {
 		t.Errorf("limits, -here +in telemetrytest:\n%s", diff)
 	}
-	here := []int{len(outcomes), len(pair{}.decisions[0][0]), len(causes)}
+	here := []int{len(outcomes), len(newPair("", "").decisions[0][0]), len(causes)}
 	if diff := cmp.Diff(here, []int{telemetrytest.Outcomes, telemetrytest.Shadows, telemetrytest.Causes}); diff != "" {
 		t.Errorf("outcomes, shadows and causes, -here +in telemetrytest:\n%s", diff)
 	}
@@ -156,11 +156,11 @@ func TestModelsDefault(t *testing.T) {
 // Every limit that an event may name keeps its name.
 func TestLimitNames(t *testing.T) {
 	for _, name := range telemetrytest.Limits {
-		if got := limits[indexOf(limits[:], name)]; got != name {
+		if got := limits[limitIndex(name)]; got != name {
 			t.Errorf("%q counts as %q", name, got)
 		}
 	}
-	if got := limits[indexOf(limits[:], "fortnight")]; got != other {
+	if got := limits[limitIndex("fortnight")]; got != other {
 		t.Errorf("a limit that is not known counts as %q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -26,17 +27,24 @@ func waited(e *event.Event) bool {
 // other stands for all names without series of their own.
 const other = "other"
 
-// limits are the names of limits that an event may have. The first stands for no limit.
-var limits = [...]string{
-	"",
-	"minute", "hour", "day", "tokens-minute", "tokens-hour", "tokens-day", "tokens-month", "concurrent-project",
-	"dollars-hour", "dollars-day", "dollars-week", "dollars-month", "dollars", "run-calls", "run-tokens", "run-dollars",
-	"rpm", "tpm", "rpd", "input_tpm", "output_tpm", "tpd", "concurrent", "paused",
-	"rpm_share", "tpm_share", "rpd_share", "input_tpm_share", "output_tpm_share", "tpd_share",
-	"minute_share", "hour_share", "day_share", "tokens-minute_share", "tokens-hour_share", "tokens-day_share",
-	"dollars-hour_share", "dollars-day_share",
-	"rpm_pace", "tpm_pace", "input_tpm_pace", "output_tpm_pace",
-	other,
+// limits are the names of limits that an event may have. The first stands for no limit, and the last for all others.
+var limits = slices.Concat([]string{"", "paused"}, kind.Names(), []string{other})
+
+// limitIndexes has the index of each limit.
+var limitIndexes = func() map[string]int {
+	indexes := map[string]int{}
+	for i, name := range limits {
+		indexes[name] = i
+	}
+	return indexes
+}()
+
+// limitIndex returns the index of the limit with a name.
+func limitIndex(name string) int {
+	if i, ok := limitIndexes[name]; ok {
+		return i
+	}
+	return len(limits) - 1
 }
 
 // causes are why providers throttle calls.

@@ -10,19 +10,19 @@ import (
 // Each kind of decision has its outcome, and other events have none.
 func TestOutcomes(t *testing.T) {
 	for e, want := range map[ratelimit.Event]string{
-		{Kind: ratelimit.EventAdmitted}:                             "admitted",
-		{Kind: ratelimit.EventDenied, RetryAfter: 1}:                "denied",
-		{Kind: ratelimit.EventDenied, RetryAfter: ratelimit.Never}:  "denied",
-		{Kind: ratelimit.EventRefused}:                              "refused",
-		{Kind: ratelimit.EventLeft}:                                 "left",
-		{Kind: ratelimit.EventLost}:                                 "lost",
-		{Kind: ratelimit.EventSettled}:                              "",
-		{Kind: ratelimit.EventCancelled}:                            "",
-		{Kind: ratelimit.EventStore}:                                "",
-		{Kind: ratelimit.EventPaused, RetryAfter: 1}:                "",
-		{Kind: ratelimit.EventLowered, RetryAfter: 1, Limit: "rpm"}: "",
-		{Kind: ratelimit.EventLearned, Limit: "rpm"}:                "",
-		{Kind: "something new"}:                                     "",
+		{Kind: ratelimit.EventAdmitted}:                                 "admitted",
+		{Kind: ratelimit.EventDenied, RetryAfter: 1}:                    "denied",
+		{Kind: ratelimit.EventDenied, RetryAfter: ratelimit.Never}:      "denied",
+		{Kind: ratelimit.EventRefused}:                                  "refused",
+		{Kind: ratelimit.EventLeft}:                                     "left",
+		{Kind: ratelimit.EventLost}:                                     "lost",
+		{Kind: ratelimit.EventSettled}:                                  "",
+		{Kind: ratelimit.EventCancelled}:                                "",
+		{Kind: ratelimit.EventStore}:                                    "",
+		{Kind: ratelimit.EventPaused, RetryAfter: 1}:                    "",
+		{Kind: ratelimit.EventLowered, RetryAfter: 1, Limit: "max_rpm"}: "",
+		{Kind: ratelimit.EventLearned, Limit: "max_rpm"}:                "",
+		{Kind: "something new"}:                                         "",
 	} {
 		got := ""
 		if i := outcomeOf(e.Kind); i >= 0 {

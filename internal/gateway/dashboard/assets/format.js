@@ -1,5 +1,7 @@
 // Numbers, times and names for people, in the viewer's language and time zone.
 
+import {kinds} from './kinds.js';
+
 const whole = new Intl.NumberFormat(undefined, {maximumFractionDigits: 0});
 const short = new Intl.NumberFormat(undefined, {notation: 'compact', maximumSignificantDigits: 3});
 const cents = new Intl.NumberFormat(undefined, {style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol'});
@@ -31,29 +33,19 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
 }
 
-const periods = {minute: 'min', hour: 'h', day: 'day', week: 'wk', month: 'mo'};
-const known = {
-  rpm: 'requests-minute', tpm: 'tokens-minute', rpd: 'requests-day', tpd: 'tokens-day', input_tpm: 'input-minute', output_tpm: 'output-minute',
-  minute: 'requests-minute', hour: 'requests-hour', day: 'requests-day',
-};
-const unitWords = {requests: ['req', 'requests'], tokens: ['tok', 'tokens'], dollars: ['$', 'dollars'], input: ['in tok', 'input tokens'], output: ['out tok', 'output tokens']};
+const named = new Map(kinds.map((kind) => [kind.name, kind]));
 
-// dimension returns what a limit is called: short for a bar, long for a sentence. Names are those of limits ("tpm", "minute", "tokens-day",
-// "tpm_share") or of the settings that set them ("max_tpm", "requests_per_minute").
+// dimension returns what a limit is called, by its name: short for a bar, long for a sentence.
 export function dimension(name) {
-  const plain = name.replace(/^max_/, '');
-  const kind = plain.match(/_(share|pace)$/)?.[1];
-  if (kind) {
-    const of = dimension(plain.slice(0, -kind.length - 1));
-    return {short: `${of.short.replace('/min', '')} ${kind}`, long: `${kind === 'share' ? 'its share' : kind} of ${of.long}`, dollars: of.dollars};
+  const end = name.match(/_(share|pace)$/)?.[1];
+  if (end) {
+    const of = dimension(name.slice(0, -end.length - 1));
+    return {short: `${of.short} ${end}`, long: `${end === 'share' ? 'its share' : end} of ${of.long}`, dollars: of.dollars};
   }
-  if (plain === 'paused-by-operator') return {short: 'paused', long: 'an operator’s pause', dollars: false};
-  if (plain.startsWith('concurrent')) return {short: 'at once', long: 'calls at a time', dollars: false};
-  if (plain === 'dollars' || plain === 'dollars-total') return {short: '$ total', long: 'dollars in total', dollars: true};
-  const [unit, period] = (known[plain] ?? plain.replace('_per_', '-')).split('-');
-  if (!(unit in unitWords) || !(period in periods)) return {short: name, long: name.replaceAll('_', ' '), dollars: name.includes('dollar')};
-  const [short, long] = unitWords[unit];
-  return {short: `${short}/${periods[period]}`, long: `${long} a${period === 'hour' ? 'n' : ''} ${period}`, dollars: unit === 'dollars'};
+  if (name === 'paused-by-operator') return {short: 'paused', long: 'an operator’s pause', dollars: false};
+  const kind = named.get(name);
+  if (!kind) return {short: name, long: name.replaceAll('_', ' '), dollars: name.includes('dollar')};
+  return {short: kind.label, long: kind.words, dollars: kind.money};
 }
 
 // amount returns a number of a dimension: dollars as money, all else as a number.

@@ -5,18 +5,18 @@ import {ask, field, resource, toast} from './act.js';
 import {change} from './audit.js';
 import {h} from './dom.js';
 import {dimension} from './format.js';
+import {kinds} from './kinds.js';
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const whole = {kind: 'number', step: 1, min: 1};
 const money = {kind: 'number', step: 'any', min: 0};
-const limitGroups = [
-  ['Requests', {requests_per_minute: whole, requests_per_hour: whole, requests_per_day: whole, max_concurrent: whole}],
-  ['Tokens', {tokens_per_minute: whole, tokens_per_hour: whole, tokens_per_day: whole, tokens_per_month: whole}],
-  ['Dollars', {dollars_per_hour: money, dollars_per_day: money, dollars_per_week: money, dollars_per_month: money, dollars: money}],
-];
+const fieldsOf = (list) => Object.fromEntries(list.map((each) => [each.setting, each.money ? money : whole]));
+const ofOwner = (owner) => kinds.filter((each) => each.owner === owner);
+const limitGroups = Object.entries(Object.groupBy(ofOwner('project'), (each) => (each.unit === 'calls' ? 'requests' : each.unit))).map(([unit, list]) => [capital(unit), fieldsOf(list)]);
 const percentage = {kind: 'text', empty: 'such as 20%'};
 const groups = {
   model: [
-    ['Quota', {max_rpm: whole, max_tpm: whole, max_rpd: whole, max_tpd: whole, max_input_tpm: whole, max_output_tpm: whole, max_concurrent: whole}],
+    ['Quota', fieldsOf(ofOwner('model'))],
     ['Shares and pace', {reserve: percentage, burst: percentage, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
   ],
   project: [
@@ -32,7 +32,6 @@ const words = {
   weight: 'Weight', priority: 'Priority', min_share: 'Minimum share', max_share: 'Maximum share', dedicated: 'Dedicated minimum',
   max_wait: 'May wait (seconds)', models: 'Models (with commas)', mode: 'Mode', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
 };
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const nested = (kind, name) => kind === 'key' && name !== 'models'; // a key's limits are in a field of their own
 
 // setLimits opens the form for a model, project or key.

@@ -59,7 +59,7 @@ function figure(node, value, text, alarm) {
   node.classList.toggle('alarm', alarm);
 }
 
-// limitWords returns a limit's name in words: "tokens a minute" for "tpm".
+// limitWords returns a limit's name in words: "tokens a minute" for "max_tpm".
 export const limitWords = (limit) => dimension(limit).long;
 
 function deniedBy(data) {
