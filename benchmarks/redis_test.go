@@ -17,7 +17,7 @@ func TestWithoutRedis(t *testing.T) {
 	if status := Main([]string{"-run", "^redis/", "-plots", ""}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d: %s", status, &stderr)
 	}
-	for _, name := range []string{"hot", "1k", "calls", "levels", "limits", "lost"} {
+	for _, name := range []string{"hot", "1k", "calls", "limits", "lost"} {
 		want := "redis/" + name + ": skipped, redis-server is not installed: make deps installs it"
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, &stdout)
