@@ -3,7 +3,9 @@ package llm
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Anthropic is the provider of the Claude models.
@@ -20,8 +22,9 @@ var _ = register(dialect{
 		images: &anthropicImages, overhead: anthropicOverhead, showsThoughts: true,
 		fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, {name: "speed", kind: fieldSpeed}}),
 		bounds: []setting{maxTokens}, boundName: "max_tokens",
-		toolUse: anthropicToolUse,
-		idle:    idleComment, refuse: refuseAnthropic,
+		toolUse:   anthropicToolUse,
+		keyHeader: "X-Api-Key", requestID: "Request-Id", setLimit: setAnthropicLimit,
+		idle: idleComment, refuse: refuseAnthropic,
 		errorEvents: func(body []byte) []byte { return event(nil, "error", body) },
 		// Claude Code takes a 400 for a feature that the server lacks, and sends the call five more times with features
 		// switched off. It reports a 413 as too many bytes, whatever the body says. It shows the message of a 429 at once
@@ -67,6 +70,8 @@ var _ = register(dialect{
 	errorCause: func(c *errorBody) (Cause, bool) { // other requests may pass
 		return "", c.shape == "error" && c.kind == "invalid_request_error"
 	},
+	errorAPI:      Messages,
+	baseVariable:  "ANTHROPIC_BASE_URL",
 	speaksOfMoney: func(c *errorBody) bool { return c.shape == "error" && c.speaksOf("spend", "credit", "usage limit") },
 	limitHeaders: []windowHeaders{
 		anthropicHeaders(Requests, "Requests"),
@@ -178,4 +183,10 @@ func refuseAnthropic(_ Endpoint, r Refusal, fault object) object {
 		body["request_id"] = r.ID
 	}
 	return body
+}
+
+func setAnthropicLimit(h http.Header, unit string, w Window, now time.Time) {
+	h.Set("Anthropic-Ratelimit-"+unit+"-Limit", strconv.FormatInt(w.Limit, 10))
+	h.Set("Anthropic-Ratelimit-"+unit+"-Remaining", strconv.FormatInt(w.Remaining, 10))
+	h.Set("Anthropic-Ratelimit-"+unit+"-Reset", now.Add(w.Reset+time.Second-1).UTC().Format(time.RFC3339))
 }

@@ -20,5 +20,7 @@ var _ = register(dialect{
 	hidesReasoning:   true,
 	countsBound:      boundCounted,
 	ignoresBodyModel: true,
+	keyHeader:        "Api-Key",
+	freeEnds:         openAIFreeEnds,
 	bucketPer:        func(Window) time.Duration { return time.Minute },
 })

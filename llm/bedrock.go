@@ -24,13 +24,13 @@ var _ = register(dialect{
 	recognize: callOfBedrock,
 	protocols: []protocol{
 		{
-			api: Converse, answers: bedrockTop, frames: true, refuse: refuseAmazon, refuseInFrame: exceptionFrame,
+			api: Converse, answers: bedrockTop, frames: true, requestID: amazonRequestID, refuse: refuseAmazon, refuseInFrame: exceptionFrame,
 			fields:      []field{tierField, inferenceConfig},
 			bounds:      []setting{inferenceTokens}, // it ignores the other names, which are of the models' own formats
 			boundObject: "inferenceConfig", boundName: "maxTokens", overridable: true,
 		},
 		{
-			api: Invoke, answers: bedrockTop, frames: true, refuse: refuseAmazon, refuseInFrame: exceptionFrame,
+			api: Invoke, answers: bedrockTop, frames: true, requestID: amazonRequestID, refuse: refuseAmazon, refuseInFrame: exceptionFrame,
 			fields: []field{
 				maxTokensOf, maxCompletionTokensOf, answersOf, inferenceConfig,
 				{name: "max_gen_len", kind: fieldNumber, setting: maxGenLen},
@@ -48,6 +48,7 @@ var _ = register(dialect{
 			packed: &node{members: members{"bytes": {role: rolePacked}}}, // the model's own JSON
 		},
 	},
+	errorAPI:      Converse,
 	flatErrors:    true,
 	refusalHeader: amazonCodeHeader,
 	refusalCode:   amazonCode,
@@ -244,3 +245,5 @@ func bareCode(code string) string {
 	code, _, _ = strings.Cut(code, ":")
 	return code
 }
+
+const amazonRequestID = "X-Amzn-Requestid"

@@ -43,6 +43,7 @@ var _ = register(dialect{
 	wholeTypes: []string{"tool_call"},
 	budgets:    []string{"token_budget"},
 	common:     commonNames{message: members{"tool_plan": textNode}},
+	errorAPI:   CohereChat,
 	flatErrors: true,
 	errorCause: func(c *errorBody) (Cause, bool) { return SpendCap, c.speaksOf("calls / month") }, // of trial keys
 	usage:      usageRules{input: billedInput, output: billedOutput},

@@ -30,6 +30,8 @@ var _ = register(dialect{
 		usage:   members{"prompt_cache_hit_tokens": count(cachedTokens)}, // DeepSeek's
 		message: members{"reasoning_content": {role: roleReasoningContent}},
 	},
+	errorAPI:  Chat,
+	ownServer: true,
 	bucketPer: usualBucketPer,
 	plainPer:  func(Window) time.Duration { return 0 },
 })

@@ -1,7 +1,9 @@
 package llm
 
 import (
+	"cmp"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -66,6 +68,14 @@ type dialect struct {
 	speaksOfMoney func(c *errorBody) bool                   // an error that has no code for it is about money
 	renamePath    func(path, from, to string) string        // replaces a model in a path of a form of its own
 
+	// What a gateway needs to know: see gatewayfacts.go.
+	keyHeader              string   // the header with its key; empty: that of the API, or else Authorization
+	errorAPI               API      // the API that gives errors their form where a request is no call of a model
+	ownServer              bool     // people run it by themselves
+	freeEnds               []string // the ends of paths that use no tokens
+	quotesAnswers          bool     // errors may quote an answer that has cost tokens
+	basePath, baseVariable string   // of its SDKs
+
 	// The names in its answers that are read in those of all APIs, and what its own numbers mean.
 	common commonNames
 	usage  usageRules
@@ -114,6 +124,11 @@ type protocol struct {
 	refuseInStream func(r Refusal, body object) []byte // returns the last events of a stream for a refusal; nil: those of errorEvents
 	refuseInFrame  func(r Refusal) []byte              // the same for an AWS event stream
 	refuseInValues func(r Refusal) object              // the same for a stream of JSON values; nil: the body of the refusal
+
+	keyHeader string // the header with a key; empty: Authorization
+	keyUnless string // a folder of paths that have the key in Authorization; empty: none
+	requestID string // the header with the id of a request
+	setLimit  func(h http.Header, unit string, w Window, now time.Time)
 
 	images        *imageRules
 	overhead      int  // as in dialect
@@ -194,6 +209,10 @@ func (p *protocol) complete(usual *protocol) {
 	if p.errorEvents == nil {
 		p.errorEvents = usual.errorEvents
 	}
+	if p.setLimit == nil {
+		p.setLimit = usual.setLimit
+	}
+	p.requestID = cmp.Or(p.requestID, usual.requestID)
 }
 
 // addPromptNames adds the names that the dialect has for the parts of a prompt.
@@ -226,6 +245,7 @@ func (d *dialect) complete(usual *dialect) {
 	if d.bucketPer == nil {
 		d.bucketPer = usual.bucketPer
 	}
+	d.errorAPI = cmp.Or(d.errorAPI, usual.errorAPI)
 	if d.plainPer == nil {
 		d.plainPer = usual.plainPer
 	}

@@ -30,6 +30,7 @@ var _ = register(dialect{
 			bounds: []setting{configMaxTokens}, boundObject: "generationConfig", boundName: "maxOutputTokens",
 			counts:      []setting{configCandidateCount},
 			toolMembers: []string{"functionDeclarations", "function_declarations"},
+			keyHeader:   googleKey, keyUnless: "/openai/",
 			refuse:      refuseGoogle,
 			errorEvents: func(body []byte) []byte { return event(nil, "", body) },
 			idle: func(u *url.URL) string {
@@ -45,6 +46,7 @@ var _ = register(dialect{
 				tierField, generationConfig, backgroundField, {name: "previous_interaction_id", kind: fieldContext, fixed: true},
 			}),
 			bounds: []setting{configMaxTokens}, boundObject: "generation_config", boundName: "max_output_tokens",
+			keyHeader: googleKey, keyUnless: "/openai/",
 			refuse: refuseGoogle,
 			refuseInStream: func(_ Refusal, body object) []byte {
 				body["event_type"] = "error"
@@ -74,6 +76,8 @@ var _ = register(dialect{
 	secretive:      []string{"gemini-2.5", "gemini-3"},
 	outputIsFree:   true,
 	faults:         map[string]fault{"resource_exhausted": faultLimit, "unavailable": faultLoad},
+	errorAPI:       Generate,
+	baseVariable:   "GOOGLE_GEMINI_BASE_URL",
 	readError:      readGoogleError,
 	renamePath:     renameGoogle,
 	common: commonNames{
@@ -307,3 +311,5 @@ func violatedWindow(violation any, now time.Time) Window {
 
 // pacific is the time zone of Google's days.
 var pacific = sync.OnceValue(func() *time.Location { return zoneOr("America/Los_Angeles", -8*time.Hour) })
+
+const googleKey = "X-Goog-Api-Key"

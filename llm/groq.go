@@ -6,12 +6,13 @@ import "time"
 const Groq Provider = "groq"
 
 var _ = register(dialect{
-	provider:     Groq,
-	hosts:        []string{"api.groq.com"},
-	fields:       []field{{name: "reasoning_format", kind: fieldHiding, harmless: []string{`"parsed"`, `"raw"`}}},
-	cachedIsFree: true,
-	reportsUsage: always,
-	common:       commonNames{top: members{"x_groq": {members: members{"usage": commonUsage}}}},
+	provider:      Groq,
+	hosts:         []string{"api.groq.com"},
+	fields:        []field{{name: "reasoning_format", kind: fieldHiding, harmless: []string{`"parsed"`, `"raw"`}}},
+	cachedIsFree:  true,
+	reportsUsage:  always,
+	quotesAnswers: true,
+	common:        commonNames{top: members{"x_groq": {members: members{"usage": commonUsage}}}},
 	bucketPer: func(w Window) time.Duration {
 		if w.Unit == Requests {
 			return Day

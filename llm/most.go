@@ -79,4 +79,4 @@ func (r *Request) mostInput(m Maxima) (tokens int, ok bool) {
 
 // isOnePrompt reports whether the body has one prompt alone, so that the context window bounds it. The bodies of
 // embeddings and rankings have many texts.
-func (r *Request) isOnePrompt() bool { return r.API.Generates() && r.API != Completions }
+func (r *Request) isOnePrompt() bool { return r.API.Generates() && r.API.protocol().promptsIn == "" }

@@ -37,7 +37,9 @@ var _ = register(dialect{
 		top:     members{"prompt_eval_count": count(ollamaPrompt), "eval_count": count(ollamaOutput), "thinking": textNode},
 		message: members{"thinking": textNode},
 	},
-	usage: usageRules{input: ollamaPrompt, output: ollamaOutput, ends: ollamaDone},
+	usage:     usageRules{input: ollamaPrompt, output: ollamaOutput, ends: ollamaDone},
+	errorAPI:  OllamaChat,
+	ownServer: true,
 	names: nameRules{same: []nameRule{
 		strings.ToLower, after("http://"), after("https://"), after("registry.ollama.ai/"), after("library/"), upTo("@"), without(":latest"),
 	}},

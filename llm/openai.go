@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -57,7 +58,7 @@ var _ = register(dialect{
 		},
 		{api: Embeddings, paths: []string{"embeddings"}, embeds: true},
 		{ // requests that are no call of a model, and what other APIs have left out
-			api: "", refuse: refuseOpenAI,
+			api: "", refuse: refuseOpenAI, requestID: usualRequestID, setLimit: setOpenAILimit,
 			errorEvents: func(body []byte) []byte { return event(event(nil, "", body), "", []byte("[DONE]")) },
 			// LangChain, by its source, tries a 429 seven times unless its code is insufficient_quota.
 			stop: stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", ""},
@@ -80,6 +81,9 @@ var _ = register(dialect{
 	unreasoning:    []string{"gpt-3", "gpt-4", "gpt-5-chat", "davinci", "babbage"},
 	secretive:      []string{"gpt-5", "o1", "o3", "o4-mini", "codex"},
 	countsBound:    boundOrPrompt,
+	freeEnds:       openAIFreeEnds,
+	basePath:       "/v1",
+	baseVariable:   "OPENAI_BASE_URL",
 	common:         openAINames,
 	faults: map[string]fault{
 		"insufficient_quota": faultUnpaid, "credit_balance_exhausted": faultUnpaid, "billing_hard_limit_reached": faultUnpaid, "billing_not_active": faultUnpaid,
@@ -319,4 +323,14 @@ func responsesErrorEvents(body []byte) []byte {
 		"error": object{"code": fault["code"], "message": fault["message"]},
 	}})
 	return event(event(nil, "error", first), "response.failed", second)
+}
+
+// openAIFreeEnds are the paths of OpenAI's models for moderation, which are free, and of conversations, which no model
+// continues.
+var openAIFreeEnds = []string{"/moderations", "/conversations"}
+
+func setOpenAILimit(h http.Header, unit string, w Window, _ time.Time) {
+	h.Set("X-Ratelimit-Limit-"+unit, strconv.FormatInt(w.Limit, 10))
+	h.Set("X-Ratelimit-Remaining-"+unit, strconv.FormatInt(w.Remaining, 10))
+	h.Set("X-Ratelimit-Reset-"+unit, w.Reset.Round(time.Millisecond).String())
 }

@@ -14,6 +14,8 @@ var _ = register(dialect{
 	},
 	tierPrefix:     "ON_DEMAND_",
 	images:         &geminiImages,
+	errorAPI:       Generate,
+	keyHeader:      authorization,
 	hidesReasoning: true,
 	reportsUsage:   func(inPath bool) bool { return inPath }, // Mistral's models, which would refuse to be asked
 })

@@ -120,14 +120,6 @@ func keyed(cfg *config.Config) (names []string) {
 // baseURL returns the base URL for a provider's SDKs, and the variable that they read it
 // from, if there is one.
 func baseURL(base, provider string, kind llm.Provider) (url, variable string) {
-	url = base + "/" + provider
-	switch kind {
-	case llm.OpenAI:
-		return url + "/v1", openAIVariable
-	case llm.Anthropic:
-		return url, "ANTHROPIC_BASE_URL"
-	case llm.Gemini:
-		return url, "GOOGLE_GEMINI_BASE_URL"
-	}
-	return url, ""
+	path, variable := kind.BaseURL()
+	return base + "/" + provider + path, variable
 }

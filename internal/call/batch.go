@@ -204,7 +204,7 @@ func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 	if p == nil {
 		return price.Unknown
 	}
-	used.CostTold = used.CostTold && b.Provider == string(llm.OpenRouter)
+	used.CostTold = used.CostTold && llm.TellsCost(llm.Provider(b.Provider))
 	return p.Total(used, b.at)
 }
 

@@ -187,9 +187,9 @@ func (c *Call) unanswered(sent bool, how ending) {
 const MaxErrorBody = 64 << 10
 
 // ReadsError reports whether Failed needs the body of an error with this status: it may
-// say how long to wait, or be one of Groq's that quote an answer.
+// say how long to wait, or quote an answer.
 func (c *Call) ReadsError(status int) bool {
-	return llm.MayThrottle(status) || c.Request.Provider == llm.Groq && status == http.StatusBadRequest
+	return llm.MayThrottle(status) || c.Request.Provider.QuotesAnswers(status)
 }
 
 // quotedAnswer is the field in which an error of Groq's quotes an answer that is not the

@@ -31,7 +31,7 @@ func (x *exchange) submitsBatch() func() *refusal {
 		return nil
 	case names.is(2, "messages"):
 		return func() *refusal { return x.submit(x.readInline) }
-	case x.upstream.errorAPI() == llm.Chat:
+	case x.upstream.Kind.ErrorAPI() == llm.Chat:
 		return func() *refusal { return x.submit(x.readFile) }
 	}
 	return nil

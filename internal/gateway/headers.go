@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // hopFields are hop-by-hop headers: they are meant for the next server only.
@@ -88,25 +87,6 @@ func deleteConnectionFields(h http.Header) {
 			h.Del(strings.TrimSpace(name))
 		}
 	}
-}
-
-// setKey sets the provider's key in the header that the provider expects.
-func (x *exchange) setKey(h http.Header, key string) {
-	switch {
-	case x.upstream.Kind == llm.Azure:
-		h["Api-Key"] = []string{key}
-		return
-	case x.upstream.Kind == llm.Vertex:
-	case x.endpoint.API == llm.Messages && x.upstream.Kind == llm.Anthropic:
-		h["X-Api-Key"] = []string{key}
-		return
-	case x.endpoint.API == llm.Messages: // other providers of this API may expect either header
-		h["X-Api-Key"] = []string{key}
-	case (x.endpoint.API == llm.Generate || x.endpoint.API == llm.Interactions) && !strings.Contains(x.target.Path, "/openai/"):
-		h["X-Goog-Api-Key"] = []string{key}
-		return
-	}
-	h["Authorization"] = []string{"Bearer " + key}
 }
 
 // copyHeaders copies the headers of a provider's answer to the client's, without those that

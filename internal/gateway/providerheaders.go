@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/kind"
@@ -22,13 +21,9 @@ type tightest struct {
 // The call was denied.
 func (x *exchange) setProviderHeaders(h http.Header) {
 	requests, tokens := x.tightestLimits()
-	set := setOpenAIHeaders
-	if x.endpoint.API == llm.Messages {
-		set = setAnthropicHeaders
-	}
 	for unit, t := range map[string]tightest{"requests": requests, "tokens": tokens} {
 		if t.max > 0 {
-			set(h, unit, t)
+			x.endpoint.API.SetLimit(h, unit, llm.Window{Limit: t.max, Remaining: t.left, Reset: t.reset}, time.Now())
 		}
 	}
 }
@@ -71,16 +66,4 @@ func (t *tightest) consider(maximum, left int64, reset time.Duration) {
 	if maximum > 0 && (t.max == 0 || left < t.left) {
 		*t = tightest{maximum, max(left, 0), reset}
 	}
-}
-
-func setOpenAIHeaders(h http.Header, unit string, t tightest) {
-	h.Set("X-Ratelimit-Limit-"+unit, strconv.FormatInt(t.max, 10))
-	h.Set("X-Ratelimit-Remaining-"+unit, strconv.FormatInt(t.left, 10))
-	h.Set("X-Ratelimit-Reset-"+unit, t.reset.Round(time.Millisecond).String())
-}
-
-func setAnthropicHeaders(h http.Header, unit string, t tightest) {
-	h.Set("Anthropic-Ratelimit-"+unit+"-Limit", strconv.FormatInt(t.max, 10))
-	h.Set("Anthropic-Ratelimit-"+unit+"-Remaining", strconv.FormatInt(t.left, 10))
-	h.Set("Anthropic-Ratelimit-"+unit+"-Reset", time.Now().Add(t.reset+time.Second-1).UTC().Format(time.RFC3339))
 }

@@ -130,9 +130,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// requestIDFields are the headers with a provider's id of a request: OpenAI's and those like
-// it, Anthropic's, and Amazon's.
-var requestIDFields = []string{"X-Request-Id", "Request-Id", "X-Amzn-Requestid"}
+// requestIDFields are the headers with a provider's id of a request.
+var requestIDFields = llm.RequestIDHeaders()
 
 // requestID returns the provider's id of a request, or "".
 func requestID(h http.Header) string {

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // fieldID is the header of every answer with the gateway's id of the request.
@@ -40,12 +38,5 @@ func (x *exchange) setRequestID(to http.Header) {
 			return
 		}
 	}
-	switch x.endpoint.API {
-	case llm.Messages:
-		to["Request-Id"] = id
-	case llm.Converse, llm.Invoke:
-		to["X-Amzn-Requestid"] = id
-	default:
-		to["X-Request-Id"] = id
-	}
+	to[x.endpoint.API.RequestIDHeader()] = id
 }

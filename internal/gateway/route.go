@@ -20,7 +20,7 @@ func (x *exchange) route() *refusal {
 		return x.unknownProvider(plain)
 	}
 	x.Provider = x.upstream.name
-	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.errorAPI()}
+	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.Kind.ErrorAPI()}
 	if x.r.URL.RawPath != "" && !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
 		return refusalf(http.StatusBadRequest, "the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name)
 	}

@@ -93,23 +93,6 @@ func (u *upstream) quotaName(model, deployment string) string {
 
 var bigProviders = map[string]bool{"openai": true, "anthropic": true, "gemini": true}
 
-// errorAPI returns the API that gives errors their form where a request is no call of a model.
-func (u *upstream) errorAPI() llm.API {
-	switch u.Kind {
-	case llm.Anthropic:
-		return llm.Messages
-	case llm.Gemini, llm.Vertex:
-		return llm.Generate
-	case llm.Ollama:
-		return llm.OllamaChat
-	case llm.Cohere:
-		return llm.CohereChat
-	case llm.Bedrock:
-		return llm.Converse
-	}
-	return llm.Chat
-}
-
 // transportKind is the options of a transport. Deployments with the same options share one.
 type transportKind struct {
 	timeout time.Duration

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -41,9 +40,7 @@ func callsNoModel(method, path string) bool {
 // usesNoTokens reports whether a request that is no call in a format that the gateway reads certainly uses
 // no tokens: it calls no model, or OpenAI's models for moderation, which are free.
 func (x *exchange) usesNoTokens() bool {
-	openAI := x.upstream.Kind == llm.OpenAI || x.upstream.Kind == llm.Azure
-	path := x.target.Path
-	return callsNoModel(x.r.Method, path) || openAI && (strings.HasSuffix(path, "/moderations") || strings.HasSuffix(path, "/conversations"))
+	return callsNoModel(x.r.Method, x.target.Path) || x.upstream.Kind.UsesNoTokens(x.target.Path)
 }
 
 // checkCounted refuses a request that may use tokens which the gateway cannot count, if tokens are limited.
@@ -110,8 +107,7 @@ var managementPaths = [][]string{
 
 // checkManagement refuses to change the models of a server of one's own, which others use too.
 func (x *exchange) checkManagement() *refusal {
-	own := x.upstream.Kind == llm.Ollama || x.upstream.Kind == llm.Compatible
-	if !own || x.upstream.AllowManagement || x.r.Method == http.MethodGet || x.r.Method == http.MethodOptions {
+	if !x.upstream.Kind.IsOwnServer() || x.upstream.AllowManagement || x.r.Method == http.MethodGet || x.r.Method == http.MethodOptions {
 		return nil
 	}
 	words := pathWords(x.providerPath().Path)

@@ -10,6 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -24,7 +25,7 @@ const (
 )
 
 // keyFields are the headers in which SDKs send a key.
-var keyFields = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
+var keyFields = llm.KeyHeaders()
 
 // identify finds the project of the request, and its user and its run if a header names them.
 func (x *exchange) identify() *refusal {
@@ -122,7 +123,7 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	deleteFields(h, clientCredentials)
 	u.RawQuery = withoutParameters(withoutParameters(u.RawQuery, credentialParameters), signatureParameters)
 	if d.key != "" {
-		x.setKey(h, d.key)
+		x.upstream.Kind.SetKey(h, x.endpoint, x.target.Path, d.key)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/loopback"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // minToken is how many bytes a token needs so that nobody can guess it.
@@ -53,7 +52,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 	named := r.at("providers").Has(name)
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 		keyed := p.Deployments[deployment].Key != Secret{} || p.Deployments[deployment].Signed()
-		own := p.Kind == llm.Ollama || p.Kind == llm.Compatible // a server of the operator's own may need no key
+		own := p.Kind.IsOwnServer() // a server of the operator's own may need no key
 		switch {
 		case c.Keys == KeysRequired && !keyed && !named:
 			delete(c.Providers, name)

@@ -27,12 +27,6 @@ var builtIn = map[string]struct {
 	"local":     {llm.Ollama, "http://127.0.0.1:11434"},
 }
 
-// kinds are the kinds of providers, in the order in which errors list them.
-var kinds = []llm.Provider{
-	llm.OpenAI, llm.Azure, llm.Anthropic, llm.Gemini, llm.Vertex,
-	llm.Groq, llm.Mistral, llm.OpenRouter, llm.Ollama, llm.Cohere, llm.Bedrock, llm.Compatible,
-}
-
 const (
 	// defaultMargin is twice the largest difference that was measured between the times that
 	// calls take from their admission to their arrival at the provider, while gateways were
@@ -79,7 +73,7 @@ func readProvider(name string, at yamlValue) *Upstream {
 	itself := p.Deployments[""]
 	var kind llm.Provider
 	at.Fields(
-		field("kind", strictyaml.OneOf(&kind, kinds...)),
+		field("kind", strictyaml.OneOf(&kind, llm.Providers()...)),
 		field("base_url", baseURL(&itself.BaseURL)),
 		field("key", secret(&itself.Key)),
 		field("region", region(&itself.Region)),
