@@ -59,8 +59,8 @@ func (a *Asked) Limits() (list []LimitAnswer) {
 
 func limitAnswer(a *engine.Answer) LimitAnswer {
 	l := LimitAnswer{Limit: engine.PausedName, Unit: "calls", Needed: 1, RetryAfter: a.RetryAfter, ResetAfter: a.ResetAfter}
-	l.Shadow = a.Scope.IsShadow()
-	if !a.Scope.Shared() {
+	l.Shadow = a.Scope.Kind == engine.Shadow
+	if !a.Scope.OfModel() {
 		l.Owner = a.Scope.Name
 	}
 	if a.Limit == nil {
@@ -130,7 +130,7 @@ func (rl *RateLimiter) WaitingCalls(match func(tag any, project, model string) b
 			Tag: w.Call.Tag, Project: w.Call.Project, Model: w.Call.Model, Tokens: w.Call.Ask.Amounts[engine.AllTokens],
 			Since: state.UTC(w.Since), Limit: w.WaitsFor.Limit, Position: w.Position, Known: w.WaitsFor.Scope != nil,
 		}
-		if s := w.WaitsFor.Scope; s != nil && !s.Shared() {
+		if s := w.WaitsFor.Scope; s != nil && !s.OfModel() {
 			c.Owner = s.Name
 		}
 		if w.Call.MaxWait > 0 {

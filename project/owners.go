@@ -158,7 +158,7 @@ func CheckKnown(scopes []*engine.Scope, dollars price.Amount, most llm.Tokens, m
 	}
 	for _, s := range scopes {
 		switch {
-		case s.IsShadow():
+		case s.Kind == engine.Shadow:
 		case dollars == price.Unknown && s.Limits(engine.Dollars):
 			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
 		case mostDollars == price.Unknown && s.Reserves(engine.Dollars):
@@ -193,7 +193,7 @@ func (l *Limiter) TokensLimitedBy(of Owners) (owner string, err error) {
 	var room [MostScopes]*engine.Scope
 	scopes, err := l.AppendScopes(room[:0], of)
 	for _, s := range scopes {
-		if s.Limits(engine.AllTokens) && !s.IsShadow() {
+		if s.Limits(engine.AllTokens) && s.Kind != engine.Shadow {
 			return OwnerText(s.Name), nil
 		}
 	}

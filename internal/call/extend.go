@@ -159,7 +159,7 @@ func (c *Call) Cut() *llm.Refusal {
 		return nil
 	}
 	owner := c.model()
-	if !d.Scope.IsShared() {
+	if !d.Scope.OfModel() {
 		owner = project.OwnerText(d.Scope.Name)
 	}
 	r := &llm.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != engine.Dollars}

@@ -60,7 +60,7 @@ func (a *Asked) Answers() (list []Answer) {
 	held := a.held
 	for i := range a.standings {
 		s := &a.standings[i]
-		if !s.Scope.counts {
+		if s.Scope.Kind != Counter {
 			list = a.appendAnswers(list, s, held)
 		}
 		held = held[s.Len():]

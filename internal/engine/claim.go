@@ -38,7 +38,7 @@ func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
 	}
 	all := o.all
 	for i := range all {
-		if all[i].Scope.line == nil {
+		if all[i].Scope.Kind != Shared {
 			own = all[i].Scope.Real()
 			break
 		}
@@ -57,7 +57,7 @@ func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
 // inside of this one, which comes before it.
 func (o *Outcome) isDivided(e *Engine, i int, own *Scope, peeks bool) bool {
 	s := &o.all[i]
-	if s.Scope.line != nil {
+	if s.Scope.Kind == Shared {
 		return own != nil || !s.plan.rules.sharing.Load().pool.Empty()
 	}
 	d := s.plan.rules.divided()
@@ -205,7 +205,7 @@ func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
 func (c *claim) denial(d share.Denial, now int64) *Share {
 	s := &Share{
 		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Of: c.member.Name, Denial: d,
-		RetryAfter: limit.Never, own: c.scope.line == nil,
+		RetryAfter: limit.Never, own: c.scope.Kind != Shared,
 	}
 	if !d.Never {
 		s.RetryAfter = time.Duration(max(d.Until-now, 1))

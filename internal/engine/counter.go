@@ -20,8 +20,7 @@ func (c *claim) counter(e *Engine) (*Scope, error) {
 	if s := c.counters[c.member.Name]; s != nil {
 		return s, nil
 	}
-	s := e.NewOwn(c.scope.Key+"share:"+url.PathEscape(c.member.Name)+":", "")
-	s.counts = true
+	s := e.newScope(Counter, c.scope.Key+"share:"+url.PathEscape(c.member.Name)+":", "")
 	r := &Rules{Most: c.rules.Most, Cut: c.rules.Cut}
 	for _, i := range c.limits {
 		l := c.rules.Limits[i]

@@ -114,7 +114,7 @@ func (f *fleet) changed(s *Scope) {
 // collects returns for how long a process collects what it tells of the pool of a scope: for longer than the
 // least if it is an own scope, of which there may be very many. The caller holds mu.
 func (f *fleet) collects(s *Scope, least time.Duration) time.Duration {
-	if s.line != nil {
+	if s.Kind == Shared {
 		return least
 	}
 	return max(least, tellSoon*time.Duration(1+len(f.divided)/fewDivided))
@@ -201,7 +201,7 @@ func (f *fleet) tell() {
 			d.due = now + int64(f.collects(d.scope, share.ReportEvery))
 		}
 		switch {
-		case d.due == 0 && d.scope.line == nil:
+		case d.due == 0 && d.scope.Kind != Shared:
 			delete(f.divided, key) // nobody calls
 		case d.due != 0 && (next == 0 || d.due < next):
 			next = d.due

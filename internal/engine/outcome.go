@@ -193,7 +193,7 @@ func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
 	all := o.all
 	for i := range all {
 		s := &all[i]
-		if wait := s.wait(guess, s.Closed.Probe); s.Scope.line != nil {
+		if wait := s.wait(guess, s.Closed.Probe); s.Scope.Kind == Shared {
 			shared = max(shared, wait)
 		} else {
 			own = max(own, wait)
@@ -211,7 +211,7 @@ func (o *Outcome) remainingMinute() int64 {
 	all := o.all
 	for k := range all {
 		s := &all[k]
-		if s.Scope.isShared() || s.Scope.counts {
+		if s.Scope.OfModel() || s.Scope.Kind == Counter {
 			continue
 		}
 		for i := range s.Len() {

@@ -15,7 +15,7 @@ import (
 func (e *Engine) delays(ctx context.Context, c, first *Call, scopes Scopes, deniedFor time.Duration) (bool, error) {
 	var list []store.Charge
 	for _, s := range scopes {
-		if s.line == nil {
+		if s.Kind != Shared {
 			continue
 		}
 		if s.gate != nil && !s.gate.Idle() { // the gate lets single calls pass, or lowers limits in ways that the store does not know

@@ -65,7 +65,7 @@ func (r *Reservation) inShared() (a Amounts) {
 	a = r.asked.Amounts
 	for i := range r.charged {
 		p := r.charged[i].plan
-		if p.rules == nil || !p.scope.isShared() {
+		if p.rules == nil || !p.scope.OfModel() {
 			continue
 		}
 		for u := range units {
@@ -118,7 +118,7 @@ func (r *Reservation) Inexact() {
 // weights returns the weights of the tokens in the shared scope.
 func (r *Reservation) weights() llm.TokenWeights {
 	for i := range r.charged {
-		if p := r.charged[i].plan; p.scope.isShared() && p.rules != nil {
+		if p := r.charged[i].plan; p.scope.OfModel() && p.rules != nil {
 			return p.rules.Count
 		}
 	}

@@ -15,12 +15,12 @@ import (
 // together in the processor's cache.
 type Scope struct {
 	rules  atomic.Pointer[Rules]
-	line   *line.Line // of calls that wait; nil: only calls of one flow name the scope
+	Kind   Kind
+	line   *line.Line // of calls that wait for a shared scope
 	gate   Gate
-	real   *Scope      // of which this one is the shadow; nil: it is none
+	real   *Scope      // of which a scope in shadow is the twin
 	parent *Scope      // the scope above this one, to which its calls are charged too; nil: none
 	below  atomic.Bool // there are scopes below it
-	counts bool        // it only counts what a member of a shared scope uses
 
 	Name string // of the model or the project, for observers
 	Key  string // begins the keys of its counters, and no other scope's
@@ -33,6 +33,16 @@ type Scope struct {
 	nothing plan                  // of calls while the scope limits nothing
 	held    atomic.Pointer[held]  // nil: nothing is
 }
+
+// Kind says who names a scope, and what its limits do.
+type Kind uint8
+
+const (
+	Own     Kind = iota // calls of one flow name the scope: it is that of a project, a key or a run
+	Shared              // calls of several flows name the scope, and wait for it in line: it is that of a model
+	Shadow              // the limits of another scope, which count calls and do not deny them
+	Counter             // it counts what a member of a shared scope uses, in all processes, and denies nothing
+)
 
 // Gate stands before the limits of a scope. It may let nothing pass for a while, but
 // for single calls that find out whether it may open, and it may lower the limits.
@@ -78,14 +88,16 @@ type Closed struct {
 // that wait for it have their turns by the ranks and weights of their own scopes.
 // gate may be nil.
 func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
-	s := e.NewOwn(key, name)
+	s := e.newScope(Shared, key, name)
 	s.gate, s.line = gate, e.hall.NewLine()
 	return s
 }
 
 // NewOwn returns a scope whose calls are one flow, such as a project.
-func (e *Engine) NewOwn(key, name string) *Scope {
-	s := &Scope{Key: key, Name: name, engine: e, member: share.Who{Name: name}, group: share.Group{Name: name}}
+func (e *Engine) NewOwn(key, name string) *Scope { return e.newScope(Own, key, name) }
+
+func (e *Engine) newScope(kind Kind, key, name string) *Scope {
+	s := &Scope{Kind: kind, Key: key, Name: name, engine: e, member: share.Who{Name: name}, group: share.Group{Name: name}}
 	s.nothing.scope = s
 	return s
 }
@@ -127,7 +139,7 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	if err := r.ready(s); err != nil {
 		return err
 	}
-	if (s.line != nil || s.below.Load()) && !e.undivided {
+	if (s.Kind == Shared || s.below.Load()) && !e.undivided {
 		r.divide(s.rules.Load())
 	}
 	s.rules.Store(r)
@@ -154,9 +166,6 @@ func (e *Engine) Refit(ctx context.Context, s *Scope) error {
 // Rules returns the scope's rules, or nil before any were set.
 func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
-// Shared reports whether calls of several flows name the scope.
-func (s *Scope) Shared() bool { return s.isShared() }
-
 // HasBelow reports whether there are scopes below the scope.
 func (s *Scope) HasBelow() bool { return s.below.Load() }
 
@@ -173,7 +182,7 @@ func (s *Scope) Waiting() int { return s.line.Waiting() }
 // the gate lowers.
 func (s *Scope) planFor(e *Engine, part Part) *plan {
 	r := s.rules.Load()
-	if r == nil || !r.limited && s.line != nil {
+	if r == nil || !r.limited && s.Kind == Shared {
 		return &s.nothing
 	}
 	if e != nil && s.gate != nil && !s.gate.Idle() {

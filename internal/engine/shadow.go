@@ -6,12 +6,12 @@ import "dappco.re/go/core/go-ratelimit/limit"
 // what is used by either counts for both, and no line, no gate and no shares. It stands behind all scopes
 // of a call that have limits which deny.
 func (s *Scope) Shadow() *Scope {
-	if s.real != nil {
+	if s.Kind == Shadow {
 		return s
 	}
 	twin := s.twin.Load()
 	if twin == nil {
-		twin = s.engine.NewOwn(s.Key, s.Name)
+		twin = s.engine.newScope(Shadow, s.Key, s.Name)
 		twin.real = s
 		if !s.twin.CompareAndSwap(nil, twin) {
 			twin = s.twin.Load()
@@ -38,22 +38,16 @@ func (s *Scope) follow() {
 	}
 }
 
-// IsShadow reports whether the scope's limits count calls and do not deny them.
-func (s *Scope) IsShadow() bool { return s.real != nil }
-
 // Real returns the scope itself of one in shadow.
 func (s *Scope) Real() *Scope {
-	if s.real != nil {
+	if s.Kind == Shadow {
 		return s.real
 	}
 	return s
 }
 
-// IsShared reports whether calls of several flows name the scope: it is a model's.
-func (s *Scope) IsShared() bool { return s.isShared() }
-
-// isShared reports whether calls of several flows name the scope.
-func (s *Scope) isShared() bool { return s.Real().line != nil }
+// OfModel reports whether calls of several flows name the scope, or that of which it is the shadow: it is that of a model.
+func (s *Scope) OfModel() bool { return s.Real().Kind == Shared }
 
 // Overlooked is a limit in shadow that would have denied a call which has passed.
 type Overlooked struct {

@@ -39,7 +39,7 @@ const LongestDivided = 24 * time.Hour
 
 // divides reports whether a limit of the rules may be divided among flows.
 func (r *Rules) divides(l *Limit) bool {
-	return !l.Free && !l.Pace && l.Unit != Slots && (r.scope.line != nil || l.Limit.Period() <= LongestDivided)
+	return !l.Free && !l.Pace && l.Unit != Slots && (r.scope.Kind == Shared || l.Limit.Period() <= LongestDivided)
 }
 
 // divide lets the limits of a scope be divided. What the flows have used stays, if nothing but counts has
@@ -59,7 +59,7 @@ func (r *Rules) divide(before *Rules) {
 	if old := before.shared(); old != nil && before.Reserve == r.Reserve && slices.Equal(old.kinds(before), s.kinds(r)) {
 		s.pool = old.pool
 		s.sole.Store(old.sole.Load())
-	} else if s.pool = share.NewPool(list, r.Reserve); r.scope.line != nil {
+	} else if s.pool = share.NewPool(list, r.Reserve); r.scope.Kind == Shared {
 		s.pool.Follow(&r.scope.engine.dedicated)
 	} else {
 		s.pool.Inside(&r.scope.group)

@@ -148,7 +148,7 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	for i, s := range scopes {
 		p := s.planFor(e, part)
 		o.all[i] = Standing{Scope: s, plan: p}
-		o.shadowed = o.shadowed || s.real != nil
+		o.shadowed = o.shadowed || s.Kind == Shadow
 		if p.rules != nil {
 			o.noteShares(i, s, p.rules)
 		}
@@ -158,7 +158,7 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 // noteShares notes whether the limits of a scope may be divided, and whether it has a maximum share of
 // those of others.
 func (o *Outcome) noteShares(i int, s *Scope, r *Rules) {
-	if r.divisible && (s.line != nil || s.below.Load()) {
+	if r.divisible && (s.Kind == Shared || s.below.Load()) {
 		o.divided |= 1 << i
 	}
 	if r.capped {

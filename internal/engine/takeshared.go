@@ -154,7 +154,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 func (r *Reservation) correctShares(used *spent) {
 	var own *share.Who
 	for i := range r.charged {
-		if p := r.charged[i].plan; p.scope.line == nil {
+		if p := r.charged[i].plan; p.scope.Kind != Shared {
 			own = &p.scope.Real().member
 			break
 		}

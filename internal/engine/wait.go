@@ -266,7 +266,7 @@ func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 	for i := range all {
 		s := &all[i]
 		wait := s.Wait(SlotGuess)
-		if (s.Scope.line == nil) != own || wait <= longest {
+		if (s.Scope.Kind != Shared) != own || wait <= longest {
 			continue
 		}
 		of, longest, name, guess = s.Scope, wait, s.NameOf(), false
@@ -329,7 +329,7 @@ func (w *wait) late(again time.Duration) error {
 // own returns the innermost of the call's own scopes, or nil.
 func (all Scopes) own() *Scope {
 	for _, s := range all {
-		if s.line == nil {
+		if s.Kind != Shared {
 			return s
 		}
 	}
@@ -339,7 +339,7 @@ func (all Scopes) own() *Scope {
 // line returns the line of the call's shared scope, or nil.
 func (all Scopes) line() *line.Line {
 	for _, s := range all {
-		if s.line != nil {
+		if s.Kind == Shared {
 			return s.line
 		}
 	}
@@ -385,7 +385,7 @@ func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
 		r := s.rules.Load()
 		switch {
 		case r == nil:
-		case s.line != nil:
+		case s.Kind == Shared:
 			t.Cost = s.planFor(e, c.Part).share(&c.Ask)
 		case s == all.own():
 			t.Rank, t.Weight, t.MaxWaiting = r.Rank, max(r.Weight, 1), r.MaxWaiting
@@ -419,7 +419,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 // haveOwn reports whether one of the call's own scopes has a limit of such a name, and denies by it.
 func (all Scopes) haveOwn(e *Engine, part Part, name string) bool {
 	for _, s := range all {
-		if s.line == nil && s.real == nil && s.planFor(e, part).has(name) {
+		if s.Kind != Shared && s.Kind != Shadow && s.planFor(e, part).has(name) {
 			return true
 		}
 	}

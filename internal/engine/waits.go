@@ -91,7 +91,7 @@ func (e *Engine) EachWait(do func(c *Call, since int64)) {
 // standsFor returns the shared scope of a call that waits, or else the innermost of its own.
 func (w *wait) standsFor() *Scope {
 	for _, s := range w.scopes {
-		if s.line != nil {
+		if s.Kind == Shared {
 			return s
 		}
 	}
@@ -101,7 +101,7 @@ func (w *wait) standsFor() *Scope {
 // inOrder sorts calls that wait for one scope.
 func inOrder(scope *Scope, waits []*wait) []*wait {
 	place := map[any]int{}
-	if scope != nil && scope.line != nil {
+	if scope != nil && scope.Kind == Shared {
 		for i, call := range scope.line.Order() {
 			place[call] = i + 1
 		}

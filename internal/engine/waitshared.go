@@ -27,7 +27,7 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 	}
 	f := e.join()
 	for _, cl := range o.claims(c, in, own, make(claims, 0, mostClaims)) {
-		if cl.scope.line == nil && cl.pool.Empty() && said.asked {
+		if cl.scope.Kind != Shared && cl.pool.Empty() && said.asked {
 			cl.pool.Seed(cl.member, cl.terms, e.clock(), cl.used(said, nil))
 		}
 		pools = append(pools, inPool{cl.scope, cl.pool.Wait(cl.member, cl.terms, e.clock())})
@@ -44,7 +44,7 @@ func (o *Outcome) scarce(said *Outcome) (in uint32) {
 	all := o.all
 	for i := range all {
 		s := all[i].Scope
-		if by := said.Of(s); by != nil && s.line == nil && all[i].plan.rules.shared() != nil && by.denies() && said.wants(s) {
+		if by := said.Of(s); by != nil && s.Kind != Shared && all[i].plan.rules.shared() != nil && by.denies() && said.wants(s) {
 			in |= 1 << i
 		}
 	}
@@ -56,7 +56,7 @@ func (o *Outcome) scarce(said *Outcome) (in uint32) {
 func (all inPools) turn(o *Outcome, aside bool) {
 	for i := range all {
 		p := &all[i]
-		if p.scope.line != nil {
+		if p.scope.Kind == Shared {
 			p.waiting.Turn(aside)
 		} else {
 			p.waiting.Turn(!o.wants(p.scope))
@@ -67,7 +67,7 @@ func (all inPools) turn(o *Outcome, aside bool) {
 // behind says that the call waits behind others of its flow, which wait for limits of their own.
 func (all inPools) behind() {
 	for i := range all {
-		if all[i].scope.line != nil {
+		if all[i].scope.Kind == Shared {
 			all[i].waiting.Turn(true)
 		}
 	}

@@ -70,7 +70,7 @@ func (e *Engine) wakeHere(s *Scope) {
 }
 
 func (e *Engine) wake(s *Scope) {
-	if s.line != nil {
+	if s.Kind == Shared {
 		s.line.Wake()
 		return
 	}
