@@ -1260,3 +1260,29 @@ func compare(rl *ratelimit.RateLimiter, b *naiveBook) string {
 	}
 	return ""
 }
+
+// A call of a model without a quota is charged to each of its project's, its key's and its run's limits once, whether
+// its model is counted or not.
+func TestCallOfAModelWithoutAQuotaIsChargedOnce(t *testing.T) {
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	projects, err := rl.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 10}, Runs: project.RunLimit{Calls: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "unknown", Project: "p", Run: "r"})
+	if res == nil || err != nil {
+		t.Fatal(d, err)
+	}
+	d2, err := projects.PeekCall(t.Context(), project.Call{Project: "p", Run: "r"})
+	for _, w := range d2.Windows() {
+		if w.Used != 1 || err != nil {
+			t.Errorf("%d are used of %s of %s, %v; want 1", w.Used, w.Window.Name, w.Owner, err)
+		}
+	}
+	if len(d2.Windows()) != 2 {
+		t.Errorf("%d windows; want one of the project and one of the run", len(d2.Windows()))
+	}
+}

@@ -90,12 +90,9 @@ type Decision struct {
 	Shadow project.ShadowDenial
 }
 
-// DeniedShare is a project's share of a limit of a model that denies a call: of the minute that
-// ends now, or of the day.
-type DeniedShare struct {
-	Max, Used int // of what the limit counts: requests or tokens
-	Projects  int // how many projects use the model, this one included
-}
+// DeniedShare is a project's share of a limit of a model that denies a call, of the minute that ends now or of the day:
+// how much it is (Max), how much of it is Used, and how many Projects use the model.
+type DeniedShare = engine.DeniedShare
 
 // ModelStats is what is used of a model's quota, and the maxima. A maximum of zero is
 // unlimited. InputTPM, OutputTPM, TPD and Concurrent are counted only for models
@@ -151,18 +148,18 @@ func (s *ModelStats) Of(limit string) event.LimitUsage {
 
 // fillDecision fills in d, which is empty, from the engine's result. Both are large, so they are
 // passed by their addresses.
-func (rl *RateLimiter) fillDecision(p *preparedCall, r *engine.Result, d *Decision) {
-	if p.Invalid != nil {
-		*d = invalid(p.Invalid)
-		d.Stats = rl.Stats(p.Model)
+func (rl *RateLimiter) fillDecision(c *Call, p *preparedCall, r *engine.Result, d *Decision) {
+	if p.invalid != nil {
+		*d = invalid(p.invalid)
+		d.Stats = rl.Stats(c.Model)
 		return
 	}
 	var v view
 	if s := p.modelOutcome(r); s != nil {
-		v.fill(s)
+		v.fill(p.model, s)
 	}
 	v.fillStats(&d.Stats)
-	if p.Project != "" {
+	if c.Project != "" {
 		project.Hear(&d.Project, &r.Outcome)
 	}
 	if r.Allowed() {
@@ -174,7 +171,7 @@ func (rl *RateLimiter) fillDecision(p *preparedCall, r *engine.Result, d *Decisi
 	}
 	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
 	case r.Outcome.Denied:
-		fillDenial(p, r, &v, d)
+		fillDenial(c, p, r, &v, d)
 	case r.Behind:
 		facts := factsOf(d.Limit)
 		d.Code = facts.code
@@ -183,7 +180,7 @@ func (rl *RateLimiter) fillDecision(p *preparedCall, r *engine.Result, d *Decisi
 }
 
 // fillDenial fills in the code and the reason of a decision on a call that a limit denies.
-func fillDenial(p *preparedCall, r *engine.Result, v *view, d *Decision) {
+func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision) {
 	if s := r.Outcome.Deciding(); p.model == nil || s.Scope != p.model.scope {
 		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
 		if d.RetryAfter == Never {
@@ -191,14 +188,14 @@ func fillDenial(p *preparedCall, r *engine.Result, v *view, d *Decision) {
 		}
 	} else {
 		facts := factsOf(d.Limit)
-		if v.missing != nil && facts.kind < kind.Models {
-			d.Elsewhere = int(v.missing.N[facts.kind])
+		if facts.kind < kind.Models {
+			d.Elsewhere = int(v.elsewhere[facts.kind])
 		}
 		d.Code = facts.code
 		if d.Code == DecisionShareLimit {
 			share := s.Share()
-			d.Share = DeniedShare{int(share.Share), int(share.Used), share.Members}
-			d.Reason = d.Share.reason(p, kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
+			d.Share = share.Denied()
+			d.Reason = shareReason(&d.Share, c, kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
 		} else if strings.HasSuffix(d.Limit, kind.PaceEnd) {
 			d.Reason = v.paceReason(facts.kind, d.RetryAfter)
 		} else {
@@ -210,45 +207,43 @@ func fillDenial(p *preparedCall, r *engine.Result, v *view, d *Decision) {
 	}
 }
 
-// reason returns a sentence for people that says how much of what is limited the project may use.
-func (s *DeniedShare) reason(p *preparedCall, what string, retry time.Duration) string {
+// shareReason returns a sentence for people that says how much of what is limited the project may use.
+func shareReason(s *DeniedShare, c *Call, what string, retry time.Duration) string {
 	owner, verb := "the project", "has"
-	if p.Project == "" {
+	if c.Project == "" {
 		owner, verb = "calls without a project", "have"
 	}
 	if retry == Never {
-		return fmt.Sprintf("the call asks for more than the %d %s of %s that %s may use at most: it can never pass", s.Max, what, p.Model, owner)
+		return fmt.Sprintf("the call asks for more than the %d %s of %s that %s may use at most: it can never pass", s.Max, what, c.Model, owner)
 	}
 	others := ""
 	if s.Projects > 1 {
 		others = fmt.Sprintf(" while %d projects use it", s.Projects)
 	}
-	return fmt.Sprintf("%s %s a share of %d %s of %s%s, and %s used %d: try again in %v", owner, verb, s.Max, what, p.Model, others, verb, s.Used, message.Wait(retry))
+	return fmt.Sprintf("%s %s a share of %d %s of %s%s, and %s used %d: try again in %v", owner, verb, s.Max, what, c.Model, others, verb, s.Used, message.Wait(retry))
 }
 
 // view is the answer of a model's limits to a call, by kind.
 type view struct {
 	*setup
 
-	used     [kind.Models]int64
-	retry    [kind.Models]time.Duration // zero where the limit admits the call
-	paused   time.Duration              // how much longer the model is paused
-	dayStart int64                      // Unix nanoseconds; zero: nothing was used today
+	used      [kind.Models]int64
+	elsewhere [kind.Models]int64         // what others use of the account
+	retry     [kind.Models]time.Duration // zero where the limit admits the call
+	paused    time.Duration              // how much longer the model is paused
+	dayStart  int64                      // Unix nanoseconds; zero: nothing was used today
 }
 
 // fill copies the verdicts of a model's scope into the view.
-func (v *view) fill(s *engine.Standing) {
-	v.setup = &noLimits
-	if r := s.Rules(); r != nil {
-		v.setup = setupOf(r)
-	}
+func (v *view) fill(m *model, s *engine.Standing) {
+	v.setup = m.setup.Load()
 	for i := range s.Len() {
 		l, said := s.At(i)
 		if l.ID >= state.AtProvider {
 			continue
 		}
 		d := kind.Kind(l.ID)
-		v.used[d], v.retry[d] = said.Used, said.RetryAfter
+		v.used[d], v.retry[d], v.elsewhere[d] = said.Used, said.RetryAfter, l.Elsewhere
 		if d == kind.MaxRPD {
 			v.dayStart = said.Since
 		}
@@ -268,8 +263,8 @@ func (v *view) reason(by kind.Kind, retry time.Duration) string {
 	}
 	by = kind.Kind(slices.Index(v.retry[:], longest))
 	used := "used"
-	if v.missing != nil && v.missing.N[by] > 0 {
-		used = fmt.Sprintf("used, and %d elsewhere", v.missing.N[by])
+	if n := v.elsewhere[by]; n > 0 {
+		used = fmt.Sprintf("used, and %d elsewhere", n)
 	}
 	return fmt.Sprintf("%d of %d %s %s: try again in %v", v.used[by], v.maxima[by], by.Words(), used, message.Wait(retry))
 }

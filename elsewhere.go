@@ -157,28 +157,16 @@ func (m *model) Lower(r *engine.Rules, now int64) *engine.Rules {
 		m.elsewhere.CompareAndSwap(e, nil)
 		return r
 	}
-	lower := r.Lowered(func(l *engine.Limit) int64 { return lowerCount(l, &missing) })
-	lower.Setup = &setup{setupOf(r).quota, setupOf(r).maxima, &missing}
-	return lower
-}
-
-// lowerCount returns the count of a limit without what others use of it. It is at least one, so
-// that a call can find out when the provider has more left again.
-func lowerCount(l *engine.Limit, missing *feedback.Missing) int64 {
-	if l.Free || l.Pace {
-		return l.Limit.Count()
-	}
-	return max(l.Limit.Count()-missing.N[l.ID], 1)
+	return r.Lowered(func(l *engine.Limit) int64 { return missing.N[l.ID] })
 }
 
 // Reconsider implements [engine.Gate]. The engine computes when to retry as if the lowered
 // limits stayed. Reconsider corrects the time: usage leaves the window, and at the same time
 // the lowered limits rise again.
 func (m *model) Reconsider(ctx context.Context, e *engine.Engine, s *engine.Standing, ask *engine.Ask) error {
-	r := s.Rules()
-	missing := setupOf(r).missing
-	if missing == nil {
-		return nil
+	var missing feedback.Missing // none, if it has come back since
+	if elsewhere := m.elsewhere.Load(); elsewhere != nil {
+		missing = elsewhere.At(e.Now())
 	}
 	accounts, at, err := e.Read(ctx, m.scope)
 	if err != nil {
@@ -186,9 +174,9 @@ func (m *model) Reconsider(ctx context.Context, e *engine.Engine, s *engine.Stan
 	}
 	for i := range s.Len() {
 		l, said := s.At(i)
-		if !said.Allowed && !l.Free && !l.Pace && missing.N[l.ID] > 0 {
+		if !said.Allowed && l.Elsewhere > 0 {
 			d := kind.Kind(l.ID)
-			s := shortage{missing, d, int64(*setupOf(r).quota.Max(d)), r.Amount(l.Unit, ask)}
+			s := shortage{&missing, d, int64(*m.quota().Max(d)), s.Rules().Amount(l.Unit, ask)}
 			said.RetryAfter = max(s.retryAfter(l.Limit, said, accounts[l.Unit], at), 1) // not 0: a refund may have come since
 		}
 	}

@@ -78,21 +78,19 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 }
 
 func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
-	var prepared preparedCall
-	var scopes callScopes
-	n := rl.prepare(c, &prepared, &scopes)
-	if prepared.unlimited {
-		return rl.passUnlimited(ctx, &prepared, d), nil
+	var p preparedCall
+	rl.prepare(c, &p)
+	if p.unlimited {
+		return rl.passUnlimited(ctx, c, &p, d), nil
 	}
 	var r engine.Result
-	err := rl.engine.Try(ctx, &prepared.Call, scopes[:n], &r)
-	if err != nil && prepared.Invalid == nil {
+	err := rl.engine.Try(ctx, c, p.scopes[:p.n], &r)
+	if err != nil && p.invalid == nil {
 		*d = lost(err)
 		return nil, err
 	}
-	c.Asked.keep(&prepared, &r)
-	rl.fillDecision(&prepared, &r, d)
-	return rl.reservation(&prepared, &r), err
+	rl.fillDecision(c, &p, &r, d)
+	return rl.reservation(c, &p, &r), err
 }
 
 // Acquire reserves a call's estimated tokens as soon as it may pass. Calls that
@@ -126,64 +124,69 @@ func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservatio
 }
 
 func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
-	var prepared preparedCall
-	var scopes callScopes
-	n := rl.prepare(c, &prepared, &scopes)
-	if prepared.unlimited && ctx.Err() == nil {
-		return rl.passUnlimited(ctx, &prepared, d), nil
+	var p preparedCall
+	rl.prepare(c, &p)
+	if p.unlimited && ctx.Err() == nil {
+		return rl.passUnlimited(ctx, c, &p, d), nil
 	}
 	var r engine.Result
-	err := rl.engine.Acquire(ctx, &prepared.Call, scopes[:n], &r)
-	c.Asked.keep(&prepared, &r)
-	rl.fillDecision(&prepared, &r, d)
-	return rl.reservation(&prepared, &r), explainNever(&prepared, d, err)
+	err := rl.engine.Acquire(ctx, c, p.scopes[:p.n], &r)
+	rl.fillDecision(c, &p, &r, d)
+	return rl.reservation(c, &p, &r), p.explainNever(c, d, err)
 }
 
 // explainNever adds to an ErrNever which limit is too small for the call. Other errors stay as
 // they are.
-func explainNever(prepared *preparedCall, d *Decision, err error) error {
+func (p *preparedCall) explainNever(c *Call, d *Decision, err error) error {
 	switch {
 	case !errors.Is(err, ErrNever):
 		return err
 	case d.Code == DecisionProjectLimit:
 		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
 	}
-	return fmt.Errorf("%w: %s: %s", ErrNever, prepared.Model, excess(factsOf(d.Limit).kind, prepared.model.quota()))
+	return fmt.Errorf("%w: %s: %s", ErrNever, c.Model, excess(factsOf(d.Limit).kind, p.model.quota()))
 }
 
 // WaitForCapacity waits until a call of so many tokens may be made, and takes nothing:
 // other callers whose wait ends at the same time may be faster. Acquire waits, and
 // reserves. It fails as Acquire does.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
-	var prepared preparedCall
-	var scopes callScopes
-	n := rl.prepare(&Call{Model: model, Estimated: tokens}, &prepared, &scopes)
-	if prepared.unlimited && ctx.Err() == nil {
+	c := Call{Model: model, Estimated: tokens}
+	var p preparedCall
+	rl.prepare(&c, &p)
+	if p.unlimited && ctx.Err() == nil {
 		return nil
 	}
 	var r engine.Result
 	var d Decision
-	err := rl.engine.AwaitCapacity(ctx, &prepared.Call, scopes[:n], &r)
-	rl.fillDecision(&prepared, &r, &d)
-	return explainNever(&prepared, &d, err)
+	err := rl.engine.AwaitCapacity(ctx, &c, p.scopes[:p.n], &r)
+	rl.fillDecision(&c, &p, &r, &d)
+	return p.explainNever(&c, &d, err)
 }
 
 // Decide returns the decision that TryAcquire would, and takes nothing. Other calls may
 // have changed it by the time you act on it: see TryAcquire.
 func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
-	var prepared preparedCall
-	var scopes callScopes
-	n := rl.prepare(&Call{Model: model, Estimated: estimatedTokens}, &prepared, &scopes)
-	if prepared.unlimited {
-		rl.fillUnlimited(&prepared, &d)
-		return d
+	_ = rl.decide(context.Background(), &Call{Model: model, Estimated: estimatedTokens}, &d)
+	return d
+}
+
+// decide fills in d, which is empty, with the decision on a call, and takes nothing.
+func (rl *RateLimiter) decide(ctx context.Context, c *Call, d *Decision) error {
+	var p preparedCall
+	rl.prepare(c, &p)
+	if p.unlimited {
+		rl.fillUnlimited(c, &p, d)
+		return nil
 	}
 	var r engine.Result
-	if err := rl.engine.Look(context.Background(), &prepared.Call, scopes[:n], &r); err != nil && prepared.Invalid == nil {
-		return lost(err)
+	err := rl.engine.Look(ctx, c, p.scopes[:p.n], &r)
+	if err != nil && p.invalid == nil {
+		*d = lost(err)
+		return err
 	}
-	rl.fillDecision(&prepared, &r, &d)
-	return d
+	rl.fillDecision(c, &p, &r, d)
+	return err
 }
 
 // CanSend reports whether a call of so many tokens may be made. It takes nothing:
@@ -207,71 +210,66 @@ func (rl *RateLimiter) record(name string, t Tokens) {
 	}
 	t.Input, t.Output = bounded(t.Input), bounded(t.Output)
 	m := rl.findOrMake(name)
-	var used engine.Ask
-	used.Set(1, 0, t)
-	used.Split = true // even if both are zero
-	used.Weigh(m.scope.Rules().Count, t, Tokens{}, Tokens{})
-	rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, &used))
+	rl.engine.Miss(rl.engine.Record(context.Background(), m.scope, &Call{Tokens: t}))
 }
 
 // bounded returns the number nearest to n that the engine can count.
 func bounded(n int) int { return min(max(n, 0), engine.MaxTokens) }
 
-// preparedCall is a call in the form that the engine takes.
+// preparedCall is what a call is charged to.
 type preparedCall struct {
-	engine.Call
-	model     *model // nil if the call names no model that is counted
-	unlimited bool   // neither a quota nor a project's limit governs the call
-	hasQuota  bool   // the model has a quota
+	scopes    [1 + project.MostScopes]*engine.Scope // the model's comes first, unless it is in shadow
+	n         int                                   // how many scopes there are
+	model     *model                                // nil if the call names no model that is counted
+	unlimited bool                                  // neither a quota nor a project's limit governs the call
+	hasQuota  bool                                  // the model has a quota
+	invalid   error                                 // why the call cannot be decided on, or nil
 }
 
-// callScopes has room for the scopes that a call is charged to.
-type callScopes [1 + project.MostScopes]*engine.Scope
-
-// prepare fills in p and the scopes that the call is charged to, the model's first. It returns how
-// many these are.
-func (rl *RateLimiter) prepare(c *Call, p *preparedCall, scopes *callScopes) (n int) {
-	p.Model, p.Project, p.MaxWait, p.Priority, p.Shadow = c.Model, c.Project, c.MaxWait, c.Priority, c.Shadow
-	p.Tag = c.Tag
+// prepare makes a call ready, and fills in p, which is empty.
+func (rl *RateLimiter) prepare(c *Call, p *preparedCall) {
 	p.model = (*rl.quotas.Load())[c.Model]
-	p.hasQuota = p.model != nil
-	p.Limited = p.hasQuota
-	own, err := scopes[1:1], c.ask(&p.Ask)
-	if err == nil && c.Project != "" {
+	if p.hasQuota = p.model != nil; p.hasQuota {
+		engine.SetLimited(c)
+	}
+	var room [project.MostScopes]*engine.Scope
+	own, err := room[:0], error(nil)
+	if c.Project != "" {
 		own, err = rl.appendProject(own, c)
 	}
-	if err == nil && p.hasQuota && !c.ShadowModel {
-		err = project.CheckBounded(p.model.scope, c.Most)
+	if err == nil {
+		p.charge(c, own)
+		err = engine.Ready(c, engine.Whole, p.scopes[:p.n])
 	}
 	if err != nil {
-		p.Invalid = err
+		p.invalid, p.n = engine.Refuse(c, err), 0
 		if checkProject(c.Project) != nil {
-			p.Project = ""
+			c.Project = ""
 		}
-		return 0
-	}
-	if p.hasQuota {
-		p.Ask.Weigh(p.model.scope.Rules().Count, c.Tokens, c.Most, c.First)
+		return
 	}
 	limited := p.hasQuota && p.model.scope.Limited()
 	projectLimited := len(own) > 0 && own[0].Rules() != nil
 	switch {
 	case !limited && !projectLimited && (c.Model == "" || c.ShadowModel || !rl.isPaused(c.Model)):
-		p.unlimited = true
-		return 0
+		p.unlimited, p.n = true, 0
 	case c.Model != "" && !p.hasQuota:
 		p.model = rl.findOrMake(c.Model)
+		p.charge(c, own)
 	}
-	switch {
-	case p.model == nil:
-		return copy(scopes[:], own)
-	case c.ShadowModel:
-		n = copy(scopes[:], own)
-		scopes[n] = p.model.scope.Shadow()
-		return n + 1
+}
+
+// charge charges the call to its model, if that is counted, and to its own scopes.
+func (p *preparedCall) charge(c *Call, own []*engine.Scope) {
+	list := p.scopes[:0]
+	if p.model != nil && !c.ShadowModel {
+		list = append(list, p.model.scope)
 	}
-	scopes[0] = p.model.scope
-	return 1 + len(own)
+	list = append(list, own...)
+	if p.model != nil && c.ShadowModel {
+		list = append(list, p.model.scope.Shadow())
+	}
+	p.n = len(list)
 }
 
 // appendProject appends the scopes of a call's project, key and run. Before NewProjects the project's
@@ -281,11 +279,7 @@ func (rl *RateLimiter) appendProject(list []*engine.Scope, c *Call) ([]*engine.S
 	if projects == nil {
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
-	list, err := projects.AppendScopes(list, project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf})
-	if err == nil {
-		err = project.CheckKnown(list, c.Dollars, c.Most, c.MostDollars)
-	}
-	return list, err
+	return projects.AppendScopes(list, project.OwnersOf(c))
 }
 
 // NewProjects gives projects limits of their own, which are counted in the store of this
@@ -315,27 +309,27 @@ func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error)
 func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
 
 // passUnlimited admits a call that no quota and no project's limit governs.
-func (rl *RateLimiter) passUnlimited(ctx context.Context, p *preparedCall, d *Decision) *Reservation {
-	rl.fillUnlimited(p, d)
+func (rl *RateLimiter) passUnlimited(ctx context.Context, c *Call, p *preparedCall, d *Decision) *Reservation {
+	rl.fillUnlimited(c, p, d)
 	var r engine.Result
 	r.Outcome.Pass()
-	rl.engine.Observe(ctx, &p.Call, &r, nil)
-	r.Reservation = rl.engine.Unlimited(&p.Call)
-	return rl.reservation(p, &r)
+	rl.engine.Observe(ctx, c, &r, nil)
+	r.Reservation = rl.engine.Unlimited(c)
+	return rl.reservation(c, p, &r)
 }
 
 // fillUnlimited fills in d for a call that no quota and no project's limit governs.
-func (rl *RateLimiter) fillUnlimited(p *preparedCall, d *Decision) {
+func (rl *RateLimiter) fillUnlimited(c *Call, p *preparedCall, d *Decision) {
 	d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
 	if p.hasQuota {
 		d.Code, d.Reason = DecisionUnlimited, "the model's quota limits nothing"
 	}
-	d.Stats = rl.Stats(p.Model)
+	d.Stats = rl.Stats(c.Model)
 }
 
 // reservation returns the reservation of a call that was admitted, or nil. For a model without
 // limits, the reservation records the usage when it is committed.
-func (rl *RateLimiter) reservation(p *preparedCall, r *engine.Result) *Reservation {
+func (rl *RateLimiter) reservation(c *Call, p *preparedCall, r *engine.Result) *Reservation {
 	res := r.Reservation
 	if res == nil {
 		return nil
@@ -344,8 +338,8 @@ func (rl *RateLimiter) reservation(p *preparedCall, r *engine.Result) *Reservati
 		if !rl.engine.Private() {
 			p.model.recordSnapshot(s)
 		}
-	} else if p.Model != "" {
-		name := p.Model
+	} else if c.Model != "" {
+		name := c.Model
 		res.AfterCommit(func(t Tokens) { rl.record(name, t) })
 	}
 	return (*Reservation)(res)

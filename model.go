@@ -17,6 +17,7 @@ type model struct {
 	limiter *RateLimiter
 	name    string
 	scope   *engine.Scope
+	setup   atomic.Pointer[setup]
 
 	elsewhere atomic.Pointer[feedback.Elsewhere] // what others use of the account; nil: nothing
 	snapshot  atomic.Pointer[usageSnapshot]      // the usage that the store last reported; nil: none yet
@@ -29,11 +30,22 @@ type model struct {
 func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 	m := &model{limiter: rl, name: name}
 	m.scope = rl.engine.NewShared(state.KeyPrefix(name), name, m)
-	rl.engine.Miss(rl.engine.SetRules(m.scope, newRules(q)))
+	rl.engine.Miss(m.setQuota(q))
 	return m
 }
 
-func (m *model) quota() *state.Quota { return &setupOf(m.scope.Rules()).quota }
+// quota returns the quota that the rules of the model's scope are made from.
+func (m *model) quota() *state.Quota { return &m.setup.Load().quota }
+
+// setQuota replaces the quota, and the limits of the model's scope.
+func (m *model) setQuota(q state.Quota) error {
+	before := m.setup.Swap(newSetup(q))
+	err := m.limiter.engine.SetRules(m.scope, newRules(q))
+	if err != nil && before != nil {
+		m.setup.Store(before)
+	}
+	return err
+}
 
 // Idle implements [engine.Gate]: the model has no pause, and nobody else uses its account.
 func (m *model) Idle() bool {

@@ -162,7 +162,7 @@ func (rl *RateLimiter) setQuotas(quotas map[string]state.Quota) error {
 			continue
 		}
 		m := rl.modelLocked(name)
-		if err := rl.engine.SetRules(m.scope, newRules(q)); err != nil {
+		if err := m.setQuota(q); err != nil {
 			return err
 		}
 		delete(rl.withoutQuota, name)
@@ -246,9 +246,9 @@ func (rl *RateLimiter) Stats(model string) ModelStats {
 	m := rl.find(model)
 	if said, err := m.look(context.Background()); err != nil {
 		rl.engine.Miss(err)
-		v.setup = setupOf(m.scope.Rules())
+		v.setup = m.setup.Load()
 	} else {
-		v.fill(said)
+		v.fill(m, said)
 	}
 	v.fillStats(&s)
 	return s

@@ -46,7 +46,7 @@ func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 			var v view
 			said, err := m.look(context.Background())
 			if err == nil {
-				v.fill(said)
+				v.fill(m, said)
 			}
 			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
 			for d := range kind.Models {

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
-	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -20,25 +19,23 @@ type Tokens = llm.Tokens
 // [ModelQuota.Count]. [llm.ParseWeight] makes a weight.
 type TokenWeights = llm.TokenWeights
 
-// setup is what the rules of a model are made from.
+// setup is a quota, made ready.
 type setup struct {
-	quota   state.Quota
-	maxima  [kind.Models]int  // of the quota
-	missing *feedback.Missing // by how much others lower the limits below the quota; nil: by nothing
+	quota  state.Quota
+	maxima [kind.Models]int // of the quota
 }
 
-// noLimits is the setup of a model that has no rules.
-var noLimits setup
-
-func setupOf(r *engine.Rules) *setup { return r.Setup.(*setup) }
-
-// newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
-func newRules(q state.Quota) *engine.Rules {
+func newSetup(q state.Quota) *setup {
 	s := &setup{quota: q}
 	for k := range kind.Models {
 		s.maxima[k] = *q.Max(k)
 	}
-	r := &engine.Rules{Setup: s, Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
+	return s
+}
+
+// newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
+func newRules(q state.Quota) *engine.Rules {
+	r := &engine.Rules{Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
 	most := q.ReserveTokens == project.ReserveMost
 	cut := q.OnOverrun == project.OverrunCut && !most
 	for _, u := range [...]engine.Unit{engine.Tokens, engine.Input, engine.Output} {

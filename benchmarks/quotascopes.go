@@ -123,14 +123,10 @@ func engineOver(more int) instance {
 			per(tokens, time.Minute), per(tokens, time.Hour), per(tokens, day)),
 		scope(e.NewShared("model", "model", nil), per(requests, time.Minute), per(tokens, time.Minute), per(requests, day)))
 	ctx := context.Background()
-	var ask engine.Ask
-	if err := ask.Set(1, callTokens, llm.Tokens{}); err != nil {
-		panic(err)
-	}
 	used := llm.Tokens{Input: promptTokens, Output: outputTokens}
 	return instance{decide: func(keys []string) (n int) {
 		for range keys {
-			c := engine.Call{Ask: ask}
+			c := engine.Call{Estimated: callTokens}
 			var r engine.Result
 			if err := e.Try(ctx, &c, all, &r); err != nil || !r.Allowed() {
 				return n

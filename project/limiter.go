@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
@@ -15,20 +14,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Errors that callers may want to tell apart. Others are faults of the store, or
 // of a context that has ended.
 var (
-	ErrExceeded  = errors.New("ratelimit: rate limit exceeded")                       // Allow's: a limit denies the request
-	ErrInvalid   = errors.New("ratelimit: invalid call")                              // the call, or the id of a project, is not valid
-	ErrNever     = limit.ErrNever                                                     // the call is larger than a limit, so it does not wait
-	ErrCrowded   = line.ErrCrowded                                                    // too many calls of the project wait already
-	ErrUnbounded = errors.New("ratelimit: the most that the call can use is unknown") // a limit that reserves the most governs a call whose most is not known
-	ErrUnpriced  = errors.New("ratelimit: the price is unknown")                      // a limit in dollars governs a call whose price is not known
+	ErrExceeded  = errors.New("ratelimit: rate limit exceeded") // Allow's: a limit denies the request
+	ErrInvalid   = errors.New("ratelimit: invalid call")        // the call, or the id of a project, is not valid
+	ErrNever     = limit.ErrNever                               // the call is larger than a limit, so it does not wait
+	ErrCrowded   = line.ErrCrowded                              // too many calls of the project wait already
+	ErrUnbounded = engine.ErrUnbounded                          // a limit that reserves the most governs a call whose most is not known
+	ErrUnpriced  = engine.ErrUnpriced                           // a limit in dollars governs a call whose price is not known
 )
 
 // Limiter limits what each project may use. Any number of goroutines may use it. Make
@@ -58,79 +55,10 @@ type Limiter struct {
 	unfollow func() // stops following limits that are set elsewhere; may be nil
 }
 
-// Call is one request of a project.
-type Call struct {
-	Project string
-
-	Requests int // how many requests the call counts as: 0 is one
-
-	// Estimated is how many tokens the call is expected to use, prompt and output
-	// together. If you know the two apart, set Tokens and leave Estimated 0. Take and
-	// Acquire reserve at least one token of a project whose tokens are limited, until
-	// the call ends, so that a project in debt waits; Spend asks for no tokens if both
-	// are 0.
-	Estimated int
-	Tokens    llm.Tokens
-
-	// Dollars is the price that the call is expected to have. [price.Unknown] is one that is
-	// not known: the call fails with [ErrUnpriced] if a limit in dollars governs it.
-	Dollars price.Amount
-
-	// Most and MostDollars are the most tokens that the call can use and the most that it can cost, for limits that
-	// reserve these: see [Reserve]. What is less than Tokens and Dollars, such as 0, stands for those. A negative
-	// number of tokens and [price.Unknown] say that nobody knows: then the call fails with [ErrUnbounded] if a limit
-	// that reserves the most governs it.
-	Most        llm.Tokens
-	MostDollars price.Amount
-
-	// First and FirstDollars are what a call that extends its reservation as its answer comes reserves at first, of
-	// limits whose OnOverrun is [OverrunCut]: the most of its prompt, and what is expected of its output. They are zero
-	// for any other call: of those limits, it reserves the most. See [Reservation.Extend].
-	First        llm.Tokens
-	FirstDollars price.Amount
-
-	// Key is the id of the key with which the call was made, and Run that of the agent's run
-	// that the call is a part of. Either may be empty. The call is charged to their limits as
-	// well: see [Limiter.SetKeyLimits] and [Config].Runs.
-	Key, Run string
-
-	// RunProject is the project whose run it is, if that is one above Project: users of one
-	// project may hand on a run to each other. The call is charged to its limits in any case,
-	// even if it has only the default one. Empty is Project itself.
-	RunProject string
-
-	// MaxWait is how long [Limiter.Acquire] and [Limiter.Spend] may wait. Without
-	// it, Acquire waits until its context ends, and Spend not at all. A call that would
-	// have to wait for longer, or for longer than until the deadline of its context, fails
-	// at once with a [limit.DeadlineError], although other calls may give something back
-	// earlier.
-	MaxWait time.Duration
-
-	// Batch says that the call stands for many calls that the provider makes when it likes, so
-	// that it is no matter of rates: tokens of a minute count, but do not deny the call, and
-	// [Limit].MaxConcurrent does not count it. It is for Take and Acquire.
-	Batch bool
-
-	Priority int  // among the waiting calls of the project: higher comes first
-	Shadow   bool // tells observers that the call goes on even if it is denied
-
-	// Asked, if it is not nil, is filled in with what each limit has answered. It is for package
-	// gateway alone.
-	Asked *engine.Asked
-
-	// Tag is told by WaitingCalls of a ratelimit.RateLimiter while the call waits.
-	Tag any
-
-	// ShadowOf is Project or one above it, or empty. The limits of that project, of all inside of it, of
-	// the key and of the run count the call, and do not deny it: [Decision].Shadow says which of them would
-	// have. Those above it hold.
-	ShadowOf string
-
-	// Fault makes the call fail with [ErrInvalid] and this error, and observers see it
-	// as refused. Middleware sets it if a request does not say what it asks for, or
-	// which project it is of.
-	Fault error
-}
+// Call is one request of a Project, with what it asks for: Requests, Estimated tokens, or Tokens where prompt and output
+// are known apart, and Dollars. The zero value of each field is ready to use. It is the same Call as that of package
+// ratelimit; its Model and ShadowModel have no effect here.
+type Call = engine.Call
 
 // Allow charges one request to the project, if it may pass. Where it may not, the
 // error is [ErrExceeded] and says which limit it was.
@@ -161,12 +89,12 @@ func (d *Decision) err() error {
 // nothing says when it ends. In memory, Spend allocates nothing for a call without
 // tokens that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
-	if l.isSimple(&c) && l.engine.Quiet() && l.check(&c, new(engine.Ask)) == nil {
+	if l.isSimple(&c) && l.engine.Quiet() && l.check(&c) == nil && engine.Ready(&c, engine.RequestsOnly, nil) == nil {
 		err = l.spendInMemory(ctx, &c, &d)
 		return d, err
 	}
 	part := engine.WithoutSlots
-	if c.tokens() == 0 && c.Dollars <= 0 {
+	if tokensOf(&c) == 0 && c.Dollars <= 0 {
 		part = engine.RequestsOnly
 	}
 	if c.MaxWait == 0 {
@@ -181,7 +109,7 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 // isSimple reports whether a call that does not wait asks for requests of a single project alone,
 // in memory, which shares them with nobody.
 func (l *Limiter) isSimple(c *Call) bool {
-	return l.memory != nil && c.MaxWait == 0 && c.tokens() == 0 && c.Dollars == 0 && c.Asked == nil && c.Key == "" && c.Run == "" && c.ShadowOf == "" &&
+	return l.memory != nil && c.MaxWait == 0 && tokensOf(c) == 0 && c.Dollars == 0 && c.Asked == nil && c.Key == "" && c.Run == "" && c.ShadowOf == "" &&
 		strings.IndexByte(c.Project, '/') < 0 && !l.hasInside(c.Project)
 }
 
@@ -204,7 +132,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 		charge.N = int64(max(c.Requests, 1))
 		said, _, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), charge, room[:0])
 		if err != nil {
-			l.engine.Observe(ctx, &engine.Call{Project: c.Project, Shadow: c.Shadow}, &engine.Result{}, err)
+			l.engine.Observe(ctx, c, &engine.Result{}, err)
 			return err
 		}
 		for i := range said {
@@ -237,7 +165,7 @@ func (d *Decision) event(c *Call) event.Event {
 // Take charges a call to all limits of its project, or to none. A denial is no error: the
 // reservation is nil then. Commit the reservation with what was used, or cancel it.
 func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, error) {
-	return l.try(ctx, &c, c.part())
+	return l.try(ctx, &c, partOf(&c))
 }
 
 // Acquire is Take that waits in turn. It fails at once with [ErrNever] if the call
@@ -249,33 +177,28 @@ func (l *Limiter) Take(ctx context.Context, c Call) (*Reservation, Decision, err
 // Waiting calls of a project are served by their priorities, then first come, first
 // served. A project that waits for its own limits holds up no other.
 func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, error) {
-	return l.acquire(ctx, &c, c.part())
+	return l.acquire(ctx, &c, partOf(&c))
 }
 
 // try asks for a call, of the part of its limits that is given.
 func (l *Limiter) try(ctx context.Context, c *Call, part engine.Part) (*Reservation, Decision, error) {
-	var asks engine.Call
 	var r engine.Result
 	var room [MostScopes]*engine.Scope
-	err := l.engine.Try(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
-	return l.answer(c, &asks, &r, err)
+	err := l.engine.Try(ctx, c, l.ready(c, part, room[:0]), &r)
+	return answer(&r, err)
 }
 
-// acquire is try that waits.
+// acquire is try that waits in turn.
 func (l *Limiter) acquire(ctx context.Context, c *Call, part engine.Part) (*Reservation, Decision, error) {
-	var asks engine.Call
 	var r engine.Result
 	var room [MostScopes]*engine.Scope
-	err := l.engine.Acquire(ctx, &asks, l.ready(c, part, &asks, room[:0]), &r)
-	return l.answer(c, &asks, &r, err)
+	err := l.engine.Acquire(ctx, c, l.ready(c, part, room[:0]), &r)
+	return answer(&r, err)
 }
 
 // answer returns what became of a call of a project. An error of one that could never pass
 // says so in words.
-func (l *Limiter) answer(c *Call, asks *engine.Call, r *engine.Result, err error) (*Reservation, Decision, error) {
-	if c.Asked != nil {
-		c.Asked.Keep(asks, r)
-	}
+func answer(r *engine.Result, err error) (*Reservation, Decision, error) {
 	d := decisionOf(r)
 	if errors.Is(err, ErrNever) {
 		err = fmt.Errorf("%w: %s", ErrNever, d.Reason())
@@ -291,22 +214,26 @@ func decisionOf(r *engine.Result) (d Decision) {
 	return d
 }
 
-// ready makes asks, which is empty, what the engine is asked for a call. It appends the scopes of
-// the call, or nothing if the call is not valid.
-func (l *Limiter) ready(c *Call, part engine.Part, asks *engine.Call, scopes []*engine.Scope) []*engine.Scope {
-	asks.Part, asks.MaxWait, asks.Priority, asks.Project, asks.Shadow = part, c.MaxWait, c.Priority, c.Project, c.Shadow
-	asks.Tag = c.Tag
-	if asks.Invalid = l.check(c, &asks.Ask); asks.Invalid != nil {
-		if CheckID(c.Project) != nil {
-			asks.Project = "" // it is none
+// ready makes a call ready. It appends the scopes of the call, or nothing if the call is not valid.
+func (l *Limiter) ready(c *Call, part engine.Part, scopes []*engine.Scope) []*engine.Scope {
+	c.Model = ""
+	err := l.check(c)
+	if err == nil {
+		scopes, err = l.AppendScopes(scopes, OwnersOf(c))
+	}
+	if err == nil {
+		if err = engine.Ready(c, part, scopes); err != nil && !errors.Is(err, ErrUnpriced) && !errors.Is(err, ErrUnbounded) {
+			err = fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
 		}
-		return nil
 	}
-	scopes, asks.Invalid = l.AppendScopes(scopes, Owners{c.Project, c.Key, c.Run, c.RunProject, c.ShadowOf})
-	if asks.Invalid == nil {
-		asks.Invalid = CheckKnown(scopes, c.Dollars, c.Most, c.MostDollars)
+	if err == nil {
+		return scopes
 	}
-	return scopes
+	engine.Refuse(c, err)
+	if CheckID(c.Project) != nil {
+		c.Project = "" // it is none
+	}
+	return nil
 }
 
 // Peek returns where a project, and all above it, stand in all of their windows, and what Take
@@ -317,16 +244,12 @@ func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) 
 
 // PeekCall is Peek of a call, which may name a key and a run. It returns what Take would answer.
 func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
-	var asks engine.Call
 	var r engine.Result
 	var room [MostScopes]*engine.Scope
-	if err := l.engine.Look(ctx, &asks, l.ready(&c, c.part(), &asks, room[:0]), &r); err != nil {
+	if err := l.engine.Look(ctx, &c, l.ready(&c, partOf(&c), room[:0]), &r); err != nil {
 		return Decision{}, err
 	}
 	r.Behind = false // it says where the project stands, whoever waits
-	if c.Asked != nil {
-		c.Asked.Keep(&asks, &r)
-	}
 	return decisionOf(&r), nil
 }
 
@@ -343,27 +266,12 @@ func (l *Limiter) Reset(ctx context.Context, projectID string) error {
 	return l.engine.Reset(ctx, scope)
 }
 
-// check makes ask, which is empty, what a call asks for, or returns what is wrong with it.
-func (l *Limiter) check(c *Call, ask *engine.Ask) error {
+// check returns what is wrong with a call, apart from its amounts.
+func (l *Limiter) check(c *Call) error {
 	if c.Fault != nil && !l.closed.Load() {
 		return fmt.Errorf("%w: %w", ErrInvalid, c.Fault)
 	}
-	if err := l.checkID(c.Project); err != nil {
-		return err
-	}
-	if c.MaxWait < 0 {
-		return fmt.Errorf("%w: it may wait for %v: that must not be negative", ErrInvalid, c.MaxWait)
-	}
-	if err := ask.Set(c.Requests, c.Estimated, c.Tokens); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
-	}
-	if err := SetPrice(ask, c.Dollars, c.Tokens, c.Most, c.MostDollars); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
-	}
-	if err := SetFirst(ask, c.First, c.FirstDollars); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalid, message.Plain(err))
-	}
-	return nil
+	return l.checkID(c.Project)
 }
 
 // checkID returns what is wrong with the id of a project, or that the limiter is closed.
@@ -374,16 +282,16 @@ func (l *Limiter) checkID(id string) error {
 	return CheckID(id)
 }
 
-// part returns the part of the limits that a call with a reservation is charged to.
-func (c *Call) part() engine.Part {
+// partOf returns the part of the limits that a call with a reservation is charged to.
+func partOf(c *Call) engine.Part {
 	if c.Batch {
 		return engine.Batch
 	}
 	return engine.Whole
 }
 
-// tokens returns how many a call is thought to use.
-func (c *Call) tokens() int64 {
+// tokensOf returns how many tokens a call is thought to use.
+func tokensOf(c *Call) int64 {
 	return int64(c.Estimated) + int64(c.Tokens.Input) + int64(c.Tokens.Output)
 }
 

@@ -8,8 +8,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // MostScopes is to how many scopes of this package a call is charged at most: its project and all
@@ -23,6 +21,9 @@ type Owners struct {
 
 	Shadow string // see [Call].ShadowOf
 }
+
+// OwnersOf returns to whom a call is charged beside its model. It is for package ratelimit alone.
+func OwnersOf(c *Call) Owners { return Owners{c.Project, c.Key, c.Run, c.RunProject, c.ShadowOf} }
 
 // AppendScopes appends the scopes that a call is charged to beside its model: those of its project
 // and of all above it, and those of its key and of its run if they have limits. It is for package
@@ -119,65 +120,6 @@ func checkName(of, id string) error {
 }
 
 const maxName = 128 // bytes
-
-// SetPrice lets a call whose expected tokens are set ask for a price, and for the most that it can use. Prices may be
-// unknown, and so may the most. It is for package ratelimit alone.
-func SetPrice(ask *engine.Ask, dollars price.Amount, expected, most llm.Tokens, mostDollars price.Amount) error {
-	if dollars != price.Unknown {
-		if err := ask.SetPrice(int64(dollars)); err != nil {
-			return err
-		}
-	}
-	if unbounded(most) {
-		most = llm.Tokens{}
-	}
-	if most == (llm.Tokens{}) && mostDollars <= 0 {
-		return nil
-	}
-	return ask.SetMost(expected, most, int64(mostDollars))
-}
-
-// SetFirst lets a call that extends its reservation ask for what it reserves at first. It is for package ratelimit
-// alone.
-func SetFirst(ask *engine.Ask, first llm.Tokens, dollars price.Amount) error {
-	if first == (llm.Tokens{}) {
-		return nil
-	}
-	return ask.SetFirst(first, int64(dollars))
-}
-
-// unbounded reports whether nobody knows the most tokens that a call can use.
-func unbounded(most llm.Tokens) bool { return most.Input < 0 || most.Output < 0 }
-
-// CheckKnown returns [ErrUnpriced] if the price of a call is not known and one of its scopes limits dollars, and
-// [ErrUnbounded] if the most that the call can use is not known and one of them reserves that. It is for package
-// ratelimit alone.
-func CheckKnown(scopes []*engine.Scope, dollars price.Amount, most llm.Tokens, mostDollars price.Amount) error {
-	if dollars != price.Unknown && mostDollars != price.Unknown && !unbounded(most) {
-		return nil
-	}
-	for _, s := range scopes {
-		switch {
-		case s.Kind == engine.Shadow:
-		case dollars == price.Unknown && s.Limits(engine.Dollars):
-			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
-		case mostDollars == price.Unknown && s.Reserves(engine.Dollars):
-			return fmt.Errorf("%w, and the limits of %s in dollars reserve that", ErrUnbounded, OwnerText(s.Name))
-		case unbounded(most) && s.Reserves(engine.AllTokens):
-			return fmt.Errorf("%w, and the limits of %s in tokens reserve that", ErrUnbounded, OwnerText(s.Name))
-		}
-	}
-	return nil
-}
-
-// CheckBounded returns [ErrUnbounded] if the most tokens that a call can use are not known and the quota of its model
-// reserves them. It is for package ratelimit alone.
-func CheckBounded(model *engine.Scope, most llm.Tokens) error {
-	if unbounded(most) && (model.Reserves(engine.Tokens) || model.Reserves(engine.Input) || model.Reserves(engine.Output)) {
-		return fmt.Errorf("%w, and the quota of model %q reserves that", ErrUnbounded, model.Name)
-	}
-	return nil
-}
 
 // LimitsTokens reports whether a limit on tokens governs a project. It is for package admit alone.
 func (l *Limiter) LimitsTokens(projectID string) bool {

@@ -2,9 +2,9 @@ package project
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
@@ -64,15 +64,8 @@ func (d *Decision) Denying() *Standing {
 	return nil
 }
 
-// OwnerText returns the owner of a limit as a sentence names it: project "acme", or key "k". Owners
-// that are keys and runs have a space in them, and projects have none.
-func OwnerText(owner string) string {
-	kind, id, ok := strings.Cut(owner, " ")
-	if !ok {
-		kind, id = "project", owner
-	}
-	return fmt.Sprintf("%s %q", kind, id)
-}
+// OwnerText returns the owner of a limit as a sentence names it: project "acme", or key "k".
+func OwnerText(owner string) string { return engine.OwnerText(owner) }
 
 // Left says how much is left of the window: project "acme" has $0.12 of its $5,000.00 of November
 // left.

@@ -58,7 +58,7 @@ func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, dollars price
 	if r == nil {
 		return true, nil
 	}
-	denial, err := (*engine.Reservation)(r).Extend(ctx, more, int64(dollars))
+	denial, err := (*engine.Reservation)(r).Extend(ctx, more, dollars)
 	return denial == nil && err == nil, err
 }
 

@@ -114,7 +114,7 @@ func (c *Call) take(ctx context.Context, slice int) bool {
 	s := &c.stream
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	more, dollars := q.Count.Dearest(llm.Tokens{Output: slice}), c.slicePrice(slice)
-	s.denial, s.lost = (*engine.Reservation)(c.reservation).Extend(context.WithoutCancel(ctx), more, int64(dollars))
+	s.denial, s.lost = (*engine.Reservation)(c.reservation).Extend(context.WithoutCancel(ctx), more, dollars)
 	if s.denial != nil || s.lost != nil {
 		return false
 	}

@@ -2,12 +2,11 @@ package engine
 
 import (
 	"slices"
-
-	"dappco.re/go/core/go-ratelimit/limit"
+	"time"
 )
 
-// Asked keeps what the limits of its scopes have answered to a call, for those who want to know it
-// later.
+// Asked is what each limit has answered to a call: see [Call].Asked. The zero Asked is ready to use, and may be used
+// again for another call.
 type Asked struct {
 	ask       Ask
 	admitted  bool // the decisions count the call as used
@@ -15,9 +14,12 @@ type Asked struct {
 	held      []int64 // what calls under way have reserved of each limit, if it reserves the most of a call
 }
 
-// Keep keeps the answers to a call. It is cheap: what they mean is worked out by Answers.
-func (a *Asked) Keep(c *Call, r *Result) {
-	a.ask, a.admitted, a.standings, a.held = c.Ask, r.Reservation != nil, r.Outcome.All(), a.held[:0]
+// keep keeps the answers to a call, unless a is nil. It is cheap: what they mean is worked out by Limits.
+func (a *Asked) keep(c *Call, r *Result) {
+	if a == nil {
+		return
+	}
+	a.ask, a.admitted, a.standings, a.held = c.ask, r.Reservation != nil, r.Outcome.All(), a.held[:0]
 	for i := range a.standings {
 		s := &a.standings[i]
 		for k := range s.Len() {
@@ -34,29 +36,44 @@ func (a *Asked) Keep(c *Call, r *Result) {
 func (a *Asked) Forget() { a.standings = nil }
 
 // Clone returns a copy that does not change when a is used again.
-func (a *Asked) Clone() Asked {
+func (a *Asked) Clone() *Asked {
 	b := *a
 	b.held = slices.Clone(a.held)
-	return b
+	return &b
 }
 
-// Answer is what one limit has answered to a call.
-type Answer struct {
-	Scope  *Scope
-	Rules  *Rules
-	Limit  *Limit // nil: the gate of the scope is closed
-	Share  *Share // the flow's share of Limit has answered, and not the limit itself
-	Closed Closed
-	limit.Verdict
+// LimitAnswer is what one limit has answered to a call.
+type LimitAnswer struct {
+	Owner string // whose limit it is, as in project.Decision; empty: the model's
+	Limit string // its name, as in event.Event
+	Unit  string // "requests", "tokens", "calls" at a time, or "nanodollars"
 
-	Used   int64 // in place of the verdict's: before the call
-	Held   int64 // the part of Used that calls under way in this process had reserved
-	Needed int64
+	Max       int64
+	Used      int64 // before the call
+	Reserved  int64 // the part of Used that calls under way in this process held, if the limit reserves the most of a call
+	Elsewhere int64 // what others use of the account, as the provider reports it
+	Needed    int64 // by the call
+
+	RetryAfter time.Duration // until the limit lets the call pass: zero if it does, [limit.Never] if it cannot
+	ResetAfter time.Duration // until nothing is used of it, if nothing else passes; zero if that is not known
+
+	Shadow bool        // the limit is in shadow: it counts, and denies nothing
+	Share  DeniedShare // of a project that has used its share of the limit; zero for any other answer
 }
 
-// Answers returns what each limit has answered that can deny a call, those of one scope after those
-// of another.
-func (a *Asked) Answers() (list []Answer) {
+// DeniedShare is a project's share of a limit of a model that denies a call: of the minute that
+// ends now, or of the day.
+type DeniedShare struct {
+	Max, Used int // of what the limit counts: requests or tokens
+	Projects  int // how many projects use the model, this one included
+}
+
+// Denied returns the share as callers see it.
+func (s *Share) Denied() DeniedShare { return DeniedShare{int(s.Share), int(s.Used), s.Members} }
+
+// Limits returns what each limit has answered: those of the model, of the call's project and of all
+// above it, of its key and of its run. It is empty if none was asked.
+func (a *Asked) Limits() (list []LimitAnswer) {
 	held := a.held
 	for i := range a.standings {
 		s := &a.standings[i]
@@ -69,37 +86,52 @@ func (a *Asked) Answers() (list []Answer) {
 }
 
 // appendAnswers appends what the limits of one scope have answered. held is what calls under way have reserved of each.
-func (a *Asked) appendAnswers(list []Answer, s *Standing, held []int64) []Answer {
+func (a *Asked) appendAnswers(list []LimitAnswer, s *Standing, held []int64) []LimitAnswer {
 	if s.Closed.For > 0 {
-		list = append(list, Answer{Scope: s.Scope, Rules: s.plan.rules, Closed: s.Closed, Verdict: limit.Verdict{RetryAfter: s.Closed.For}})
-	}
-	for k := range s.Len() {
-		l, said := s.At(k)
-		if l.Free {
-			continue
-		}
-		one := a.answer(s, l, said.Verdict())
-		if one.Held = held[k]; one.Held > 0 && a.admitted {
-			one.Held -= one.Needed // its own
-		}
-		one.Held = min(one.Held, one.Used)
-		if s.IsHeld(k) {
-			one.RetryAfter = min(one.RetryAfter, SlotGuess)
-		}
+		one := s.answer()
+		one.Limit, one.Unit, one.Needed, one.RetryAfter = PausedName, Slots.Counted(), 1, s.Closed.For
 		list = append(list, one)
 	}
-	if s.share != nil {
-		of := a.answer(s, s.share.Limit, limit.Verdict{RetryAfter: s.share.RetryAfter})
-		of.Share, of.Used = s.share, s.share.Used
-		list = append(list, of)
+	for k := range s.Len() {
+		if l, _ := s.At(k); !l.Free {
+			list = append(list, a.answer(s, k, held[k]))
+		}
+	}
+	if share := s.share; share != nil {
+		one := s.answer()
+		one.Limit, one.Unit, one.Max, one.Used = share.Name, share.Limit.Unit.Counted(), share.Share, share.Used
+		one.Needed, one.RetryAfter, one.Share = s.plan.rules.Amount(share.Limit.Unit, &a.ask), share.RetryAfter, share.Denied()
+		list = append(list, one)
 	}
 	return list
 }
 
-func (a *Asked) answer(s *Standing, l *Limit, said limit.Verdict) Answer {
-	one := Answer{Scope: s.Scope, Rules: s.plan.rules, Limit: l, Verdict: said, Used: said.Used, Needed: s.plan.rules.Amount(l.Unit, &a.ask)}
-	if a.admitted {
+// answer returns what one of the limits of a scope has answered. held is what calls under way have reserved of it.
+func (a *Asked) answer(s *Standing, i int, held int64) LimitAnswer {
+	l, said := s.At(i)
+	one := s.answer()
+	one.Limit, one.Unit, one.Needed, one.Elsewhere = l.Name, l.Unit.Counted(), s.plan.rules.Amount(l.Unit, &a.ask), l.Elsewhere
+	one.Max = l.Limit.Burst() + l.Elsewhere // which the limit was lowered by
+	one.Used, one.Reserved = said.Used, held
+	if a.admitted { // its own
 		one.Used -= one.Needed
+		if held > 0 {
+			one.Reserved -= one.Needed
+		}
+	}
+	one.Reserved = min(one.Reserved, one.Used)
+	one.RetryAfter, one.ResetAfter = said.RetryAfter, said.ResetAfter
+	if s.IsHeld(i) {
+		one.RetryAfter = min(one.RetryAfter, SlotGuess)
+	}
+	return one
+}
+
+// answer returns whose limits have answered.
+func (s *Standing) answer() (one LimitAnswer) {
+	one.Shadow = s.Scope.Kind == Shadow
+	if !s.Scope.OfModel() {
+		one.Owner = s.Scope.Name
 	}
 	return one
 }

@@ -31,10 +31,7 @@ func TestBooked(t *testing.T) {
 			s := open(t)
 			b := newBench(t, s)
 			reserve := func(e books.Entry) *engine.Reservation {
-				var c engine.Call
-				b.must(c.Ask.Set(1, 0, llm.Tokens{Input: 100, Output: 50, FreeInput: 10}))
-				b.must(c.Ask.SetPrice(7000))
-				r := b.Unlimited(&c)
+				r := b.Unlimited(&engine.Call{Tokens: llm.Tokens{Input: 100, Output: 50, FreeInput: 10}, Dollars: 7000})
 				r.Book(e)
 				return r
 			}

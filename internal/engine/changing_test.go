@@ -37,7 +37,7 @@ func TestRulesChangeWhileACallBorrows(t *testing.T) {
 		s.meanwhile = func() { changed = true; b.must(b.SetRules(model, &engine.Rules{})) }
 		call := func(name string) {
 			var r engine.Result
-			c := &engine.Call{Ask: engine.Ask{Parts: engine.Parts{Amounts: engine.Amounts{engine.Requests: 1}}}}
+			c := &engine.Call{}
 			p := b.NewOwn("p/"+name+"/", name)
 			b.must(b.SetRules(p, &engine.Rules{}))
 			b.must(b.Try(t.Context(), c, engine.Scopes{p, model}, &r))

@@ -94,8 +94,8 @@ func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
 		for k, at := range to.limits {
 			l := &to.rules.Limits[at]
 			to.room[k] = share.Amount{N: -1, Count: l.Limit.Count()}
-			if c.Part.has(l.Unit) && !c.Part.onlyCounts(l) {
-				to.room[k].N = to.rules.Amount(l.Unit, &c.Ask)
+			if c.part.has(l.Unit) && !c.part.onlyCounts(l) {
+				to.room[k].N = to.rules.Amount(l.Unit, &c.ask)
 			}
 		}
 	}

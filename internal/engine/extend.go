@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -45,7 +46,7 @@ var (
 // Extend reserves more for a call, tokens of its output and a price in billionths of a dollar, in all scopes that cut,
 // or in none if one of them denies it. It asks neither gates nor shares: these count what was used when the call ends. A
 // call that is not charged to such a scope needs nothing more.
-func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, price int64) (*Denial, error) {
+func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, dollars price.Amount) (*Denial, error) {
 	x := r.extensions
 	if x == nil {
 		return nil, nil
@@ -54,16 +55,19 @@ func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, price int64) 
 	if err := ask.split(more); err != nil {
 		return nil, err
 	}
-	if err := ask.SetPrice(price); err != nil {
+	if err := checkPrice(dollars); err != nil {
 		return nil, err
 	}
+	ask.Amounts[Dollars] = int64(dollars)
 	if more.Input != 0 {
 		return nil, errExtension
 	}
 	if r.ended.Load() {
 		return nil, errEnded
 	}
-	ask.Weigh(r.weights(), more, llm.Tokens{}, llm.Tokens{})
+	if w := r.weights(); !w.IsZero() {
+		ask.Parts.weigh(w, more)
+	}
 	taken := extension{amounts: ask.Amounts}
 	denial, err := r.takeExtension(ctx, &taken)
 	if denial != nil || err != nil {

@@ -17,6 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
@@ -36,17 +37,16 @@ func cutting(tokens, dollars int64) *engine.Rules {
 // streamOf returns a call that is expected to use 5 tokens of input and 10 of output, for 15, reserves 10 and 10 for 20 at
 // first, and uses 10 and 100 at most, for 110.
 func streamOf(project string) *engine.Call {
-	c := &engine.Call{Project: project}
-	expected := llm.Tokens{Input: 5, Output: 10}
-	c.Invalid = errors.Join(c.Ask.Set(1, 0, expected), c.Ask.SetPrice(15), c.Ask.SetMost(expected, llm.Tokens{Input: 10, Output: 100}, 110),
-		c.Ask.SetFirst(llm.Tokens{Input: 10, Output: 10}, 20))
-	return c
+	return &engine.Call{
+		Project: project, Tokens: llm.Tokens{Input: 5, Output: 10}, Dollars: 15,
+		Most: llm.Tokens{Input: 10, Output: 100}, MostDollars: 110, First: llm.Tokens{Input: 10, Output: 10}, FirstDollars: 20,
+	}
 }
 
 // extend extends a reservation by tokens of output that cost as many billionths of a dollar, and reports whether it has.
 func (b *bench) extend(r *engine.Reservation, more int) bool {
 	b.t.Helper()
-	denial, err := r.Extend(context.Background(), llm.Tokens{Output: more}, int64(more))
+	denial, err := r.Extend(context.Background(), llm.Tokens{Output: more}, price.Amount(more))
 	b.must(err)
 	return denial == nil
 }
@@ -148,7 +148,7 @@ func TestWithoutExtension(t *testing.T) {
 		cut := b.NewOwn("cut/", "cut")
 		b.must(b.SetRules(cut, cutting(200, 200)))
 		c := streamOf("p")
-		c.Ask.First = engine.Parts{}
+		c.First, c.FirstDollars = llm.Tokens{}, 0
 		r := b.take(c, cut)
 		b.wantUsed(cut, 1, 110, 110)
 		if r.Extends() || !b.extend(r, 1000) {
@@ -182,7 +182,7 @@ func TestBadExtensions(t *testing.T) {
 	r := b.take(streamOf("p"), cut)
 	for _, more := range []struct {
 		tokens llm.Tokens
-		price  int64
+		price  price.Amount
 	}{{llm.Tokens{Output: -1}, 0}, {llm.Tokens{Output: 1}, -1}, {llm.Tokens{Input: 1}, 0}, {llm.Tokens{Output: 1 << 54}, 0}} {
 		if denial, err := r.Extend(t.Context(), more.tokens, more.price); denial != nil || err == nil {
 			t.Errorf("%+v: %v, %v", more, denial, err)

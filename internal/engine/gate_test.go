@@ -33,7 +33,7 @@ func (g *gate) Lower(r *engine.Rules, _ int64) *engine.Rules {
 	if !g.lowers {
 		return r
 	}
-	return r.Lowered(func(l *engine.Limit) int64 { return l.Limit.Count() - 1 })
+	return r.Lowered(func(*engine.Limit) int64 { return 1 })
 }
 
 func (g *gate) Look(now int64) engine.Closed {

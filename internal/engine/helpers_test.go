@@ -16,7 +16,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
@@ -141,9 +140,7 @@ func atATime(n int64) engine.Limit {
 
 // callOf returns a call of one request whose tokens are estimated.
 func callOf(project string, tokens int) *engine.Call {
-	var ask engine.Ask
-	err := ask.Set(1, tokens, llm.Tokens{})
-	return &engine.Call{Ask: ask, Invalid: err, Project: project}
+	return &engine.Call{Project: project, Estimated: tokens}
 }
 
 // try takes what a call asks for. It must be decided on.

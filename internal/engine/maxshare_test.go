@@ -7,7 +7,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // A call that is larger than its flow's maximum is told so at once, even while the quota is used up.
@@ -20,14 +19,12 @@ func TestLargerThanTheMaximumNeverPasses(t *testing.T) {
 		for _, used := range []int{0, 95} {
 			if used > 0 {
 				var r engine.Result
-				c := engine.Call{}
-				b.must(c.Ask.Set(used, 0, llm.Tokens{}))
+				c := engine.Call{Requests: used}
 				if b.must(b.Try(t.Context(), &c, engine.Scopes{other, model}, &r)); !r.Allowed() {
 					t.Fatal("the other flow is denied")
 				}
 			}
-			c := engine.Call{}
-			b.must(c.Ask.Set(21, 0, llm.Tokens{}))
+			c := engine.Call{Requests: 21}
 			var r engine.Result
 			b.must(b.Try(t.Context(), &c, engine.Scopes{capped, model}, &r))
 			if r.Allowed() || r.RetryAfter() != limit.Never || r.Limit() != "rpm"+engine.ShareEnd {

@@ -42,10 +42,10 @@ func (e *Engine) delays(ctx context.Context, c, first *Call, scopes Scopes, deni
 
 // takes returns how much of a unit of a scope the call takes.
 func (c *Call) takes(r *Rules, u Unit) int64 {
-	if !c.Part.has(u) {
+	if !c.part.has(u) {
 		return 0
 	}
-	return r.Amount(u, &c.Ask)
+	return r.Amount(u, &c.ask)
 }
 
 // leavesAfter returns after which time what is taken now does not count any more.

@@ -45,15 +45,15 @@ type Reservation struct {
 
 // newReservation returns the reservation of a call. receipt is that of the store; nil: nothing was taken.
 func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Reservation {
-	r := &Reservation{engine: e, asked: c.Ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.Limited}
+	r := &Reservation{engine: e, asked: c.ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
 	for i := range r.charged {
 		p := r.charged[i].plan
 		if p.rules == nil || !p.rules.hard {
 			continue
 		}
 		p.scope.Real().hold(p, &r.asked)
-		if c.Ask.First != (Parts{}) && p.rules.Cut != ([units]bool{}) {
-			r.extensions = &extensions{first: c.Ask.First, total: c.Ask.First}
+		if c.ask.First != (Parts{}) && p.rules.Cut != ([units]bool{}) {
+			r.extensions = &extensions{first: c.ask.First, total: c.ask.First}
 		}
 	}
 	return r
@@ -147,6 +147,7 @@ func (r *Reservation) AfterCommit(fn func(t llm.Tokens)) { r.after = fn }
 
 // Unlimited returns the reservation of a call that no limit governs.
 func (e *Engine) Unlimited(c *Call) *Reservation {
+	e.Miss(c.check(nil))
 	return e.newReservation(c, new(Outcome), nil)
 }
 

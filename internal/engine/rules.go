@@ -26,6 +26,9 @@ type Limit struct {
 	// the burst is a debt, for which later calls wait.
 	Pace bool
 
+	// Elsewhere is what others use of the account, by which the limit was lowered: see [Rules.Lowered].
+	Elsewhere int64
+
 	// Budget is set if observers are told when the limit reaches a threshold.
 	Budget bool
 }

@@ -191,12 +191,16 @@ func (s *Scope) planFor(e *Engine, part Part) *plan {
 	return &r.plans[part]
 }
 
-// Lowered returns the rules with other counts. count returns that of a limit.
-func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
+// Lowered returns the rules with limits that are lowered by what is used elsewhere. A limit is at least one, so that a
+// call can find out when there is more again.
+func (r *Rules) Lowered(elsewhere func(l *Limit) int64) *Rules {
 	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Cut: r.Cut, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
 	for i := range r.Limits {
 		l := r.Limits[i]
-		l.Limit = l.Limit.WithCount(count(&r.Limits[i]))
+		if !l.Free && !l.Pace {
+			l.Elsewhere = elsewhere(&r.Limits[i])
+			l.Limit = l.Limit.WithCount(max(l.Limit.Count()-l.Elsewhere, 1))
+		}
 		lower.Limits = append(lower.Limits, l)
 	}
 	if lower.ready(r.scope) != nil {
@@ -206,14 +210,17 @@ func (r *Rules) Lowered(count func(l *Limit) int64) *Rules {
 	return lower
 }
 
-// Record charges what was used without a reservation, whatever the limits say.
-func (e *Engine) Record(ctx context.Context, s *Scope, used *Ask) error {
+// Record charges a call that was made without a reservation, whatever the limits say.
+func (e *Engine) Record(ctx context.Context, s *Scope, c *Call) error {
 	r := s.rules.Load()
 	if r == nil {
 		return nil
 	}
+	var used Ask
+	e.Miss(used.set(c)) // it counts as far as it can be counted
+	used.weigh(r.Count, c)
 	p := &r.plans[WithoutSlots]
-	list := p.withoutLimits(used)
+	list := p.withoutLimits(&used)
 	if len(list) == 0 {
 		return nil
 	}

@@ -120,7 +120,7 @@ func TestParts(t *testing.T) {
 			limits := []engine.Limit{perMinute(engine.AllTokens, 20), perMinute(engine.Requests, 2), atATime(2), perMinute(engine.Input, 3)}
 			p := b.own(fmt.Sprint("p", i), limits...)
 			c := callOf("", 12)
-			c.Part = tt.part
+			engine.SetPart(c, tt.part)
 			res := b.take(c, p)
 			b.wantUsed(p, tt.want...)
 			res.Commit(llm.Tokens{Input: 1, Output: 2})
@@ -153,7 +153,7 @@ func TestPlainCallsDoNotWaitForTokens(t *testing.T) {
 	everyStore(t, func(t *testing.T, b *bench) {
 		p := b.own("p", perMinute(engine.AllTokens, 10), perMinute(engine.Requests, 4))
 		plain := callOf("plain", 0)
-		plain.Part = engine.RequestsOnly
+		engine.SetPart(plain, engine.RequestsOnly)
 		b.take(callOf("first", 10), p)
 		waits := b.acquire(callOf("waits", 5), p)
 		b.take(plain, p)
@@ -162,8 +162,8 @@ func TestPlainCallsDoNotWaitForTokens(t *testing.T) {
 		if !waits.ended() {
 			t.Error("its caller has left, and it waits")
 		}
-		two := callOf("two", 0)
-		two.Part, two.Ask.Amounts[engine.Requests] = engine.RequestsOnly, 3
+		two := &engine.Call{Project: "two", Requests: 3}
+		engine.SetPart(two, engine.RequestsOnly)
 		waits = b.acquire(two, p)
 		b.wantDenied(plain, "requests", time.Minute, p)
 		waits.leave()
@@ -176,7 +176,7 @@ func TestCallsWithoutCharges(t *testing.T) {
 		free := perMinute(engine.Requests, engine.Boundless)
 		free.Free = true
 		requests := callOf("", 5)
-		requests.Part = engine.RequestsOnly
+		engine.SetPart(requests, engine.RequestsOnly)
 		for i, tt := range []struct {
 			call   *engine.Call
 			scopes []*engine.Scope
@@ -276,7 +276,7 @@ func TestInvalidCall(t *testing.T) {
 	everyStore(t, func(t *testing.T, b *bench) {
 		p := b.own("p", perMinute(engine.Requests, 5))
 		c := callOf("bad", -1)
-		if c.Invalid == nil {
+		if engine.Invalid(c) == nil {
 			t.Fatal("-1 tokens are valid")
 		}
 		var r engine.Result
@@ -286,7 +286,7 @@ func TestInvalidCall(t *testing.T) {
 			"Acquire":       b.Acquire(t.Context(), c, engine.Scopes{p}, &r),
 			"AwaitCapacity": b.AwaitCapacity(t.Context(), c, engine.Scopes{p}, &r),
 		} {
-			if !errors.Is(err, c.Invalid) || r.Allowed() || r.Reservation != nil {
+			if !errors.Is(err, engine.Invalid(c)) || r.Allowed() || r.Reservation != nil {
 				t.Errorf("%s: %v, allowed %t", name, err, r.Allowed())
 			}
 		}
@@ -321,15 +321,15 @@ func TestCallAllocatesLittle(t *testing.T) {
 	b.Engine = engine.New(engine.Config{Store: b.Store(), Clock: b.Now}) // without an observer
 	many := func(u engine.Unit) engine.Limit { return perMinute(u, 1<<40) }
 	m, p := b.shared("m", nil, many(engine.Requests), many(engine.Tokens)), b.own("p", many(engine.Requests), many(engine.AllTokens))
-	ctx, ask := t.Context(), callOf("p", 10).Ask
+	ctx := t.Context()
 	for name, once := range map[string]func(){
 		"Try": func() {
-			c, scopes, r := engine.Call{Ask: ask}, [2]*engine.Scope{m, p}, engine.Result{}
+			c, scopes, r := engine.Call{Estimated: 10}, [2]*engine.Scope{m, p}, engine.Result{}
 			b.must(b.Try(ctx, &c, scopes[:], &r))
 			r.Reservation.Commit(llm.Tokens{Input: 3, Output: 4})
 		},
 		"Acquire": func() {
-			c, scopes, r := engine.Call{Ask: ask}, [2]*engine.Scope{m, p}, engine.Result{}
+			c, scopes, r := engine.Call{Estimated: 10}, [2]*engine.Scope{m, p}, engine.Result{}
 			b.must(b.Acquire(ctx, &c, scopes[:], &r))
 			r.Reservation.Cancel()
 		},

@@ -73,7 +73,7 @@ func (e *Engine) overlook(c *Call, o *Outcome) {
 			}
 			most := l.Limit.Burst()
 			v.Remaining = max(most-v.Used, 0)
-			if o.Overlooked == nil && !c.Part.onlyCounts(l) && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.Ask)) {
+			if o.Overlooked == nil && !c.part.onlyCounts(l) && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.ask)) {
 				o.Overlooked = &Overlooked{s.Scope.real, l.Name, v.Used, most}
 			}
 		}

@@ -72,7 +72,7 @@ func (e *Engine) lookThrough(ctx context.Context, c *Call, scopes Scopes, o *Out
 
 // takeLimits takes what a call asks for of every limit, or nothing.
 func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
-	o.begin(e, c.Part, scopes)
+	o.begin(e, c.part, scopes)
 	in, own := o.pools(e, false)
 	switch {
 	case in == 0:
@@ -92,13 +92,13 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservati
 	}
 	var receipt store.Receipt
 	var said []limit.Decision
-	if list := o.charges(&c.Ask); len(list) > 0 {
+	if list := o.charges(&c.ask); len(list) > 0 {
 		var err error
 		if receipt, said, err = e.store.Take(ctx, list); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.enter(said, &c.Ask); err != nil {
+	if err := o.enter(said, &c.ask); err != nil {
 		return nil, err
 	}
 	if o.Denied {
@@ -124,8 +124,8 @@ func (e *Engine) peek(ctx context.Context, c *Call, scopes Scopes, o *Outcome) e
 }
 
 func (e *Engine) peekLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) error {
-	o.begin(e, c.Part, scopes)
-	if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
+	o.begin(e, c.part, scopes)
+	if err := e.peekStandings(ctx, &c.ask, o); err != nil {
 		return err
 	}
 	e.peekShares(c, o)
@@ -211,7 +211,7 @@ func (e *Engine) reconsider(ctx context.Context, c *Call, o *Outcome) error {
 		if s.Scope.gate == nil || s.plan.rules == nil || s.plan.rules == s.Scope.rules.Load() {
 			continue
 		}
-		ask := c.Ask // the call may be on the caller's stack
+		ask := c.ask // the call may be on the caller's stack
 		if err := s.Scope.gate.Reconsider(ctx, e, s, &ask); err != nil {
 			return err
 		}

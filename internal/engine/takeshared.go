@@ -45,7 +45,7 @@ func (e *Engine) seed(ctx context.Context, c *Call, o *Outcome, all claims, now 
 		if sole == nil || !cl.pool.Empty() {
 			continue
 		}
-		if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
+		if err := e.peekStandings(ctx, &c.ask, o); err != nil {
 			return err
 		}
 		var room [mostShared]int64
@@ -58,7 +58,7 @@ func (e *Engine) seed(ctx context.Context, c *Call, o *Outcome, all claims, now 
 // borrow lends a call what the shares that deny it may lend, if the limits themselves admit it. It reports
 // whether the call passes.
 func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, now int64) (bool, error) {
-	if err := e.peekStandings(ctx, &c.Ask, o); err != nil {
+	if err := e.peekStandings(ctx, &c.ask, o); err != nil {
 		return false, err
 	}
 	for i := range all {
@@ -105,7 +105,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 			return nil, err
 		}
 		if counters[i] != nil {
-			o.also(counters[i], c.Part)
+			o.also(counters[i], c.part)
 		}
 	}
 	res, err := e.takeStore(ctx, c, o)

@@ -33,12 +33,11 @@ func randomRules() *engine.Rules {
 
 // randomCall returns a call of any part and any estimate.
 func randomCall() *engine.Call {
-	c := &engine.Call{Part: engine.Part(rand.IntN(3)), Priority: rand.IntN(2)}
-	estimated, tokens := rand.IntN(20), llm.Tokens{}
+	c := &engine.Call{Requests: 1 + rand.IntN(3), Estimated: rand.IntN(20), Priority: rand.IntN(2)}
+	engine.SetPart(c, engine.Part(rand.IntN(3)))
 	if rand.IntN(2) == 0 {
-		estimated, tokens = 0, llm.Tokens{Input: 5 + rand.IntN(10), FreeInput: rand.IntN(5), Output: 5 + rand.IntN(10), FreeOutput: rand.IntN(5)}
+		c.Estimated, c.Tokens = 0, llm.Tokens{Input: 5 + rand.IntN(10), FreeInput: rand.IntN(5), Output: 5 + rand.IntN(10), FreeOutput: rand.IntN(5)}
 	}
-	c.Invalid = c.Ask.Set(1+rand.IntN(3), estimated, tokens)
 	return c
 }
 

@@ -86,8 +86,7 @@ func TestRanks(t *testing.T) {
 		}
 		low, middle, high := ranked(-1), ranked(0), ranked(1)
 		b.take(callOf("", 0), m)
-		two := callOf("middle", 0)
-		two.Ask.Amounts[engine.Requests] = 2
+		two := &engine.Call{Project: "middle", Requests: 2}
 		waits := b.acquire(two, m, middle)
 		b.wantDenied(callOf("low", 0), "requests", time.Minute, m, low)
 		b.take(callOf("high", 0), m, high)

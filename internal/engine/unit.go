@@ -7,6 +7,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // Unit is what a limit counts: a row of [kind.Unit]'s table. The engine tells these apart.
@@ -56,69 +57,91 @@ type Parts struct {
 	FreeOutput int64 `json:"free_output"`
 }
 
-// Set fills in an empty ask for a call that counts as a number of requests; 0 requests count as
-// one. Its tokens are either estimated as a sum or, if tokens are not zero, known by their parts.
-func (a *Ask) Set(requests, estimated int, tokens llm.Tokens) error {
-	if err := checkCount(requests, "requests", "0, which is one,"); err != nil {
+// set fills in an empty ask with what a call asks for. Its tokens are either estimated as a sum or, if Tokens are not
+// zero, known by their parts.
+func (a *Ask) set(c *Call) error {
+	if err := checkCount(c.Requests, "requests", "0, which is one,"); err != nil {
 		return err
 	}
-	a.Amounts[Requests], a.Amounts[Slots] = max(int64(requests), 1), 1
+	a.Amounts[Requests], a.Amounts[Slots] = max(int64(c.Requests), 1), 1
+	if c.Dollars != price.Unknown {
+		if err := checkPrice(c.Dollars); err != nil {
+			return err
+		}
+		a.Amounts[Dollars] = int64(c.Dollars)
+	}
+	if err := a.setTokens(c); err != nil {
+		return err
+	}
+	return cmp.Or(a.setMost(c), a.setFirst(c))
+}
+
+func (a *Ask) setTokens(c *Call) error {
 	switch {
-	case tokens == (llm.Tokens{}):
-		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(estimated), int64(estimated)
-		return checkCount(estimated, "tokens", "0")
-	case estimated != 0:
+	case c.Tokens == (llm.Tokens{}):
+		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(c.Estimated), int64(c.Estimated)
+		return checkCount(c.Estimated, "tokens", "0")
+	case c.Estimated != 0:
 		return errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
 	}
 	a.Split = true
-	return a.split(tokens)
+	return a.split(c.Tokens)
 }
 
-// SetMost fills in the most that the call can use, after Set and SetPrice: tokens, and a price in billionths of a
-// dollar. What is less than is expected counts as that.
-func (a *Ask) SetMost(expected, most llm.Tokens, price int64) error {
-	if most != (llm.Tokens{}) && !a.Split {
+// setMost fills in the most that the call can use. What is less than is expected counts as that.
+func (a *Ask) setMost(c *Call) error {
+	most := c.mostTokens()
+	switch {
+	case c.Most == (llm.Tokens{}) && c.MostDollars <= 0, unbounded(c.Most) && c.MostDollars <= 0:
+		return nil
+	case c.Most != (llm.Tokens{}) && !unbounded(c.Most) && !a.Split:
 		return errors.New("ratelimit: Most is set, and Tokens is not: the most of a call needs its expected tokens by their parts")
 	}
 	a.Most.Amounts = a.Amounts
 	if a.Split {
-		most.Input, most.Output = max(most.Input, expected.Input), max(most.Output, expected.Output)
-		most.FreeInput, most.FreeOutput = min(most.FreeInput, expected.FreeInput), min(most.FreeOutput, expected.FreeOutput)
 		if err := a.Most.split(most); err != nil {
 			return err
 		}
 	}
-	if price > MaxTokens {
-		return errPrice(price)
+	if c.MostDollars > MaxTokens {
+		return checkPrice(c.MostDollars)
 	}
-	a.Most.Amounts[Dollars] = max(price, a.Amounts[Dollars])
+	a.Most.Amounts[Dollars] = max(int64(c.MostDollars), a.Amounts[Dollars])
 	return nil
 }
 
-// SetFirst fills in what a call that extends its reservation reserves at first, after Set: tokens, and a price in
-// billionths of a dollar.
-func (a *Ask) SetFirst(first llm.Tokens, price int64) error {
-	if !a.Split {
+// mostTokens returns the most tokens that the call can use, and at least those that are expected.
+func (c *Call) mostTokens() llm.Tokens {
+	most := c.Most
+	if unbounded(most) {
+		most = llm.Tokens{}
+	}
+	most.Input, most.Output = max(most.Input, c.Tokens.Input), max(most.Output, c.Tokens.Output)
+	most.FreeInput, most.FreeOutput = min(most.FreeInput, c.Tokens.FreeInput), min(most.FreeOutput, c.Tokens.FreeOutput)
+	return most
+}
+
+// unbounded reports whether nobody knows the most tokens that a call can use.
+func unbounded(most llm.Tokens) bool { return most.Input < 0 || most.Output < 0 }
+
+// setFirst fills in what a call that extends its reservation reserves at first.
+func (a *Ask) setFirst(c *Call) error {
+	switch {
+	case c.First == (llm.Tokens{}):
+		return nil
+	case !a.Split:
 		return errors.New("ratelimit: First is set, and Tokens is not: what a call reserves at first needs its expected tokens by their parts")
 	}
-	if price < 0 || price > MaxTokens {
-		return errPrice(price)
-	}
 	a.First.Amounts = a.Amounts
-	a.First.Amounts[Dollars] = price
-	return a.First.split(first)
+	a.First.Amounts[Dollars] = int64(c.FirstDollars)
+	return cmp.Or(checkPrice(c.FirstDollars), a.First.split(c.First))
 }
 
-func errPrice(n int64) error {
-	return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
-}
-
-// SetPrice lets the call ask for a price, in billionths of a dollar.
-func (a *Ask) SetPrice(n int64) error {
+// checkPrice returns what is wrong with a price in billionths of a dollar, or nil.
+func checkPrice(n price.Amount) error {
 	if n < 0 || n > MaxTokens {
-		return errPrice(n)
+		return fmt.Errorf("ratelimit: a price of %d billionths of a dollar: it must be from 0 to %d", n, int64(MaxTokens))
 	}
-	a.Amounts[Dollars] = n
 	return nil
 }
 
@@ -133,19 +156,18 @@ func (a *Parts) split(t llm.Tokens) error {
 		checkPart(t.Cached, t.Input-t.FreeInput), checkPart(t.CacheWrite, t.Input-t.FreeInput-t.Cached), checkPart(t.Reasoning, t.Output-t.FreeOutput))
 }
 
-// Weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
+// weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
 // as the kind of tokens that counts most.
-func (a *Ask) Weigh(w llm.TokenWeights, t, most, first llm.Tokens) {
+func (a *Ask) weigh(w llm.TokenWeights, c *Call) {
 	switch {
 	case w.IsZero():
 	case a.Split:
-		a.weigh(w, t)
+		a.Parts.weigh(w, c.Tokens)
 		if a.Most != (Parts{}) {
-			most.Input, most.Output = max(most.Input, t.Input), max(most.Output, t.Output)
-			a.Most.weigh(w, most)
+			a.Most.weigh(w, c.mostTokens())
 		}
 		if a.First != (Parts{}) {
-			a.First.weigh(w, first)
+			a.First.weigh(w, c.First)
 		}
 	default:
 		a.Amounts[Tokens] = w.Most(int(a.Amounts[AllTokens]))

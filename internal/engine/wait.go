@@ -19,6 +19,7 @@ import (
 // with ctx's error when ctx ends. Then nothing is taken.
 func (e *Engine) Acquire(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	err := e.acquire(ctx, c, scopes, r, false)
+	c.Asked.keep(c, r)
 	if e.observer != nil {
 		e.Observe(ctx, c, r, err)
 	}
@@ -33,11 +34,11 @@ func (e *Engine) AwaitCapacity(ctx context.Context, c *Call, scopes Scopes, r *R
 // acquire asks at once, unless calls that wait come first, and then in turn. A call that passes at
 // once needs no heap but for its reservation.
 func (e *Engine) acquire(ctx context.Context, c *Call, scopes Scopes, r *Result, peeks bool) error {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return fmt.Errorf("ratelimit: not waiting: %w", ctx.Err())
-	case c.Invalid != nil:
-		return c.Invalid
+	}
+	if err := c.check(scopes); err != nil {
+		return err
 	}
 	wakes := scopes.wakes()
 	if r.Ahead, r.Behind = e.ahead(c, scopes); !r.Behind {
@@ -282,14 +283,14 @@ func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 // gate that lowers limits does not last, so it has no part in this.
 func (w *wait) never() *Outcome {
 	o := new(Outcome)
-	o.begin(nil, w.call.Part, w.scopes)
+	o.begin(nil, w.call.part, w.scopes)
 	var said []limit.Decision
-	for _, charge := range o.charges(&w.call.Ask) {
+	for _, charge := range o.charges(&w.call.ask) {
 		for _, l := range charge.Limits {
 			said = append(said, new(limit.Account).Check(l, 0, charge.N))
 		}
 	}
-	o.enter(said, &w.call.Ask)
+	o.enter(said, &w.call.ask)
 	if o.longest(0) != limit.Never {
 		return nil
 	}
@@ -380,13 +381,13 @@ func (all Scopes) flow(e *Engine, part Part) string {
 
 // ticket returns how the call stands in line.
 func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
-	t := line.Ticket{Flow: all.flow(e, c.Part), Weight: 1, Priority: c.Priority}
+	t := line.Ticket{Flow: all.flow(e, c.part), Weight: 1, Priority: c.Priority}
 	for _, s := range all {
 		r := s.rules.Load()
 		switch {
 		case r == nil:
 		case s.Kind == Shared:
-			t.Cost = s.planFor(e, c.Part).share(&c.Ask)
+			t.Cost = s.planFor(e, c.part).share(&c.ask)
 		case s == all.own():
 			t.Rank, t.Weight, t.MaxWaiting = r.Rank, max(r.Weight, 1), r.MaxWaiting
 		}
@@ -401,7 +402,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	if s := scopes.own(); s != nil {
 		if !e.hall.Idle() {
 			for _, flow := range [...]string{s.Key + plain, s.Key} {
-				if a, waiting = e.hall.Ahead(flow); waiting && scopes.haveOwn(e, c.Part, a.By) {
+				if a, waiting = e.hall.Ahead(flow); waiting && scopes.haveOwn(e, c.part, a.By) {
 					return a, true
 				}
 			}
@@ -411,7 +412,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 		}
 	}
 	if l := scopes.line(); l != nil && l.Waiting() > 0 {
-		return l.Ahead(scopes.flow(e, c.Part), rank)
+		return l.Ahead(scopes.flow(e, c.part), rank)
 	}
 	return line.Ahead{}, false
 }

@@ -8,6 +8,7 @@ import (
 // Waiting is a call that waits.
 type Waiting struct {
 	Call     *Call // must not be changed
+	Tokens   int64 // that it asks for
 	Since    int64 // when it began to wait, in Unix nanoseconds
 	WaitsFor WaitsFor
 	Position int // among those that wait for the shared scope or, without one, for the call's own; from 1
@@ -117,7 +118,7 @@ func inOrder(scope *Scope, waits []*wait) []*wait {
 }
 
 func (w *wait) waiting(position int) Waiting {
-	one := Waiting{Call: w.call, Since: w.start, Position: position}
+	one := Waiting{Call: w.call, Tokens: w.call.ask.Amounts[AllTokens], Since: w.start, Position: position}
 	if known := w.waitsFor.Load(); known != nil {
 		one.WaitsFor = *known
 	}

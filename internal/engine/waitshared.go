@@ -20,7 +20,7 @@ type inPool struct {
 // asked.
 func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools) {
 	var o Outcome
-	o.begin(e, c.Part, all)
+	o.begin(e, c.part, all)
 	in, own := o.pools(e, false)
 	if in |= o.scarce(said); in == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (w *wait) stillDenied() (a line.Answer, denied bool) {
 		return a, false
 	}
 	var o Outcome
-	o.begin(e, w.call.Part, w.scopes)
+	o.begin(e, w.call.part, w.scopes)
 	in, own := o.pools(e, true)
 	for _, cl := range o.claims(w.call, in, own, make(claims, 0, mostClaims)) {
 		if cl.scope != by.Scope {

@@ -79,7 +79,7 @@ func (w *world) setRules(i int) error {
 
 func (w *world) newCall(c script) *asked {
 	a := &asked{script: c, id: fmt.Sprint("call ", len(w.calls)), start: w.now()}
-	a.ask.Set(c.Requests, c.Estimated, c.Tokens)
+	a.ask = *engine.AskOf(&engine.Call{Requests: c.Requests, Estimated: c.Estimated, Tokens: c.Tokens})
 	if c.Shared != none {
 		a.named = append(a.named, c.Shared)
 	}
@@ -98,7 +98,9 @@ func (w *world) call(a *asked) (*engine.Call, engine.Scopes) {
 	for _, i := range a.named {
 		scopes = append(scopes, w.scopes[i])
 	}
-	return &engine.Call{Part: a.Part, Ask: a.ask, MaxWait: a.MaxWait, Priority: a.Priority, Project: a.id}, scopes
+	c := &engine.Call{Requests: a.Requests, Estimated: a.Estimated, Tokens: a.Tokens, MaxWait: a.MaxWait, Priority: a.Priority, Project: a.id}
+	engine.SetPart(c, a.Part)
+	return c, scopes
 }
 
 // charges reports whether calls are charged to a scope: a shared one that limits nothing is
@@ -356,11 +358,10 @@ func (w *world) play(s step) {
 		w.rules[s.Scope] = r
 		w.must(w.setRules(s.Scope))
 	case "record":
-		var ask engine.Ask
-		ask.Set(s.Call.Requests, s.Call.Estimated, s.Call.Tokens)
-		w.must(w.Record(context.Background(), w.scopes[s.Scope], &ask))
+		c := &engine.Call{Requests: s.Call.Requests, Estimated: s.Call.Estimated, Tokens: s.Call.Tokens}
+		w.must(w.Record(context.Background(), w.scopes[s.Scope], c))
 		p := w.paper[s.Scope]
-		p.charges = append(p.charges, &paperCharge{at: w.now(), used: p.charged(engine.WithoutSlots, &ask)})
+		p.charges = append(p.charges, &paperCharge{at: w.now(), used: p.charged(engine.WithoutSlots, engine.AskOf(c))})
 	case "reset":
 		w.must(w.Reset(context.Background(), w.scopes[s.Scope]))
 		for _, c := range w.paper[s.Scope].charges {

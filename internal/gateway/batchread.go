@@ -56,7 +56,7 @@ func tooManyFiles() *refusal {
 func (x *exchange) batchCall() project.Call {
 	return project.Call{
 		Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf,
-		Batch: true, MaxWait: x.maxWait(), Asked: x.answers.limits.Engine(), Tag: x,
+		Batch: true, MaxWait: x.maxWait(), Asked: &x.answers.limits, Tag: x,
 	}
 }
 

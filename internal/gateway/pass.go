@@ -98,7 +98,7 @@ func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 		paid.ExpectPriced(c.Dollars)
 	}
 	return paid, x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
-		c.Asked, c.Tag = x.answers.limits.Engine(), x
+		c.Asked, c.Tag = &x.answers.limits, x
 		if paid != nil {
 			return paid.Acquire(ctx, c)
 		}

@@ -75,8 +75,7 @@ func (n *node) acquire(ctx context.Context, project string) (*engine.Reservation
 
 // acquireN is acquire for a call of n requests.
 func (n *node) acquireN(ctx context.Context, project string, requests int) (*engine.Reservation, error) {
-	c := &engine.Call{}
-	c.Ask.Set(requests, 0, llm.Tokens{})
+	c := &engine.Call{Requests: requests}
 	var r engine.Result
 	err := n.Acquire(ctx, c, engine.Scopes{n.projects[project], n.model}, &r)
 	return r.Reservation, err
