@@ -58,7 +58,7 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	}
 	a.usage.input = cmp.Or(r.Input, c.Prompt)
 	a.usage.cached = min(max(r.Cached, 0), a.usage.input)
-	if c.API == llm.Messages || c.API == llm.Converse || c.API == llm.Invoke {
+	if c.cacheWrites {
 		a.usage.cacheWrite = min(max(r.CacheWrite, 0), a.usage.input-a.usage.cached)
 	}
 	a.usage.reasoning = len(a.thoughts) * c.Answers
@@ -159,11 +159,13 @@ func (a *answer) id(prefix string) string { return fmt.Sprintf("%smock%d", prefi
 // provider returns the provider whose headers and errors the answer has.
 func (a *answer) provider() llm.Provider { return cmp.Or(a.As, a.Provider) }
 
+// style returns what the provider has made of OpenAI's chat completions.
+func (a *answer) style() chatStyle { return imitationOf(a.provider()).chat }
+
 // countedInput returns how many tokens of the prompt count towards limits: some providers do not
 // count tokens that were read from a cache.
 func (a *answer) countedInput() int {
-	switch a.provider() {
-	case llm.Anthropic, llm.Groq, llm.Bedrock:
+	if llm.CachedIsFree(a.provider()) {
 		return a.usage.input - a.usage.cached
 	}
 	return a.usage.input
@@ -171,9 +173,6 @@ func (a *answer) countedInput() int {
 
 // failure returns the error that breaks the answer off.
 func (a *answer) failure() failure {
-	f := failure{status: http.StatusInternalServerError, code: a.Code, message: "the mock was told to break off", model: a.Model}
-	if a.provider() == llm.Anthropic {
-		f.status = llm.StatusOverloaded
-	}
-	return f
+	status := cmp.Or(imitationOf(a.provider()).brokenBy, http.StatusInternalServerError)
+	return failure{status: status, code: a.Code, message: "the mock was told to break off", model: a.Model}
 }

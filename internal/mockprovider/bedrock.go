@@ -10,6 +10,32 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
+var _ = register(imitation{
+	provider: llm.Bedrock,
+	routes: []route{
+		{end: "/converse", endpoint: endpoint{api: llm.Converse, format: converse{}, cacheWrites: true}},
+		{end: "/converse-stream", endpoint: endpoint{api: llm.Converse, format: converse{}, cacheWrites: true, stream: true}},
+		{end: "/invoke", endpoint: endpoint{api: llm.Invoke, format: invoke{}, cacheWrites: true}},
+		{end: "/invoke-with-response-stream", endpoint: endpoint{api: llm.Invoke, format: invoke{}, cacheWrites: true, stream: true}},
+	},
+	modelFolder: "/model/",
+	errorBody:   func(f failure) object { return object{"message": f.message} },
+	retryHeader: retryAfter,
+	errorHeader: func(h http.Header, f failure) {
+		h.Set("X-Amzn-Errortype", cmp.Or(f.code, amazonCodes.of(f.status))+":http://internal.amazon.com/")
+	},
+})
+
+// amazonCodes are Amazon's words for errors.
+var amazonCodes = statusWords{
+	0:                              "ValidationException",
+	http.StatusForbidden:           "AccessDeniedException",
+	http.StatusNotFound:            "ResourceNotFoundException",
+	http.StatusTooManyRequests:     "ThrottlingException",
+	http.StatusInternalServerError: "InternalServerException",
+	http.StatusServiceUnavailable:  "ServiceUnavailableException",
+}
+
 // converse is Bedrock's converse and converse-stream.
 type converse struct{}
 
@@ -142,8 +168,8 @@ func (f invoke) events(a *answer) iter.Seq[event] {
 
 func (invoke) broken(a *answer) event { return converse{}.broken(a) }
 
-// writeInvocation writes the usage of an Invoke call into headers.
-func writeInvocation(h http.Header, u usage) {
+// headers writes the usage of an Invoke call into headers.
+func (invoke) headers(h http.Header, u usage) {
 	for name, n := range map[string]int{"Input": u.fresh(), "Output": u.output, "Cache-Read-Input": u.cached, "Cache-Write-Input": u.cacheWrite} {
 		h.Set("X-Amzn-Bedrock-"+name+"-Token-Count", strconv.Itoa(n))
 	}

@@ -3,8 +3,6 @@ package mockprovider
 import (
 	"errors"
 	"iter"
-
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // chat is OpenAI's chat completions, and what others have made of them.
@@ -23,7 +21,7 @@ func (chat) framing(*Call) framing { return sseEnd }
 
 func (chat) frame(a *answer, kind string) object {
 	frame := object{"id": a.id("chatcmpl-"), "object": kind, "created": a.at.Unix(), "model": a.Model, "system_fingerprint": "fp_mock"}
-	if a.provider() == llm.OpenRouter {
+	if a.style().namesProvider {
 		frame["provider"] = "mock"
 	}
 	a.usage.parts.addTier(frame, "service_tier", a.usage.parts.Tier)
@@ -39,7 +37,7 @@ func (f chat) whole(a *answer) object {
 		if len(a.text) > 0 {
 			message["content"] = a.fullText()
 		}
-		if a.provider() == llm.OpenRouter && len(a.thoughts) > 0 {
+		if a.style().showsThoughts && len(a.thoughts) > 0 {
 			message["reasoning"] = a.fullThoughts()
 		}
 		if t := a.tool; t != nil {
@@ -59,8 +57,8 @@ func (f chat) events(a *answer) iter.Seq[event] {
 			for i := range a.Answers {
 				choice := object{"index": i, "delta": d.delta, "logprobs": nil, "finish_reason": d.end}
 				e := c.chunk([]object{choice}, d.output, d.reasoning)
-				if d.end != nil && a.provider() == llm.Groq {
-					e.data["x_groq"] = object{"id": "req_mock", "usage": completionUsage(a.usage)}
+				if name := a.style().usageBesideEnd; d.end != nil && name != "" {
+					e.data[name] = object{"id": "req_mock", "usage": completionUsage(a.usage)}
 				}
 				if !yield(e) {
 					return
@@ -85,11 +83,11 @@ type delta struct {
 	output, reasoning int
 }
 
-// deltas returns the pieces of an answer. Only OpenRouter shows the reasoning.
+// deltas returns the pieces of an answer.
 func (f chat) deltas(a *answer) []delta {
 	first := delta{delta: object{"role": "assistant", "content": "", "refusal": nil}}
 	var list []delta
-	if a.provider() == llm.OpenRouter {
+	if a.style().showsThoughts {
 		list = append(list, first)
 		for text, n := range a.pieces(a.thoughts) {
 			list = append(list, delta{delta: object{"reasoning": text}, output: n, reasoning: n})

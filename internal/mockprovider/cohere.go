@@ -3,7 +3,20 @@ package mockprovider
 import (
 	"errors"
 	"iter"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
+
+var _ = register(imitation{
+	provider: llm.Cohere,
+	routes: []route{
+		{end: "/v2/chat", endpoint: endpoint{api: llm.CohereChat, format: cohereChat{}}},
+		{end: "/v2/embed", endpoint: endpoint{api: llm.CohereEmbed, format: cohereEmbed{}}},
+		{end: "/v2/rerank", endpoint: endpoint{api: llm.CohereRerank, format: cohereRerank{}}},
+	},
+	errorBody:   func(f failure) object { return object{"id": "mock", "message": f.message} },
+	retryHeader: retryAfter,
+})
 
 // cohereChat is Cohere's /v2/chat.
 type cohereChat struct{}

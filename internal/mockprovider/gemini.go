@@ -1,12 +1,67 @@
 package mockprovider
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
+
+var _ = register(imitation{
+	provider: llm.Gemini,
+	routes: []route{
+		{end: ":generateContent", endpoint: endpoint{api: llm.Generate, format: gemini{}}},
+		{end: ":streamGenerateContent", endpoint: endpoint{api: llm.Generate, format: gemini{}, stream: true}},
+	},
+	modelFolder: "/models/",
+	counting:    map[string]string{":countTokens": "totalTokens"},
+	errorBody:   googleError,
+	chat:        chatStyle{usageInEachChunk: true},
+})
+
+// googleStatuses are Google's words for errors.
+var googleStatuses = statusWords{
+	0:                             "INTERNAL",
+	http.StatusBadRequest:         "INVALID_ARGUMENT",
+	http.StatusUnauthorized:       "UNAUTHENTICATED",
+	http.StatusForbidden:          "PERMISSION_DENIED",
+	http.StatusNotFound:           "NOT_FOUND",
+	http.StatusTooManyRequests:    "RESOURCE_EXHAUSTED",
+	http.StatusServiceUnavailable: "UNAVAILABLE",
+}
+
+// googleError has the wait in the body.
+func googleError(f failure) object {
+	e := object{"code": f.status, "message": f.message, "status": googleStatuses.of(f.status)}
+	if f.status == http.StatusTooManyRequests {
+		e["details"] = f.geminiDetails()
+	}
+	return object{"error": e}
+}
+
+// geminiDetails names the violated quota, and how long to wait.
+func (f failure) geminiDetails() []object {
+	details := []object{{
+		"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+		"violations": []object{{
+			"quotaMetric":     "generativelanguage.googleapis.com/generate_content_free_tier_requests",
+			"quotaId":         cmp.Or(f.code, "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"),
+			"quotaDimensions": object{"location": "global", "model": f.model},
+			"quotaValue":      "60",
+		}},
+	}}
+	if f.retry > 0 {
+		details = append(details, object{
+			"@type":      "type.googleapis.com/google.rpc.RetryInfo",
+			"retryDelay": fmt.Sprintf("%ds", seconds(f.retry)),
+		})
+	}
+	return details
+}
 
 // gemini is Gemini's generateContent and streamGenerateContent.
 type gemini struct{}

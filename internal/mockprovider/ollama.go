@@ -7,6 +7,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
+var _ = register(imitation{
+	provider: llm.Ollama,
+	routes: []route{
+		{end: "/api/chat", endpoint: endpoint{api: llm.OllamaChat, format: ollama{chat: true}}},
+		{end: "/api/generate", endpoint: endpoint{api: llm.OllamaGenerate, format: ollama{}}},
+	},
+	errorBody:   func(f failure) object { return object{"error": f.message} },
+	retryHeader: retryAfter,
+})
+
 // ollama is Ollama's chat, or its generate.
 type ollama struct{ chat bool }
 

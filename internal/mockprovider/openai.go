@@ -4,9 +4,68 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/http"
+	"strconv"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
+
+var _ = register(imitation{
+	provider: llm.OpenAI,
+	routes: []route{
+		{end: "/chat/completions", endpoint: endpoint{api: llm.Chat, format: chat{}}},
+		{end: "/completions", endpoint: endpoint{api: llm.Completions, format: completions{}}},
+		{end: "/responses", endpoint: endpoint{api: llm.Responses, format: responses{}}},
+		{end: "/embeddings", endpoint: endpoint{api: llm.Embeddings, format: embeddings{}}},
+	},
+	counting:    map[string]string{"/responses/input_tokens": "input_tokens"},
+	limits:      openAILimits,
+	retryHeader: retryAfter,
+})
+
+// openAICodes are OpenAI's words for errors.
+var openAICodes = statusWords{
+	0:                              "invalid_request",
+	http.StatusUnauthorized:        "invalid_api_key",
+	http.StatusNotFound:            "model_not_found",
+	http.StatusTooManyRequests:     "rate_limit_exceeded",
+	http.StatusInternalServerError: "server_error",
+	http.StatusServiceUnavailable:  "server_is_overloaded",
+}
+
+func openAIError(f failure) object {
+	return object{"error": object{"message": f.message, "type": f.openAIType(), "param": nil, "code": cmp.Or(f.code, openAICodes.of(f.status))}}
+}
+
+func (f failure) openAIType() string {
+	switch {
+	case f.code == "insufficient_quota" || f.code == "credit_balance_exhausted":
+		return f.code
+	case f.status == http.StatusTooManyRequests:
+		return "requests"
+	case f.status >= 500:
+		return "server_error"
+	default:
+		return "invalid_request_error"
+	}
+}
+
+func openAILimits(h http.Header, at limitStates, _ limitTime) {
+	writeBuckets(h, at, func(reset time.Duration) string { return reset.Round(time.Millisecond).String() })
+}
+
+// writeBuckets writes limits under OpenAI's names.
+func writeBuckets(h http.Header, at limitStates, duration func(time.Duration) string) {
+	for name, s := range map[string]limitState{"requests": at.requests, "tokens": at.tokens} {
+		if s.limit == 0 {
+			continue
+		}
+		h.Set("X-Ratelimit-Limit-"+name, strconv.Itoa(s.limit))
+		h.Set("X-Ratelimit-Remaining-"+name, strconv.Itoa(s.remaining))
+		h.Set("X-Ratelimit-Reset-"+name, duration(s.reset))
+	}
+}
 
 // readCompletion reads the fields that chat completions and legacy completions both have.
 func (c *Call) readCompletion() {
@@ -45,7 +104,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 	data := object{"choices": choices}
 	maps.Copy(data, c.frame)
 	switch {
-	case c.provider() == llm.Gemini: // reports the usage so far in each chunk
+	case c.style().usageInEachChunk:
 		so := c.usage
 		so.output, so.reasoning = c.sent.output+c.hidden*c.Answers, c.sent.reasoning
 		data["usage"] = completionUsage(so)
@@ -57,7 +116,7 @@ func (c *chunks) chunk(choices []object, output, reasoning int) event {
 
 // usageChunk returns the last chunk, which reports usage, if there is one.
 func (c *chunks) usageChunk() (event, bool) {
-	if !c.UsageAsked && c.provider() != llm.OpenRouter || c.provider() == llm.Gemini {
+	if !c.UsageAsked && !c.style().usageUnasked || c.style().usageInEachChunk {
 		return event{}, false
 	}
 	e := c.chunk([]object{}, 0, 0)
@@ -68,7 +127,7 @@ func (c *chunks) usageChunk() (event, bool) {
 // brokenChunk reports an error in mid-stream.
 func (c *chunks) brokenChunk() event {
 	data := c.failure().body(c.provider())
-	if c.provider() == llm.OpenRouter {
+	if c.style().namesProvider {
 		maps.Copy(data, c.frame)
 		data["choices"] = []object{{"index": 0, "delta": object{"content": ""}, "finish_reason": "error"}}
 	}

@@ -6,17 +6,10 @@ import (
 	"strings"
 )
 
-// counting are the paths that count the tokens of a prompt, and the fields with the result.
-var counting = []struct{ end, field string }{
-	{"/responses/input_tokens", "input_tokens"},
-	{"/messages/count_tokens", "input_tokens"},
-	{":countTokens", "totalTokens"},
-}
-
 // countsTokens answers a request to count the tokens of a prompt, if it is one. It uses no tokens.
 func (e *exchange) countsTokens() bool {
-	for _, c := range counting {
-		if !strings.HasSuffix(e.r.URL.Path, c.end) {
+	for end, field := range counting {
+		if !strings.HasSuffix(e.r.URL.Path, end) {
 			continue
 		}
 		var f fields
@@ -25,7 +18,7 @@ func (e *exchange) countsTokens() bool {
 			return true
 		}
 		n := f.count("messages", "system", "tools", "input", "instructions", "contents", "systemInstruction")
-		e.json(http.StatusOK, encode(object{c.field: n}))
+		e.json(http.StatusOK, encode(object{field: n}))
 		return true
 	}
 	return false

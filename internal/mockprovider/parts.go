@@ -1,10 +1,6 @@
 package mockprovider
 
-import (
-	"encoding/json"
-
-	"dappco.re/go/core/go-ratelimit/llm"
-)
+import "encoding/json"
 
 // Parts are the parts of a call's tokens that have prices of their own, its service tier, and its
 // cost. The server reports those that the API of the call has a place for, and no more tokens than
@@ -71,7 +67,7 @@ func (p Parts) addTier(o object, name string, value any) {
 
 // addCost adds the cost to usage in the format of completions, if there is one to report.
 func (a *answer) addCost(u object) object {
-	if a.provider() == llm.OpenRouter && a.usage.parts.Cost != "" {
+	if a.style().reportsCost && a.usage.parts.Cost != "" {
 		u["cost"], u["is_byok"] = a.usage.parts.Cost, false
 		u["cost_details"] = object{"upstream_inference_cost": a.usage.parts.Cost}
 	}

@@ -100,7 +100,7 @@ func (f responses) events(a *answer) iter.Seq[event] {
 func (f responses) broken(a *answer) event {
 	r := f.response(a, "failed", []object{}, nil)
 	why := a.failure()
-	r["error"] = object{"code": cmp.Or(why.code, why.codes().openAI), "message": why.message}
+	r["error"] = object{"code": cmp.Or(why.code, openAICodes.of(why.status)), "message": why.message}
 	return event{name: "response.failed", data: object{"type": "response.failed", "response": r}}
 }
 

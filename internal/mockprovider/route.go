@@ -2,6 +2,7 @@ package mockprovider
 
 import (
 	"iter"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -19,6 +20,11 @@ type format interface {
 	framing(c *Call) framing
 }
 
+// A headerFormat has usage in the headers of whole answers, too.
+type headerFormat interface {
+	headers(h http.Header, u usage)
+}
+
 // endpoint is what a URL leads to.
 type endpoint struct {
 	api    llm.API
@@ -26,38 +32,24 @@ type endpoint struct {
 	model  string
 	stream bool
 	array  bool // a Gemini stream as an array
+
+	owner       llm.Provider // whose API it is
+	cacheWrites bool         // the usage reports what was written to a cache
 }
 
-// routes are found by the ends of paths. Of two that fit a path, the longer one comes first.
-var routes = []struct {
+// A route leads from the end of a path to an endpoint.
+type route struct {
 	end string
 	endpoint
-}{
-	{"/api/chat", endpoint{api: llm.OllamaChat, format: ollama{chat: true}}},
-	{"/api/generate", endpoint{api: llm.OllamaGenerate, format: ollama{}}},
-	{"/v2/chat", endpoint{api: llm.CohereChat, format: cohereChat{}}},
-	{"/v2/embed", endpoint{api: llm.CohereEmbed, format: cohereEmbed{}}},
-	{"/v2/rerank", endpoint{api: llm.CohereRerank, format: cohereRerank{}}},
-	{"/converse", endpoint{api: llm.Converse, format: converse{}}},
-	{"/converse-stream", endpoint{api: llm.Converse, format: converse{}, stream: true}},
-	{"/invoke", endpoint{api: llm.Invoke, format: invoke{}}},
-	{"/invoke-with-response-stream", endpoint{api: llm.Invoke, format: invoke{}, stream: true}},
-	{"/chat/completions", endpoint{api: llm.Chat, format: chat{}}},
-	{"/completions", endpoint{api: llm.Completions, format: completions{}}},
-	{"/responses", endpoint{api: llm.Responses, format: responses{}}},
-	{"/embeddings", endpoint{api: llm.Embeddings, format: embeddings{}}},
-	{"/messages", endpoint{api: llm.Messages, format: messages{}}},
-	{":generateContent", endpoint{api: llm.Generate, format: gemini{}}},
-	{":streamGenerateContent", endpoint{api: llm.Generate, format: gemini{}, stream: true}},
 }
 
-// route returns what a URL leads to, if that is a call of a model.
-func route(u *url.URL) (endpoint, bool) {
-	for _, w := range routes {
-		if before, ok := strings.CutSuffix(u.Path, w.end); ok {
-			w.model = modelIn(before)
-			w.array = w.stream && u.Query().Get("alt") != "sse"
-			return w.endpoint, true
+// routeOf returns what a URL leads to, if that is a call of a model.
+func routeOf(u *url.URL) (endpoint, bool) {
+	for _, r := range routes {
+		if before, ok := strings.CutSuffix(u.Path, r.end); ok {
+			r.model = modelIn(before)
+			r.array = r.stream && u.Query().Get("alt") != "sse"
+			return r.endpoint, true
 		}
 	}
 	return endpoint{}, false
@@ -65,7 +57,7 @@ func route(u *url.URL) (endpoint, bool) {
 
 // modelIn returns the model or the deployment that a path names, or "".
 func modelIn(path string) string {
-	for _, folder := range []string{"/models/", "/deployments/", "/model/"} {
+	for _, folder := range modelFolders {
 		if _, name, ok := strings.Cut(path, folder); ok {
 			return name
 		}

@@ -26,6 +26,8 @@ type Call struct {
 
 	fields fields // the fields of the body
 	array  bool   // a Gemini stream is to be an array
+
+	cacheWrites bool // the usage reports what was written to a cache
 }
 
 // Reply is the answer to a call. The zero Reply is a short text.

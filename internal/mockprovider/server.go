@@ -86,14 +86,14 @@ type exchange struct {
 
 // read reads the call.
 func (e *exchange) read() *failure {
-	way, ok := route(e.r.URL)
+	way, ok := routeOf(e.r.URL)
 	if !ok {
 		return &failure{status: http.StatusNotFound, message: "there is nothing at " + e.r.URL.Path}
 	}
 	e.format = way.format
 	e.call = Call{
-		API: way.api, Provider: providerAt(e.r.Host, way.api), Model: way.model, Stream: way.stream, Answers: 1,
-		Path: e.r.URL.Path, Header: e.r.Header, array: way.array,
+		API: way.api, Provider: providerAt(e.r.Host, way.owner), Model: way.model, Stream: way.stream, Answers: 1,
+		Path: e.r.URL.Path, Header: e.r.Header, array: way.array, cacheWrites: way.cacheWrites,
 	}
 	if e.r.Method != http.MethodPost {
 		return &failure{status: http.StatusMethodNotAllowed, message: "calls of models are POST requests"}
@@ -171,7 +171,9 @@ func (e *exchange) provider() llm.Provider {
 
 func (e *exchange) headers(at limitStates, failed bool) {
 	h := e.w.Header()
-	writeLimits(e.provider(), h, at, failed, e.now)
+	if write := imitationOf(e.provider()).limits; write != nil {
+		write(h, at, limitTime{e.now, failed})
+	}
 	h.Set("X-Request-Id", fmt.Sprintf("req_mock%d", e.call.Number))
 	h.Set("Request-Id", h.Get("X-Request-Id"))
 	maps.Copy(h, e.reply.Header)
@@ -183,10 +185,13 @@ func (e *exchange) fail(f failure, at limitStates) {
 	if f.model != "" {
 		e.server.ledger.add(f.model, Totals{Refused: 1})
 	}
-	writeRetry(e.provider(), e.w.Header(), f.retry)
+	own := imitationOf(e.provider())
+	if f.retry > 0 && own.retryHeader != nil {
+		own.retryHeader(e.w.Header(), f.retry)
+	}
 	e.headers(at, true)
-	if e.provider() == llm.Bedrock {
-		e.w.Header().Set("X-Amzn-Errortype", cmp.Or(f.code, f.codes().amazon)+":http://internal.amazon.com/")
+	if own.errorHeader != nil {
+		own.errorHeader(e.w.Header(), f)
 	}
 	e.json(f.status, encode(f.body(e.provider())))
 }
@@ -197,8 +202,8 @@ func (e *exchange) whole(a *answer) {
 		return
 	}
 	body := encode(e.format.whole(a))
-	if a.API == llm.Invoke {
-		writeInvocation(e.w.Header(), a.usage)
+	if f, ok := e.format.(headerFormat); ok {
+		f.headers(e.w.Header(), a.usage)
 	}
 	switch {
 	case e.reply.Fault == FaultStall:

@@ -1,11 +1,54 @@
 package mockprovider
 
 import (
+	"cmp"
 	"errors"
 	"iter"
+	"net/http"
+	"strconv"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
+
+var _ = register(imitation{
+	provider:    llm.Anthropic,
+	routes:      []route{{end: "/messages", endpoint: endpoint{api: llm.Messages, format: messages{}, cacheWrites: true}}},
+	counting:    map[string]string{"/messages/count_tokens": "input_tokens"},
+	limits:      anthropicLimits,
+	retryHeader: retryAfter,
+	brokenBy:    llm.StatusOverloaded,
+	errorBody: func(f failure) object {
+		return object{"type": "error", "error": object{"type": cmp.Or(f.code, anthropicTypes.of(f.status)), "message": f.message}, "request_id": "req_mock"}
+	},
+})
+
+// anthropicTypes are Anthropic's words for errors.
+var anthropicTypes = statusWords{
+	0:                                "api_error",
+	http.StatusBadRequest:            "invalid_request_error",
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+	llm.StatusOverloaded:             "overloaded_error",
+}
+
+// anthropicLimits rounds the tokens that are left to thousands.
+func anthropicLimits(h http.Header, at limitStates, l limitTime) {
+	for name, s := range map[string]limitState{"requests": at.requests, "tokens": at.tokens, "input-tokens": at.input, "output-tokens": at.output} {
+		if s.limit == 0 {
+			continue
+		}
+		if name != "requests" {
+			s.remaining = (s.remaining + 500) / 1000 * 1000
+		}
+		h.Set("Anthropic-Ratelimit-"+name+"-Limit", strconv.Itoa(s.limit))
+		h.Set("Anthropic-Ratelimit-"+name+"-Remaining", strconv.Itoa(s.remaining))
+		h.Set("Anthropic-Ratelimit-"+name+"-Reset", l.now.Add(s.reset).UTC().Format(time.RFC3339))
+	}
+}
 
 // messages is Anthropic's messages.
 type messages struct{}
