@@ -13,17 +13,9 @@ type queue struct {
 
 // run sends batches until the queue is empty.
 func (l *link) run(q *queue) {
-	several := false
-	for {
-		if several {
-			runtime.Gosched() // lets the callers of the last batch return, so that they share the next one
-		}
-		b := l.nextBatch(q)
-		if b == nil {
-			return
-		}
+	for b := l.nextBatch(q); b != nil; b = l.nextBatch(q) {
 		l.sendBatch(b)
-		several = len(b.ops) > 1
+		runtime.Gosched() // lets the callers of the batch return, so that they share the next one
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// The script does not handle rare cases: a clock that went back, a limit that has changed, a
-// log that is full. Then the accounts are read, package limit changes them, and they are
+// The script does not handle rare cases: a clock that went back, a limit that has changed, a log with so
+// many entries that neighbours merge. Then the accounts are read, package limit changes them, and they are
 // written unless another call has changed them meanwhile.
 
 // prepare makes accounts ready for a take, which the script then decides.
