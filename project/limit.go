@@ -226,7 +226,7 @@ func (p *plan) add(k kind.Kind, of limit.Limit, calendar bool) {
 		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
 		Most: p.most(unit),
 	}
-	w.Cut = p.cut && !w.Most && unit != engine.Requests
+	w.Cut = p.cut && !w.Most && (unit == engine.AllTokens || unit == engine.Dollars)
 	p.limits = append(p.limits, engine.Limit{Name: k.Name(), ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
 	p.caps.lower(&w)

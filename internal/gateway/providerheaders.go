@@ -48,14 +48,19 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	case kind.MaxTPM.Name() + kind.ShareEnd:
 		tokens.consider(int64(d.Share.Max), 0, reset)
 	}
-	of := map[string]*tightest{project.Requests: &requests, project.Tokens: &tokens} // no provider's SDK reads limits of other units
-	if s := &d.Project.Share; s.Window != nil && of[s.Window.Unit] != nil {
-		of[s.Window.Unit].consider(s.Max, 0, reset)
+	of := func(unit string, maximum, left int64, reset time.Duration) {
+		switch unit { // no provider's SDK reads limits of other units
+		case project.Requests:
+			requests.consider(maximum, left, reset)
+		case project.Tokens:
+			tokens.consider(maximum, left, reset)
+		}
+	}
+	if s := &d.Project.Share; s.Window != nil {
+		of(s.Window.Unit, s.Max, 0, reset)
 	}
 	for _, s := range d.Project.Windows() {
-		if t := of[s.Window.Unit]; t != nil {
-			t.consider(s.Window.Count, s.Remaining, s.ResetAfter)
-		}
+		of(s.Window.Unit, s.Window.Count, s.Remaining, s.ResetAfter)
 	}
 	return requests, tokens
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -71,12 +69,12 @@ type schema struct {
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
 func admin(root string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, "internal/gateway/admin/openapi.json"))
+	text, err := current(root, openAPI)
 	if err != nil {
 		return "", err
 	}
 	d := new(document)
-	if err := json.Unmarshal(text, d); err != nil {
+	if err := json.Unmarshal([]byte(text), d); err != nil {
 		return "", err
 	}
 	out := new(strings.Builder)

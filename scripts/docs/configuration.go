@@ -3,8 +3,6 @@ package main
 import (
 	"regexp"
 	"strings"
-
-	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 )
 
 const aboutConfiguration = `# Every field of the configuration
@@ -25,10 +23,14 @@ type entry struct {
 	remark  string
 }
 
-func configuration(string) (string, error) {
+func configuration(root string) (string, error) {
+	text, err := current(root, example)
+	if err != nil {
+		return "", err
+	}
 	out := new(strings.Builder)
 	out.WriteString(aboutConfiguration)
-	for _, e := range entries(config.Example) {
+	for _, e := range entries(text) {
 		e.write(out)
 	}
 	return out.String(), nil
