@@ -2,6 +2,7 @@ package llm
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -16,10 +17,10 @@ type dialect struct {
 	provider Provider
 
 	// Where the provider is, and what its paths mean.
-	hosts       []string               // the ends of its hosts' names; an end that begins with - may follow anything
-	isHost      func(host string) bool // for hosts that have no common end
-	modelFolder string                 // the folder below which its paths name the model
-	recognize   func(p requestPath, own bool) (e Endpoint, ok bool)
+	hosts       []string                                            // the ends of its hosts' names; an end that begins with - may follow anything
+	isHost      func(host string) bool                              // for hosts that have no common end
+	modelFolder string                                              // the folder below which its paths name the model
+	recognize   func(p requestPath, own bool) (e Endpoint, ok bool) // reads paths of a form of their own; own: the server is known to be its
 
 	// Its own APIs, and who serves them at a host that is not known, if not the provider itself.
 	protocols []protocol
@@ -46,9 +47,11 @@ type dialect struct {
 	overhead       int  // the most tokens that it adds to any prompt
 	exactTokenizer bool // its tokenizers are published, and normalise no text
 	hidesReasoning bool // its models reason without showing it, unless they are known not to reason
-	silent         []string
-	unreasoning    []string
-	secretive      []string
+
+	// Parts of the names of its models, which count whoever serves them.
+	silent      []string // their answers are no text, or not all of them
+	unreasoning []string // they do not reason before they answer
+	secretive   []string // they hide their reasoning
 
 	// What counts towards its limits, and what its answers report.
 	cachedIsFree     bool // tokens that are read from a cache do not count
@@ -59,14 +62,14 @@ type dialect struct {
 	ignoresBodyModel bool                   // it ignores the model in a body if the path names one
 
 	// Its errors.
-	flatErrors    bool                   // its own SDKs read the top level of an error of OpenAI's APIs, not its member error
-	refusalHeader string                 // the header with the code of an error
-	refusalCode   func(r Refusal) string // that code
-	faults        map[string]fault       // what the codes and the types of its errors mean, in lower case
-	readError     func(c *errorBody, inner any, now time.Time)
-	errorCause    func(c *errorBody) (cause Cause, ok bool) // the cause of an error that a status does not tell
-	speaksOfMoney func(c *errorBody) bool                   // an error that has no code for it is about money
-	renamePath    func(path, from, to string) string        // replaces a model in a path of a form of its own
+	flatErrors    bool                                         // its own SDKs read the top level of an error of OpenAI's APIs, not its member error
+	refusalHeader string                                       // the header with the code of an error
+	refusalCode   func(r Refusal) string                       // that code
+	faults        map[string]fault                             // what the codes and the types of its errors mean, in lower case
+	readError     func(c *errorBody, inner any, now time.Time) // reads what it adds to the body of an error
+	errorCause    func(c *errorBody) (cause Cause, ok bool)    // the cause of an error that a status does not tell
+	speaksOfMoney func(c *errorBody) bool                      // an error that has no code for it is about money
+	renamePath    func(path, from, to string) string           // replaces a model in a path of a form of its own
 
 	// What a gateway needs to know: see gatewayfacts.go.
 	keyHeader              string   // the header with its key; empty: that of the API, or else Authorization
@@ -80,10 +83,10 @@ type dialect struct {
 	common commonNames
 	usage  usageRules
 
-	// The headers with the state of its limits, and the Per of windows whose headers do not have it.
+	// The headers with the state of its limits.
 	limitHeaders []windowHeaders
-	bucketPer    func(w Window) time.Duration
-	plainPer     func(w Window) time.Duration
+	bucketPer    func(w Window) time.Duration // returns the Per of a window with OpenAI's names
+	plainPer     func(w Window) time.Duration // returns the Per of a window with names that have no unit
 }
 
 // A protocol is one API: its paths, its requests, its answers and its errors.
@@ -103,12 +106,12 @@ type protocol struct {
 	messageIn        string    // the field that is one message unless it is a list
 	storedIn         string    // the field that names a stored prompt
 	repeatedIn       string    // the field that is read again with each part of each document
-	streamsByDefault bool
-	asksUsage        bool     // streams report usage only if stream_options ask for it
-	overridable      bool     // fields of a model's own format may put another bound in the place of the API's
-	stored           bool     // a part of the prompt is never in the body
-	toolUse          int      // the tokens of the provider's own instructions for the use of tools
-	toolMembers      []string // the members of a tool that define it; with any other, the provider itself runs it. nil: its type says so
+	streamsByDefault bool      // a request streams unless it says that it does not
+	asksUsage        bool      // streams report usage only if stream_options ask for it
+	overridable      bool      // fields of a model's own format may put another bound in the place of the API's
+	stored           bool      // a part of the prompt is never in the body
+	toolUse          int       // the tokens of the provider's own instructions for the use of tools
+	toolMembers      []string  // the members of a tool that define it; with any other, the provider itself runs it. nil: its type says so
 
 	answers      *node                // a whole answer, or an event; nil: it has the names of all APIs alone
 	events       map[string]eventKind // the types of events that matter
@@ -119,22 +122,23 @@ type protocol struct {
 	// Its errors. What is left out is as in OpenAI's chat completions.
 	refuse         func(e Endpoint, r Refusal, fault object) object // returns the body of a refusal
 	stop           stop
-	idle           func(u *url.URL) string             // returns what may be sent in a stream that has nothing to send: see Endpoint.Idle
+	idle           func(u *url.URL) string             // returns what may be sent in a stream that has nothing to send, see Endpoint.Idle; nil: nothing may
 	errorEvents    func(body []byte) []byte            // returns the last events of a stream for an error whose body is on one line
 	refuseInStream func(r Refusal, body object) []byte // returns the last events of a stream for a refusal; nil: those of errorEvents
 	refuseInFrame  func(r Refusal) []byte              // the same for an AWS event stream
 	refuseInValues func(r Refusal) object              // the same for a stream of JSON values; nil: the body of the refusal
 
-	keyHeader string // the header with a key; empty: Authorization
-	keyUnless string // a folder of paths that have the key in Authorization; empty: none
-	requestID string // the header with the id of a request
-	setLimit  func(h http.Header, unit string, w Window, now time.Time)
+	keyHeader string                                                    // the header with a key; empty: Authorization
+	keyUnless string                                                    // a folder of paths that have the key in Authorization; empty: none
+	requestID string                                                    // the header with the id of a request
+	setLimit  func(h http.Header, unit string, w Window, now time.Time) // see API.SetLimit
 
 	images        *imageRules
 	overhead      int  // as in dialect
 	showsThoughts bool // its models think only if they are asked to, and show it
 	countsEach    bool // each event of a stream has the count of all tokens that have come
 
+	// What init fills in.
 	owner *dialect
 	bit   apiSet
 }
@@ -167,7 +171,7 @@ func register(d dialect) bool {
 func init() {
 	slices.SortFunc(dialects, func(a, b *dialect) int { return strings.Compare(string(a.provider), string(b.provider)) })
 	for _, d := range dialects {
-		dialectsByName[d.provider] = d
+		addOnce(dialectsByName, d.provider, d)
 	}
 	for _, d := range dialects {
 		d.complete(dialectsByName[Compatible])
@@ -253,7 +257,10 @@ func (d *dialect) complete(usual *dialect) {
 
 func (p *protocol) register(owner *dialect) {
 	p.owner, p.bit = owner, 1<<len(protocols)
-	protocols[p.api] = p
+	if p.bit == 0 {
+		panic("llm: an apiSet has no room for more APIs")
+	}
+	addOnce(protocols, p.api, p)
 	if p.answers == nil {
 		p.answers = commonTop
 	}
@@ -270,7 +277,15 @@ func addRoute(end string, api API) {
 	if !ok {
 		parent, word = "", end
 	}
-	routes[[2]string{parent, word}] = api
+	addOnce(routes, [2]string{parent, word}, api)
+}
+
+// addOnce adds what a dialect registers under a key that no other may have.
+func addOnce[K comparable, V any](to map[K]V, key K, value V) {
+	if _, taken := to[key]; taken {
+		panic(fmt.Sprintf("llm: %v is registered twice", key))
+	}
+	to[key] = value
 }
 
 // dialect returns what is known of the provider.

@@ -12,26 +12,24 @@ import (
 // It accepts any JSON, and more: what matters is that a value has all of its brackets. After
 // something that cannot be read it ignores everything up to reset.
 type values struct {
+	node         *node  // of the value that is being read or comes next
+	top          *node  // of whole values
+	depth        int    // how many values are around this one
+	arrays       uint16 // has a bit for each of them that is an array
+	state        state
+	escape       uint8 // 0 outside an escape, 1 behind the backslash, 2 to 5 before each digit of \u
+	hidesUsage   bool  // chunks with nothing but usage are hidden: shape is recorded
+	pieceCounted bool  // the text that is being read has been counted as a piece
+	hex          rune
+	skipDepth    int       // how many brackets are open in a value that is skipped
+	packed       *unpacker // decodes strings that hold JSON; nil: there are none
+
+	path [16]*node // the nodes of the values around this one
+
 	tally
-	shape      shape
-	hidesUsage bool // chunks with nothing but usage are hidden: shape is recorded
-	state      state
-	node       *node // of the value that is being read or comes next
-	top        *node // of whole values
-
-	path   [16]*node // the nodes of the values around this one
-	arrays uint16    // has a bit for each of them that is an array
-	depth  int       // how many values are around this one
-
-	skipDepth    int  // how many brackets are open in a value that is skipped
-	pieceCounted bool // the text that is being read has been counted as a piece
-
+	shape     shape
+	word      word // the name or scalar that is being read
 	entryKind word // of the entry that is being read
-
-	word   word      // the name or scalar that is being read
-	packed *unpacker // decodes strings that hold JSON; nil: there are none
-	escape uint8     // 0 outside an escape, 1 behind the backslash, 2 to 5 before each digit of \u
-	hex    rune
 }
 
 // state is what the reader expects, or is inside of.
