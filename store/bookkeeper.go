@@ -6,28 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
 
-// Bookkeeper is a store that also keeps the books: what calls have used, by hour and day. All
-// stores of this module are bookkeepers.
-type Bookkeeper interface {
-	// SettleBooked is Settle, and books an entry in the hour of the store's clock. The entry is in
-	// the books once the take is settled, whatever happens to this process: it is written before the
-	// settlement or together with it. Only the first call with a receipt does anything; after an
-	// error, another call may follow with the same amounts and the same entry. Without a receipt,
-	// SettleBooked only books.
-	SettleBooked(ctx context.Context, r Receipt, actual []int64, e *books.Entry) error
-
-	// Book books entries that belong to no take, such as calls that were denied.
-	Book(ctx context.Context, entries []books.Entry) error
-
-	// ReadBooks adds up what a query asks for.
-	ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error)
-
-	// TrimBooks merges hours that are older than the retention into days, and drops days that are
-	// older than it.
-	TrimBooks(ctx context.Context, r books.Retention) error
-}
-
-var _ Bookkeeper = (*Memory)(nil)
+var _ books.Keeper = (*Memory)(nil)
 
 // memoryBooks are the books of a store in memory.
 type memoryBooks struct {
@@ -42,7 +21,7 @@ func (b *memoryBooks) most() int {
 	return books.MaxLines
 }
 
-// SettleBooked is [Bookkeeper]'s.
+// SettleBooked is [books.Keeper]'s.
 func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e *books.Entry) error {
 	if r == nil {
 		return m.Book(ctx, []books.Entry{*e})
@@ -54,7 +33,7 @@ func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e 
 	return err
 }
 
-// Book is [Bookkeeper]'s.
+// Book is [books.Keeper]'s.
 func (m *Memory) Book(ctx context.Context, entries []books.Entry) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
@@ -71,7 +50,7 @@ func (m *Memory) enter(e books.Entry) {
 	m.books.pages.Add(m.clock(), &e, m.books.most())
 }
 
-// ReadBooks is [Bookkeeper]'s. Calls go on while it reads, and those that are settled meanwhile count or
+// ReadBooks is [books.Keeper]'s. Calls go on while it reads, and those that are settled meanwhile count or
 // not.
 func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if err := m.checkOpen(ctx); err != nil {
@@ -87,7 +66,7 @@ func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, 
 	return sum.Summary()
 }
 
-// TrimBooks is [Bookkeeper]'s.
+// TrimBooks is [books.Keeper]'s.
 func (m *Memory) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -10,45 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
 
-// Depository is a store that keeps takes which are settled hours or days later, by whichever process
-// that shares the store learns what was used: those of batches. All stores of this module are
-// depositories. What a store in memory keeps ends with its process.
-type Depository interface {
-	// Deposit keeps a take under an id, until it is settled by that id. note is for whoever settles
-	// it. A nil receipt is a deposit without charges. The receipt must not be settled any more. The
-	// error is [ErrDeposited] if the id is in use, and [ErrReceipt] if the take is of a kind that only
-	// this process can settle: one that was decided without the server.
-	Deposit(ctx context.Context, id string, r Receipt, note []byte) error
-
-	// NameDeposit lets a deposit be found by another name as well. A later name replaces an earlier
-	// one. Without the deposit it does nothing.
-	NameDeposit(ctx context.Context, id, name string) error
-
-	// FindDeposit returns the id and the note of the deposit with an id or a name. The id is empty if
-	// there is none.
-	FindDeposit(ctx context.Context, name string) (id string, note []byte, err error)
-
-	// SettleDeposit is SettleBooked for a deposit. Whoever calls it, and however often, the take is
-	// settled and booked once, by the amounts and the entry of the first call that succeeded or has
-	// begun. Without the deposit it does nothing. e may be nil. After an error it may be called again.
-	SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error
-
-	// DropDeposit forgets a deposit. What was taken stays charged.
-	DropDeposit(ctx context.Context, id string) error
-
-	// DueDeposits returns the ids of deposits that should be settled now: those of before a time in
-	// Unix nanoseconds, the oldest of those beyond a number, and those whose settlement was begun by
-	// a process that has ended. It may return some of them.
-	DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error)
-}
-
-// Errors of deposits that callers may want to tell apart.
-var (
-	ErrDeposited = errors.New("ratelimit: there is a deposit with this id")
-	ErrDeposit   = accounts.ErrDeposit // what was kept of a deposit cannot be read
-)
-
-var _ Depository = (*Memory)(nil)
+var _ accounts.Depository = (*Memory)(nil)
 
 // deposits are those of a store in memory.
 type deposits struct {
@@ -64,7 +25,7 @@ type deposit struct {
 	at       int64
 }
 
-// Deposit is [Depository]'s.
+// Deposit is [accounts.Depository]'s.
 func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
@@ -76,7 +37,7 @@ func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byID[id] != nil {
-		return ErrDeposited
+		return accounts.ErrDeposited
 	}
 	if d.byID == nil {
 		d.byID, d.byName = map[string]*deposit{}, map[string]*deposit{}
@@ -85,7 +46,7 @@ func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte)
 	return nil
 }
 
-// NameDeposit is [Depository]'s.
+// NameDeposit is [accounts.Depository]'s.
 func (m *Memory) NameDeposit(ctx context.Context, id, name string) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
@@ -101,7 +62,7 @@ func (m *Memory) NameDeposit(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// FindDeposit is [Depository]'s.
+// FindDeposit is [accounts.Depository]'s.
 func (m *Memory) FindDeposit(ctx context.Context, name string) (string, []byte, error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return "", nil, err
@@ -147,7 +108,7 @@ func (d *deposit) charges() int {
 	return 0
 }
 
-// SettleDeposit is [Depository]'s.
+// SettleDeposit is [accounts.Depository]'s.
 func (m *Memory) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
@@ -162,7 +123,7 @@ func (m *Memory) SettleDeposit(ctx context.Context, id string, actual []int64, e
 	return m.SettleBooked(ctx, kept.receipt, actual, e)
 }
 
-// DropDeposit is [Depository]'s.
+// DropDeposit is [accounts.Depository]'s.
 func (m *Memory) DropDeposit(ctx context.Context, id string) error {
 	m.deposits.mu.Lock()
 	defer m.deposits.mu.Unlock()
@@ -172,7 +133,7 @@ func (m *Memory) DropDeposit(ctx context.Context, id string) error {
 	return m.checkOpen(ctx)
 }
 
-// DueDeposits is [Depository]'s.
+// DueDeposits is [accounts.Depository]'s.
 func (m *Memory) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err

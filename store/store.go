@@ -68,7 +68,7 @@ type Store interface {
 
 // Receipt is what a store must know of a take to settle it. The receipt of a denied take is
 // nil, and settling it does nothing.
-type Receipt any
+type Receipt = any
 
 // Errors that callers may want to tell apart.
 var (

@@ -14,7 +14,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // listedKey is a key of the list.
@@ -81,7 +80,7 @@ func keysIn(ctx context.Context, state string) ([]listedKey, error) {
 	}
 	defer ring.Close()
 	return withLastUse(ctx, ring.List(), func(ctx context.Context, q books.Query) (admin.UsageReport, error) {
-		sum, err := s.(store.Bookkeeper).ReadBooks(ctx, q)
+		sum, err := s.(books.Keeper).ReadBooks(ctx, q)
 		if err != nil {
 			return admin.UsageReport{}, err
 		}

@@ -88,7 +88,7 @@ func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r
 		return r, err
 	}
 	defer s.Close()
-	sum, err := s.(store.Bookkeeper).ReadBooks(ctx, q)
+	sum, err := s.(books.Keeper).ReadBooks(ctx, q)
 	if err != nil {
 		return r, err
 	}

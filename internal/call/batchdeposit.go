@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // batchNote is what a process must know of a batch that another one has deposited, to settle it by its
@@ -48,7 +48,7 @@ func FindBatch(ctx context.Context, limits *Limits, prices *Prices, name string)
 	var n batchNote
 	if err == nil {
 		if fault := json.Unmarshal(d.Note, &n); fault != nil {
-			err = fmt.Errorf("%w: %w", store.ErrDeposit, fault)
+			err = fmt.Errorf("%w: %w", accounts.ErrDeposit, fault)
 		}
 	}
 	if err != nil {

@@ -47,7 +47,7 @@ func TestBooked(t *testing.T) {
 			r.Commit(llm.Tokens{Input: 1, Output: 1})
 			b.Unlimited(new(engine.Call)).Commit(llm.Tokens{Input: 1000})
 
-			sum, err := s.(store.Bookkeeper).ReadBooks(t.Context(), books.Query{Project: "acme"})
+			sum, err := s.(books.Keeper).ReadBooks(t.Context(), books.Query{Project: "acme"})
 			want := books.Amounts{books.Requests: 2, books.Input: 105, books.Cached: 6, books.Output: 52, books.Nanodollars: 7011}
 			if err != nil || sum.Total != want {
 				t.Errorf("%v, %v; want %v", sum, err, want)

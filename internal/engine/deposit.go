@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Deposit is a reservation that the store keeps, so that any process that shares the store can commit
@@ -48,7 +48,7 @@ var ErrNoDeposits = errors.New("ratelimit: the store keeps no deposits")
 // After an error they do, and the store does not keep the reservation, as far as it can be asked.
 func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error {
 	e := r.engine
-	vault, ok := e.store.(store.Depository)
+	vault, ok := e.store.(accounts.Depository)
 	if !ok {
 		return ErrNoDeposits
 	}
@@ -63,7 +63,7 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		return fmt.Errorf("ratelimit: the reservation cannot be kept: %w", err)
 	}
 	if err := vault.Deposit(ctx, id, r.receipt, text); err != nil {
-		if !errors.Is(err, store.ErrDeposited) { // only the answer may be lost
+		if !errors.Is(err, accounts.ErrDeposited) { // only the answer may be lost
 			err = errors.Join(err, vault.DropDeposit(context.WithoutCancel(ctx), id))
 		}
 		return err
@@ -99,7 +99,7 @@ func (r *Reservation) written(note []byte) *deposited {
 // FindDeposit returns the deposit with an id or a name, or nil if there is none. Of one that cannot be
 // read, it returns the id with the error.
 func (e *Engine) FindDeposit(ctx context.Context, name string) (*Deposit, error) {
-	vault, ok := e.store.(store.Depository)
+	vault, ok := e.store.(accounts.Depository)
 	if !ok {
 		return nil, nil
 	}
@@ -118,10 +118,10 @@ func (e *Engine) FindDeposit(ctx context.Context, name string) (*Deposit, error)
 func (d *Deposit) read(e *Engine, text []byte) error {
 	var kept deposited
 	if err := json.Unmarshal(text, &kept); err != nil {
-		return fmt.Errorf("%w: %w", store.ErrDeposit, err)
+		return fmt.Errorf("%w: %w", accounts.ErrDeposit, err)
 	}
 	if kept.Ask.Amounts[Requests] == 0 {
-		return fmt.Errorf("%w: another version of this program has kept it", store.ErrDeposit)
+		return fmt.Errorf("%w: another version of this program has kept it", accounts.ErrDeposit)
 	}
 	d.Note, d.reservation, d.part = kept.Note, kept.reservation(e), Batch
 	if kept.Call {
@@ -132,7 +132,7 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 	}
 	for _, u := range kept.Units {
 		if u < 0 || u >= int(units) {
-			return fmt.Errorf("%w: no unit has the number %d", store.ErrDeposit, u)
+			return fmt.Errorf("%w: no unit has the number %d", accounts.ErrDeposit, u)
 		}
 		d.units = append(d.units, Unit(u))
 	}

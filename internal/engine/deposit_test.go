@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -42,7 +43,7 @@ func TestDepositOfAnotherStays(t *testing.T) {
 	b := newBench(t, store.NewMemory())
 	acme := b.own("acme", perMinute(engine.AllTokens, 100))
 	b.must(b.take(callOf("acme", 10), acme).Deposit(t.Context(), "d", nil))
-	if err := b.take(callOf("acme", 20), acme).Deposit(t.Context(), "d", nil); !errors.Is(err, store.ErrDeposited) {
+	if err := b.take(callOf("acme", 20), acme).Deposit(t.Context(), "d", nil); !errors.Is(err, accounts.ErrDeposited) {
 		t.Errorf("deposited: %v", err)
 	}
 	if d, err := b.FindDeposit(t.Context(), "d"); d == nil || err != nil {

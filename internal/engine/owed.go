@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -46,7 +47,7 @@ func (e *Engine) correct(c correction) {
 // settle settles a take in the store, and books its entry if the store keeps books.
 func (e *Engine) settle(ctx context.Context, c correction) error {
 	if c.deposit != "" {
-		return e.store.(store.Depository).SettleDeposit(ctx, c.deposit, c.actual, c.entry)
+		return e.store.(accounts.Depository).SettleDeposit(ctx, c.deposit, c.actual, c.entry)
 	}
 	if e.books != nil && c.entry != nil {
 		return e.books.SettleBooked(ctx, c.receipt, c.actual, c.entry)
@@ -89,7 +90,7 @@ func (e *Engine) correctAll(ctx context.Context, all []correction) (again []corr
 
 // hopeless reports whether what has failed always will.
 func hopeless(err error) bool {
-	return errors.Is(err, store.ErrClosed) || errors.Is(err, limit.ErrCorrupt) || errors.Is(err, store.ErrDeposit) || errors.Is(err, store.ErrReceipt)
+	return errors.Is(err, store.ErrClosed) || errors.Is(err, limit.ErrCorrupt) || errors.Is(err, accounts.ErrDeposit) || errors.Is(err, store.ErrReceipt)
 }
 
 func (o *owed) add(some ...correction) {

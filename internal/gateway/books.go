@@ -10,14 +10,13 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // ledger writes to the books what belongs to no settlement, which is the calls that were denied, and
 // trims them. Calls that were settled are in the books already: see [call.Call].
 type ledger struct {
 	gateway *Gateway
-	keeper  store.Bookkeeper // nil: the store keeps no books
+	keeper  books.Keeper // nil: the store keeps no books
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
@@ -42,7 +41,7 @@ const (
 
 func newLedger(g *Gateway) *ledger {
 	l := &ledger{gateway: g}
-	l.keeper, _ = g.limits.Models.Store().(store.Bookkeeper)
+	l.keeper, _ = g.limits.Models.Store().(books.Keeper)
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.running.Go(func() { l.trim(ctx) })

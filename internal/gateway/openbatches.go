@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	deposits "dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // openBatches are the batches that were submitted and whose results have not been fetched, and the calls in the
@@ -17,7 +17,7 @@ import (
 // restart.
 type openBatches struct {
 	g       *Gateway
-	vault   store.Depository
+	vault   deposits.Depository
 	reads   fileReads
 	more    chan struct{} // a batch was opened
 	stop    context.CancelFunc
@@ -55,7 +55,7 @@ const (
 // newOpenBatches begins to close batches whose results do not come.
 func newOpenBatches(g *Gateway) *openBatches {
 	o := &openBatches{g: g, more: make(chan struct{}, 1)}
-	o.vault, _ = g.limits.Models.Store().(store.Depository)
+	o.vault, _ = g.limits.Models.Store().(deposits.Depository)
 	ctx, stop := context.WithCancel(context.Background())
 	o.stop = stop
 	if o.vault != nil {
@@ -90,7 +90,7 @@ func (o *openBatches) of(name string) (*openBatch, error) {
 	defer cancel()
 	b, id, err := call.FindBatch(ctx, &o.g.limits, &o.g.setup.Load().prices, name)
 	switch {
-	case errors.Is(err, store.ErrDeposit):
+	case errors.Is(err, deposits.ErrDeposit):
 		o.g.log.Error("a batch stays charged what was reserved: what the store has kept of it cannot be read", "batch", id, "error", err)
 		o.vault.DropDeposit(ctx, id) // an error comes again
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-var _ store.Depository = (*Store)(nil)
+var _ accounts.Depository = (*Store)(nil)
 
 // Deposits are in hashes in Redis, all of which expire some time after the last deposit:
 //
@@ -93,7 +93,7 @@ func (s *Store) runDeposits(ctx context.Context, script *rueidis.Lua, args ...st
 	return result, nil
 }
 
-// Deposit implements [store.Depository].
+// Deposit implements [accounts.Depository].
 func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
 	d := accounts.Deposit{Note: note}
 	if r != nil {
@@ -110,18 +110,18 @@ func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []
 		return err
 	}
 	if n, err := result.AsInt64(); err != nil || n == 0 {
-		return store.ErrDeposited
+		return accounts.ErrDeposited
 	}
 	return nil
 }
 
-// NameDeposit implements [store.Depository].
+// NameDeposit implements [accounts.Depository].
 func (s *Store) NameDeposit(ctx context.Context, id, name string) error {
 	_, err := s.runDeposits(ctx, nameDeposit, id, name)
 	return err
 }
 
-// FindDeposit implements [store.Depository].
+// FindDeposit implements [accounts.Depository].
 func (s *Store) FindDeposit(ctx context.Context, name string) (id string, note []byte, err error) {
 	found, err := s.pair(ctx, findDeposit, name)
 	if err != nil || found == nil {
@@ -154,7 +154,7 @@ type begun struct {
 	Entry  *books.Entry
 }
 
-// SettleDeposit implements [store.Depository].
+// SettleDeposit implements [accounts.Depository].
 func (s *Store) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
 	found, err := s.pair(ctx, findDeposit, id)
 	if err != nil || found == nil {
@@ -246,13 +246,13 @@ func (o *op) once(marker string) {
 	o.body = append([]byte{stepOnce}, o.body...)
 }
 
-// DropDeposit implements [store.Depository].
+// DropDeposit implements [accounts.Depository].
 func (s *Store) DropDeposit(ctx context.Context, id string) error {
 	_, err := s.runDeposits(ctx, dropDeposit, id)
 	return err
 }
 
-// DueDeposits implements [store.Depository].
+// DueDeposits implements [accounts.Depository].
 func (s *Store) DueDeposits(ctx context.Context, before int64, most int) ([]string, error) {
 	result, err := s.runDeposits(ctx, dueDeposits, strconv.FormatInt(before/int64(time.Second), 10), strconv.Itoa(most))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
 
-// ReadBooks implements [store.Bookkeeper]. It reads one page after another, so that decisions do not
+// ReadBooks implements [books.Keeper]. It reads one page after another, so that decisions do not
 // wait for all of them. If pages are trimmed meanwhile, it begins anew.
 func (s *Store) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if err := q.Validate(); err != nil {

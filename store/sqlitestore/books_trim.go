@@ -10,7 +10,7 @@ import (
 // trimAtOnce is how many lines are moved in one transaction, so that decisions do not wait for long.
 const trimAtOnce = 1000
 
-// TrimBooks implements [store.Bookkeeper].
+// TrimBooks implements [books.Keeper].
 func (s *Store) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := s.foldNow(ctx); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-var _ store.Depository = (*Store)(nil)
+var _ accounts.Depository = (*Store)(nil)
 
 // depositsSchema makes the table of takes that are settled later, maybe by another process.
 const depositsSchema = `
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS deposits (
 CREATE INDEX IF NOT EXISTS deposits_name ON deposits (name) WHERE name IS NOT NULL;
 CREATE INDEX IF NOT EXISTS deposits_at ON deposits (at)`
 
-// Deposit implements [store.Depository].
+// Deposit implements [accounts.Depository].
 func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
 	d := accounts.Deposit{Note: note}
 	if r != nil {
@@ -39,7 +39,7 @@ func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []
 	return s.write(ctx, func(b *batch) error {
 		n, err := b.change("INSERT OR IGNORE INTO deposits (id, at, deposit) VALUES (?, ?, ?)", []byte(id), b.now, d.Encode())
 		if err == nil && n == 0 {
-			return store.ErrDeposited
+			return accounts.ErrDeposited
 		}
 		return err
 	})
@@ -62,7 +62,7 @@ func (b *batch) change(query string, args ...any) (rows int64, err error) {
 	return rows, err
 }
 
-// NameDeposit implements [store.Depository].
+// NameDeposit implements [accounts.Depository].
 func (s *Store) NameDeposit(ctx context.Context, id, name string) error {
 	return s.write(ctx, func(b *batch) error {
 		_, err := b.change("UPDATE deposits SET name = ? WHERE id = ?", []byte(name), []byte(id))
@@ -70,7 +70,7 @@ func (s *Store) NameDeposit(ctx context.Context, id, name string) error {
 	})
 }
 
-// FindDeposit implements [store.Depository].
+// FindDeposit implements [accounts.Depository].
 func (s *Store) FindDeposit(ctx context.Context, name string) (id string, note []byte, err error) {
 	var form []byte
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
@@ -97,7 +97,7 @@ func (s *Store) deposit(condition, name string) (id string, form []byte, err err
 	return string(key), form, s.describe(err)
 }
 
-// SettleDeposit implements [store.Depository]. Everything is done in one transaction, in which the
+// SettleDeposit implements [accounts.Depository]. Everything is done in one transaction, in which the
 // deposit ends.
 func (s *Store) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
 	return s.write(ctx, func(b *batch) error {
@@ -138,7 +138,7 @@ func chargesOf(d *accounts.Deposit) (charges []store.Charge, receipts []limit.Re
 	return charges, receipts
 }
 
-// DropDeposit implements [store.Depository].
+// DropDeposit implements [accounts.Depository].
 func (s *Store) DropDeposit(ctx context.Context, id string) error {
 	return s.write(ctx, func(b *batch) error {
 		_, err := b.change("DELETE FROM deposits WHERE id = ?", []byte(id))
@@ -146,7 +146,7 @@ func (s *Store) DropDeposit(ctx context.Context, id string) error {
 	})
 }
 
-// DueDeposits implements [store.Depository]. No settlement is ever left half done.
+// DueDeposits implements [accounts.Depository]. No settlement is ever left half done.
 func (s *Store) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
 	const due = "SELECT id FROM deposits WHERE at < ?1 OR at <= (SELECT at FROM deposits ORDER BY at DESC LIMIT 1 OFFSET ?2)"
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {

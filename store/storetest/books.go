@@ -16,7 +16,7 @@ import (
 // BookStore is a store that keeps books.
 type BookStore interface {
 	store.Store
-	store.Bookkeeper
+	books.Keeper
 }
 
 // NewBooks returns a function that opens stores with a clock that share one set of books, in which an
@@ -65,7 +65,7 @@ func takeOne(t testing.TB, s store.Store) store.Receipt {
 }
 
 // totalOf returns the sum of what a query asks for.
-func totalOf(t testing.TB, s store.Bookkeeper, q books.Query) books.Amounts {
+func totalOf(t testing.TB, s books.Keeper, q books.Query) books.Amounts {
 	t.Helper()
 	sum, err := s.ReadBooks(t.Context(), q)
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// RunDeposits tests that stores keep takes as [store.Depository] promises: any store settles what
+// RunDeposits tests that stores keep takes as [accounts.Depository] promises: any store settles what
 // another one has deposited, in the windows that it was taken from, and once.
 func RunDeposits(t *testing.T, newStores NewBooks) {
 	for _, test := range []struct {
@@ -40,7 +41,7 @@ func RunDeposits(t *testing.T, newStores NewBooks) {
 // vaultStore is a store that keeps books and deposits.
 type vaultStore interface {
 	BookStore
-	store.Depository
+	accounts.Depository
 }
 
 // vault is two stores that share everything.
@@ -238,7 +239,7 @@ func badDeposits(v *vault) {
 	r, _, err := v.a.Take(v.Context(), []store.Charge{charge("a/x", 1, lasting...)})
 	v.check(err)
 	for what, c := range map[string]struct{ got, want error }{
-		"the same id":       {v.b.Deposit(v.Context(), "d", nil, nil), store.ErrDeposited},
+		"the same id":       {v.b.Deposit(v.Context(), "d", nil, nil), accounts.ErrDeposited},
 		"a foreign receipt": {v.a.Deposit(v.Context(), "e", "no receipt", nil), store.ErrReceipt},
 		"too few amounts":   {v.a.SettleDeposit(v.Context(), "d", []int64{1}, nil), store.ErrReceipt},
 	} {
