@@ -114,18 +114,11 @@ func (l *link) try(b *batch) (reply, error) {
 // command returns b as one command.
 func (l *link) command(name, script string, b *batch, born string) rueidis.Completed {
 	keys := 2
-	index := make([]byte, 0, 3*maxBatchOps)
-	var bodies []string // each body once: callers often ask the same of different keys
+	counts := make([]byte, 0, 2*maxBatchOps)
 	for _, o := range b.ops {
-		body := rueidis.BinaryString(o.body)
-		at := slices.Index(bodies, body)
-		if at < 0 {
-			at = len(bodies)
-			bodies = append(bodies, body)
-		}
 		n := len(o.keys)
 		keys += n
-		index = append(index, byte(n>>8), byte(n), byte(at))
+		counts = append(counts, byte(n>>8), byte(n))
 	}
 	// Only the marker determines the slot: the other keys are in the same part.
 	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b)).Args(l.birthMark(b.queue))
@@ -140,7 +133,11 @@ func (l *link) command(name, script string, b *batch, born string) rueidis.Compl
 		now := l.cfg.clock()
 		clock = fmt.Sprint(now/1e9, now%1e9)
 	}
-	return c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(index), born).Args(bodies...).Build()
+	c = c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(counts), born)
+	for _, o := range b.ops {
+		c = c.Args(rueidis.BinaryString(o.body))
+	}
+	return c.Build()
 }
 
 // birthMark returns the Redis key of the birth mark of a queue's part.

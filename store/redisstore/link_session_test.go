@@ -48,7 +48,7 @@ func TestLinkSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer, err := server.Do("EVAL", counting+session, "3", marker, "test:{0}:born", key,
-			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01\x00", step.born, "count")
+			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01", step.born, "count")
 		if all, ok := answer.([]any); ok && err == nil && len(all) == 3 {
 			got := all[2].(string)
 			if step.number == "" {

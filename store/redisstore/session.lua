@@ -7,10 +7,9 @@
 -- ARGV[1]  the batch's number, or "" if it only reads
 -- ARGV[2]  the server's time in seconds when the batch was first sent
 -- ARGV[3]  the time of a test's clock, "sec ns", or "" for the server's
--- ARGV[4]  for each operation, the number of its keys in two bytes, and the index of its
---          request among the following ones in one byte
+-- ARGV[4]  for each operation, the number of its keys in two bytes
 -- ARGV[5]  the birth mark as the caller knows it, or ""
--- ARGV[6…] the requests, each once
+-- ARGV[6…] the requests of the operations
 
 local time = redis.call('TIME')
 local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
@@ -58,9 +57,9 @@ end
 
 local answers = {sec, ns}
 local base = 3
-for i = 1, #ARGV[4] / 3 do
-	local high, low, which = string.byte(ARGV[4], 3 * i - 2, 3 * i)
-	local ok, answer = pcall(run, sec, ns, base, ARGV[6 + which])
+for i = 1, #ARGV[4] / 2 do
+	local high, low = string.byte(ARGV[4], 2 * i - 1, 2 * i)
+	local ok, answer = pcall(run, sec, ns, base, ARGV[5 + i])
 	if not ok then
 		if type(answer) == 'table' then
 			answer = answer.err
