@@ -9,6 +9,7 @@ func (p *Pool) GiveBack(w *Who, at int64, amounts []Amount, wanted bool) {
 	if m == nil {
 		return
 	}
+	m.open = max(m.open-1, 0)
 	for i := range amounts {
 		if n := amounts[i].charged(); n > 0 {
 			t := &m.parts[i]
@@ -38,7 +39,7 @@ func (m *member) unask(amounts []Amount) {
 	}
 }
 
-// Correct corrects what a member has used by a call that was charged at a time: by what
+// Correct ends a call of a member that was charged at a time, and corrects what the member has used by it: by what
 // it has used more or, below zero, less than it asked for. extra is what was charged beyond
 // that; nil is nothing.
 func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
@@ -48,6 +49,7 @@ func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
 	if m == nil {
 		return
 	}
+	m.open = max(m.open-1, 0)
 	for i, n := range more {
 		t := &m.parts[i]
 		if n == 0 && t.extra == 0 && extra == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // growth is how much more a member is expected to ask for than in the period before.
@@ -122,11 +123,15 @@ func (p *Pool) asks(m *member, i int, now int64) (atOnce, rate float64) {
 	return atOnce, growth * (t.asks.rate(m.free) + t.elsewhere.Rate)
 }
 
-// present reports whether a member is likely to call again soon, by how often it has called.
+// present reports whether a member is likely to call again soon: if it has called within three times its usual pause, or
+// within a minute while calls of it are under way, since all of its callers may wait for their answers.
 func (p *Pool) present(m *member, i int, now int64) bool {
 	t, period := &m.parts[i], p.quotas[i].period
-	pause := 3 * period / max(t.asks.now.calls, t.asks.before.calls, t.elsewhere.Calls, 1)
-	return now-m.last <= min(max(pause, period/parts), period)
+	pause := max(3*period/max(t.asks.now.calls, t.asks.before.calls, t.elsewhere.Calls, 1), period/parts)
+	if m.open > 0 {
+		pause = max(pause, int64(time.Minute))
+	}
+	return now-m.last <= min(pause, period)
 }
 
 // level divides an amount among members and groups of one rank. It returns how much of it they have.

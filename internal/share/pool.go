@@ -94,6 +94,7 @@ type member struct {
 	parked    bool  // it has not called for so long that it wants nothing: see park
 	own       bool  // something else than the pool's quotas denies its calls that wait
 	waiting   int   // calls that wait
+	open      int   // calls under way that were charged here
 	here      int   // of these, the calls that the quotas of a pool with a root deny, and nothing else
 	since     int64 // when it asked first, after it had not for a period
 	called    int64 // when it asked last, here, even if that was not to count

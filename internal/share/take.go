@@ -144,6 +144,7 @@ func (t *part) usedAt(now int64) float64 {
 
 // charge charges a member for a call.
 func (p *Pool) charge(m *member, now int64, amounts []Amount, lent bool) {
+	m.open++
 	for i := range amounts {
 		q, t := &p.quotas[i], &m.parts[i]
 		n := float64(t.expected(amounts[i].N))
