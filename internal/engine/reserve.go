@@ -1,6 +1,8 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Reserve says how much of a limit a call reserves while it is under way. Empty is the default of the limit.
 type Reserve string
@@ -20,4 +22,24 @@ func (r Reserve) Validate() error {
 		return nil
 	}
 	return fmt.Errorf("ratelimit: %.40q: it must be %s or %s, or empty for the default", string(r), ReserveMost, ReserveExpected)
+}
+
+// OnOverrun says what becomes of a stream that uses more than it has reserved. Empty is the default, OverrunDebt.
+type OnOverrun string
+
+const (
+	// OverrunDebt lets the stream go on: what it uses beyond its reservation is a debt.
+	OverrunDebt OnOverrun = "debt"
+
+	// OverrunCut lets the stream reserve more as it comes, and ends it when that is denied.
+	OverrunCut OnOverrun = "cut"
+)
+
+// Validate returns what is wrong with o and what is allowed, or nil.
+func (o OnOverrun) Validate() error {
+	switch o {
+	case "", OverrunDebt, OverrunCut:
+		return nil
+	}
+	return fmt.Errorf("ratelimit: %.40q: it must be %s or %s, or empty for the default", string(o), OverrunDebt, OverrunCut)
 }

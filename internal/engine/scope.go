@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"context"
 	"sync/atomic"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/share"
-	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Scope is whatever has limits, and calls that wait for it. What every call needs comes first, so that it is
@@ -43,46 +39,6 @@ const (
 	Shadow              // the limits of another scope, which count calls and do not deny them
 	Counter             // it counts what a member of a shared scope uses, in all processes, and denies nothing
 )
-
-// Gate stands before the limits of a scope. It may let nothing pass for a while, but
-// for single calls that find out whether it may open, and it may lower the limits.
-type Gate interface {
-	// Idle reports whether the gate is open and lowers nothing, which it nearly always
-	// is. The other methods are not called then.
-	Idle() bool
-
-	// Lower returns rules with the limits as they are at a time.
-	Lower(r *Rules, now int64) *Rules
-
-	// Look says for how long the gate lets nothing pass.
-	Look(now int64) Closed
-
-	// Admit lets one call pass, if it may: as a probe, whose number is not 0, if the
-	// gate is closed.
-	Admit(now int64) (probe int64, closed Closed)
-
-	// GiveBack says that a probe was not made.
-	GiveBack(now, probe int64)
-
-	// Served says that the provider has taken a probe, and Committed how many tokens a
-	// probe has used: -1 where that is not known.
-	Served(probe int64)
-	Committed(now, probe int64, used int)
-
-	// Settled says what a call has taken of the scope and what of it it has used, where
-	// other processes may count in the store too.
-	Settled(taken, used Amounts)
-
-	// Reconsider corrects when a call passes that lowered limits have denied: the store
-	// does not know of what they are lowered by.
-	Reconsider(ctx context.Context, e *Engine, s *Standing, ask *Ask) error
-}
-
-// Closed says for how long a gate lets nothing pass. The zero Closed is open.
-type Closed struct {
-	For   time.Duration // as far as callers are told
-	Probe time.Duration // until a single call may find out whether it opens
-}
 
 // NewShared returns a scope that calls of several flows name, such as a model. Calls
 // that wait for it have their turns by the ranks and weights of their own scopes.
@@ -152,17 +108,6 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	return nil
 }
 
-// Refit lets what was used of a scope go on under its rules as they are now. Otherwise it
-// does when the scope is next charged: too late for a window whose end has changed.
-func (e *Engine) Refit(ctx context.Context, s *Scope) error {
-	list := (&s.rules.Load().plans[Whole]).append(nil, &Ask{})
-	if len(list) == 0 {
-		return nil
-	}
-	_, _, err := e.store.Take(ctx, list)
-	return err
-}
-
 // Rules returns the scope's rules, or nil before any were set.
 func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
@@ -208,103 +153,4 @@ func (r *Rules) Lowered(elsewhere func(l *Limit) int64) *Rules {
 	}
 	lower.sharing.Store(r.sharing.Load())
 	return lower
-}
-
-// Record charges a call that was made without a reservation, whatever the limits say.
-func (e *Engine) Record(ctx context.Context, s *Scope, c *Call) error {
-	r := s.rules.Load()
-	if r == nil {
-		return nil
-	}
-	var used Ask
-	e.Miss(used.set(c)) // it counts as far as it can be counted
-	used.weigh(r.Count, c)
-	p := &r.plans[WithoutSlots]
-	list := p.withoutLimits(&used)
-	if len(list) == 0 {
-		return nil
-	}
-	_, said, err := e.store.Take(ctx, list)
-	if err != nil || store.Allowed(said) {
-		return err
-	}
-	actual := make([]int64, len(list)) // it is too much to count: as far as it can be
-	for i := range list {
-		actual[i], list[i].N = list[i].N, 0
-	}
-	receipt, _, err := e.store.Take(ctx, list)
-	if err != nil {
-		return err
-	}
-	return e.store.Settle(ctx, receipt, actual)
-}
-
-// withoutLimits returns charges of what was used, under limits that deny nothing.
-func (p *plan) withoutLimits(used *Ask) []store.Charge {
-	list := p.append(nil, used)
-	for i := range list {
-		list[i] = store.Charge{Key: list[i].Key, N: list[i].N}
-		for _, l := range p.charges[i].Limits {
-			list[i].Limits = append(list[i].Limits, boundless(l))
-		}
-	}
-	return list
-}
-
-// boundless returns a limit that denies nothing, and counts as l does.
-func boundless(l limit.Limit) limit.Limit {
-	if l.Algorithm() == limit.GCRA { // with another count, what was taken before could not be refunded
-		return l.WithBurst(min(l.Count(), Boundless>>20) << 20)
-	}
-	return l.WithCount(Boundless)
-}
-
-// Read returns what the scope has used of each unit that it counts, and as of which
-// time in Unix nanoseconds.
-func (e *Engine) Read(ctx context.Context, s *Scope) (used map[Unit]*limit.Account, at int64, err error) {
-	r := s.rules.Load()
-	p := &r.plans[Whole]
-	keys := make([]string, len(p.charges))
-	for i := range keys {
-		keys[i] = p.charges[i].Key
-	}
-	if e.closed.Load() {
-		return nil, 0, store.ErrClosed
-	}
-	accounts, at, err := e.store.Read(ctx, keys...)
-	if err != nil {
-		return nil, 0, err
-	}
-	used = map[Unit]*limit.Account{}
-	for i, a := range accounts {
-		a.Fit(p.charges[i].Limits, at)
-		used[p.charges[i].unit] = a
-	}
-	return used, at, nil
-}
-
-// LookAt returns what is used of a scope. It asks for nothing, and no gate.
-func (e *Engine) LookAt(ctx context.Context, s *Scope) (*Standing, error) {
-	if e.closed.Load() {
-		return nil, store.ErrClosed
-	}
-	o := Outcome{all: []Standing{{Scope: s, plan: &s.rules.Load().plans[Whole]}}}
-	return &o.all[0], e.peekStandings(ctx, &Ask{}, &o)
-}
-
-// Reset forgets what the scope has used.
-func (e *Engine) Reset(ctx context.Context, s *Scope) error {
-	err := e.store.Reset(ctx, s.Key)
-	r := s.rules.Load()
-	if err == nil && r != nil && r.budgets != nil {
-		r.budgets.forget()
-	}
-	if d := r.shared(); err == nil && d != nil {
-		d.pool.Reset()
-		if f := e.join(); f != nil {
-			f.send(message{Key: s.Key, Reset: true})
-		}
-	}
-	e.Wake(s)
-	return err
 }
