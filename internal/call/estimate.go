@@ -2,6 +2,7 @@ package call
 
 import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -26,13 +27,27 @@ func (c *Call) estimate(q *ratelimit.ModelQuota, caps *project.Caps) llm.Tokens 
 	})
 	input, output := q.Count.Count(t)
 	counted := amounts{int(input), int(output), certain}
-	counted.fitInput(caps.Of(q.MaxInputTPM))
-	if most := caps.Of(q.MaxOutputTPM); most > 0 {
+	least := leastMaxima(q)
+	counted.fitInput(caps.Of(least[kind.Input]))
+	if most := caps.Of(least[kind.Output]); most > 0 {
 		counted.output = min(counted.output, most)
 	}
-	counted.fit(caps.Of(q.MaxTPM))
-	counted.fit(caps.Of(q.MaxTPD))
+	counted.fit(caps.Of(least[kind.Tokens]))
 	return q.Count.AtMost(t, counted.input, counted.output)
+}
+
+// quotaFields finds the maxima of a quota.
+var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
+
+// leastMaxima returns the smallest maximum of a quota for each unit; 0 is none.
+func leastMaxima(q *ratelimit.ModelQuota) (least [kind.Units]int) {
+	for k := range kind.Models {
+		n, of := int(quotaFields.Get(q, k)), &least[k.Unit()]
+		if n > 0 && (*of == 0 || n < *of) {
+			*of = n
+		}
+	}
+	return least
 }
 
 // caps returns what the call may be expected to use at most by the limits of its owners.

@@ -21,12 +21,6 @@ const AtProvider = int(kind.Models)
 // Paced is added to a kind for the ID of the limit that paces it.
 const Paced = 2 * int(kind.Models)
 
-// fields finds the maxima of a quota.
-var fields = kind.NewFields[Quota](kind.Model)
-
-// Max returns a pointer to the quota's maximum of a kind. A maximum of 0 means unlimited.
-func (q *Quota) Max(k kind.Kind) *int { return fields.In(q, k).Addr().Interface().(*int) }
-
 // isCounted reports whether what a kind limits is counted even if it is not limited, so that users can see it.
 func isCounted(k kind.Kind) bool { return k == kind.MaxRPM || k == kind.MaxTPM || k == kind.MaxRPD }
 

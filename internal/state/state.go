@@ -19,14 +19,14 @@ import (
 
 // Quota is what one model may use. It has the fields of ratelimit.ModelQuota, which explains them.
 type Quota struct {
-	MaxRPM int `json:"max_rpm"`
-	MaxTPM int `json:"max_tpm"`
-	MaxRPD int `json:"max_rpd"`
+	MaxRPM int
+	MaxTPM int
+	MaxRPD int
 
-	MaxInputTPM   int `json:"max_input_tpm"`
-	MaxOutputTPM  int `json:"max_output_tpm"`
-	MaxTPD        int `json:"max_tpd"`
-	MaxConcurrent int `json:"max_concurrent"`
+	MaxInputTPM   int
+	MaxOutputTPM  int
+	MaxTPD        int
+	MaxConcurrent int
 
 	DayResetsAt string
 	Auto        bool
@@ -39,6 +39,19 @@ type Quota struct {
 	Pace      string
 	PaceBurst limit.Percent
 	Count     llm.TokenWeights
+}
+
+// Max returns a pointer to the quota's maximum of a kind. A maximum of 0 means unlimited.
+func (q *Quota) Max(k kind.Kind) *int {
+	return [kind.Models]*int{
+		kind.MaxRPM:        &q.MaxRPM,
+		kind.MaxTPM:        &q.MaxTPM,
+		kind.MaxRPD:        &q.MaxRPD,
+		kind.MaxInputTPM:   &q.MaxInputTPM,
+		kind.MaxOutputTPM:  &q.MaxOutputTPM,
+		kind.MaxTPD:        &q.MaxTPD,
+		kind.MaxConcurrent: &q.MaxConcurrent,
+	}[k]
 }
 
 // Usage is what a model has used. It has the fields of ratelimit.UsageStats, which explains them.
