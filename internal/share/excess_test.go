@@ -14,7 +14,7 @@ func TestExcessStaysWhileOtherCallsAreDenied(t *testing.T) {
 	a, b := &Who{Name: "a"}, &Who{Name: "b"}
 	start, minute := int64(time.Hour+time.Second/2), int64(time.Minute)
 	for _, w := range []*Who{a, b} {
-		waiting := p.Wait(w, Terms{}, start)
+		waiting := p.Wait(w, Terms{}, start, nil)
 		waiting.Turn(false)
 	}
 	ask := func(w *Who, at, n int64) (bool, []Amount) {

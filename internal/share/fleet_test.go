@@ -44,8 +44,8 @@ func take(p *Pool, name string, now, n int64) bool {
 func TestNodesKnowWhatOthersUse(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[0].Wait(named("a"), Terms{Weight: 1}, start)
-	list[1].Wait(named("b"), Terms{Weight: 1}, start)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
+	list[1].Wait(named("b"), Terms{Weight: 1}, start, nil)
 	tell(t, list, start)
 	got := 0
 	for range 60 {
@@ -70,7 +70,7 @@ func TestNodesKnowWhatOthersUse(t *testing.T) {
 func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	const start = 1_700_000_040e9
 	p := nodes(1, 60)[0]
-	p.Wait(named("b"), Terms{Weight: 1}, start)
+	p.Wait(named("b"), Terms{Weight: 1}, start, nil)
 	amounts := []Amount{{N: 1, Count: 60}}
 	for _, tt := range []struct {
 		counted int64
@@ -92,7 +92,7 @@ func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 func TestDeadNodesWantNothing(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[0].Wait(named("a"), Terms{Weight: 1}, start)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
 	tell(t, list, start)
 	for range 60 {
 		take(list[1], "b", start, 1)

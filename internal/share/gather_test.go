@@ -36,10 +36,10 @@ func (g *gatherer) ask(w *Who, n int64) {
 
 // begin lets both members wait.
 func (g *gatherer) begin() {
-	waiting := g.Wait(g.small, Terms{}, g.now)
+	waiting := g.Wait(g.small, Terms{}, g.now, nil)
 	g.ask(g.small, 1)
 	waiting.Turn(false)
-	g.waiting = g.Wait(g.large, Terms{}, g.now)
+	g.waiting = g.Wait(g.large, Terms{}, g.now, nil)
 	g.ask(g.large, 80)
 	g.waiting.Turn(false)
 }

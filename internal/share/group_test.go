@@ -94,7 +94,7 @@ func TestWaitingCallLeavesItsMember(t *testing.T) {
 		p.Take(named(fmt.Sprint(i)), Terms{}, 1, ask, false)
 	}
 	user := &Who{Name: "acme/late", Group: acme}
-	waiting := p.Wait(user, Terms{}, 2)
+	waiting := p.Wait(user, Terms{}, 2, nil)
 	if m := p.members["acme"]; m == nil || m.waiting != 1 || m.terms.Weight != 7 {
 		t.Fatalf("the call does not wait for the project: %+v", m)
 	}

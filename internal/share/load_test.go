@@ -92,7 +92,7 @@ func simulate(t *testing.T, quota int64, reserve float64, clients []*client, unt
 			continue
 		default:
 			e.client.queue = append(e.client.queue, e.client.size())
-			e.client.waits = w.pool.Wait(e.client.who(), e.client.terms, w.clock())
+			e.client.waits = w.pool.Wait(e.client.who(), e.client.terms, w.clock(), nil)
 		}
 		w.serve()
 	}

@@ -9,8 +9,8 @@ type Waiting struct {
 	here   bool // it counts in member.here
 }
 
-// Wait says that one more call of a member waits from now on.
-func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
+// Wait says that one more call of a member, which asks for amounts, waits from now on.
+func (p *Pool) Wait(w *Who, t Terms, now int64, amounts []Amount) Waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.member(w, t, now)
@@ -19,6 +19,11 @@ func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
 		p.lift(m, now)
 	}
 	m.waiting++
+	for i := range amounts {
+		if t := &m.parts[i]; t.size == 0 { // none of its calls has had the turn yet
+			t.size = max(amounts[i].N, 0)
+		}
+	}
 	if p.root != nil {
 		m.own = m.here == 0
 	}
