@@ -137,16 +137,11 @@ func isKnownTool(name, known string) bool {
 
 // mostPrompt returns the most tokens of the prompt, but for its images.
 func (r *requestReader) mostPrompt() int {
-	most := len(r.body) + r.more + r.expanded + boundForLeaf*r.leaves + r.endpoint.overhead()
+	most := len(r.body) + r.more + r.expanded + boundForLeaf*r.leaves + cmp.Or(r.protocol.overhead, r.dialect.overhead)
 	if name := r.protocol.repeatedIn; name != "" {
 		most += r.spent[fields[name].cost].texts * bytesPerToken * (r.leaves + len(r.body)/256)
 	}
 	return most
-}
-
-// overhead returns the most tokens that a provider adds to any prompt.
-func (e Endpoint) overhead() int {
-	return cmp.Or(e.API.protocol().overhead, e.Provider.dialect().overhead)
 }
 
 // isStored reports whether a field's value, which was read from an index on, names something that the provider has stored

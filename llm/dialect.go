@@ -139,8 +139,9 @@ type protocol struct {
 	countsEach    bool // each event of a stream has the count of all tokens that have come
 
 	// What init fills in.
-	owner *dialect
-	bit   apiSet
+	owner                *dialect
+	bit                  apiSet
+	streams, backgrounds bool // it has the fields stream and background
 }
 
 // countedBound is how a provider's own limiter counts the output that a request allows.
@@ -217,6 +218,7 @@ func (p *protocol) complete(usual *protocol) {
 		p.setLimit = usual.setLimit
 	}
 	p.requestID = cmp.Or(p.requestID, usual.requestID)
+	p.streams, p.backgrounds = fields["stream"].isOf(p), fields["background"].isOf(p)
 }
 
 // addPromptNames adds the names that the dialect has for the parts of a prompt.

@@ -28,9 +28,6 @@ var expansions = [...]struct {
 	{0x1D1BB, 0x1D1C0, 8}, {0x1F12A, 0x1F12A, 3}, {0x1F200, 0x1F201, 2}, {0x1F240, 0x1F248, 5},
 }
 
-// normalises reports whether the model's tokenizer may normalise a text, or its server may replace what is not UTF-8.
-func (e Endpoint) normalises() bool { return !e.Provider.dialect().exactTokenizer }
-
 // mayExpand has a mark for each 64 characters of the first 65,536 of which one is in expansions or is no character.
 var mayExpand = func() (blocks [1024]bool) {
 	for _, x := range expansions {

@@ -34,7 +34,7 @@ func readHeaders(p Provider, h http.Header, errorPer time.Duration, now time.Tim
 	found, d := room[:0], (*dialect)(nil)
 	for i := range allWindowHeaders {
 		names := &allWindowHeaders[i]
-		if names.repeats && slices.ContainsFunc(found, func(w Window) bool { return w.Unit == InputTokens || w.Unit == OutputTokens }) {
+		if names.repeats && len(found) > 0 && slices.ContainsFunc(found, func(w Window) bool { return w.Unit == InputTokens || w.Unit == OutputTokens }) {
 			continue
 		}
 		w, ok := names.read(h, now)

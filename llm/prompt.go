@@ -37,6 +37,7 @@ type promptReader struct {
 	cursor
 	endpoint    Endpoint
 	protocol    *protocol
+	dialect     *dialect
 	promptCost                    // the cost of the field that is being read
 	promptBound                   // of all fields that were read
 	each        func(text string) // receives the texts; may be nil

@@ -79,7 +79,7 @@ func (e Endpoint) Read(body []byte) (Request, error) {
 }
 
 func newRequestReader(e Endpoint, body []byte) requestReader {
-	return requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e, protocol: e.API.protocol()}}
+	return requestReader{promptReader: promptReader{cursor: cursor{body: body}, endpoint: e, protocol: e.API.protocol(), dialect: e.Provider.dialect()}}
 }
 
 // Others returns the models that the body names beside Model, one of which may answer instead: see Fallbacks. ok is
@@ -176,7 +176,7 @@ func (r *requestReader) read() {
 	if bytes.HasPrefix(r.body, []byte("\ufeff")) {
 		r.at = len("\ufeff")
 	}
-	if r.endpoint.normalises() {
+	if !r.dialect.exactTokenizer { // the text may be normalised before its tokens are counted
 		r.more, r.wide = expansion(r.body)
 	}
 	if r.next() != '{' {
@@ -400,14 +400,14 @@ func (r *requestReader) request() Request {
 	switch q.inPath = q.Model != ""; {
 	case !q.inPath:
 		q.Model, q.modelSplice, q.Ambiguous = r.model, r.modelAt, r.ambiguous
-	case !q.Provider.dialect().ignoresBodyModel:
+	case !r.dialect.ignoresBodyModel:
 		q.InBody, q.Ambiguous = r.model, r.ambiguous
 		if q.InBody != "" {
 			q.modelSplice = r.modelAt
 		}
 	}
 	r.settle(&q)
-	if q.Stream && r.protocol.asksUsage && !q.alwaysReportsUsage() {
+	if q.Stream && r.protocol.asksUsage && !r.alwaysReportsUsage(&q) {
 		q.UsageAsked = string(r.includeUsage) == "true"
 		if r.err == nil {
 			q.usageSplice = r.usageSplice
@@ -419,10 +419,10 @@ func (r *requestReader) request() Request {
 // settle fills in what the settings of the body mean in the API of the request.
 func (r *requestReader) settle(q *Request) {
 	p := r.protocol
-	if fields["stream"].isOf(p) {
+	if p.streams {
 		q.Stream = q.Stream || string(r.stream) == "true" || p.streamsByDefault && string(r.stream) != "false"
 	}
-	q.Background = fields["background"].isOf(p) && string(r.background) == "true"
+	q.Background = p.backgrounds && string(r.background) == "true"
 	q.MaxOutput = r.highest(p.bounds)
 	if p.overridable && r.overrides {
 		q.MaxOutput = 0
@@ -435,7 +435,7 @@ func (r *requestReader) settle(q *Request) {
 	}
 	others := func(s setting) bool { return s != maxTokens && r.numbers[s] != 0 }
 	q.oldBound = r.numbers[maxTokens] > 0 && !slices.ContainsFunc(p.bounds, others)
-	if own := r.endpoint.Provider.dialect().ownBound; own.name != "" && r.seen.has(fields[own.name]) {
+	if own := r.dialect.ownBound; own.name != "" && r.seen.has(fields[own.name]) {
 		n := r.numbers[own.setting] // below 0 it is no bound
 		q.MaxOutput = max(q.MaxOutput, n) * max(0, min(n, 1))
 	}
@@ -455,9 +455,9 @@ func (r *requestReader) highest(bounds []setting) (most int) {
 
 // alwaysReportsUsage reports whether a provider's chat streams report usage without being asked.
 // The gateway then neither asks for it nor hides it.
-func (r *Request) alwaysReportsUsage() bool {
-	reports := r.Provider.dialect().reportsUsage
-	return reports != nil && reports(r.inPath)
+func (r *requestReader) alwaysReportsUsage(q *Request) bool {
+	reports := r.dialect.reportsUsage
+	return reports != nil && reports(q.inPath)
 }
 
 // always is for a provider all of whose chat streams report usage.
