@@ -2,8 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +15,6 @@ import (
 type crew struct {
 	project string
 	workers int
-	users   int           // of the project, among whom the workers are spread; 0: none
 	from    time.Duration // when the workers begin
 }
 
@@ -34,7 +31,7 @@ type scene struct {
 // sceneMinutes is how long a scene lasts. Its shares are counted after half of that.
 const sceneMinutes = 10
 
-// run returns how many calls of each outermost project passed, in the second half of the scene, and how many passed in all.
+// run returns how many calls of each project passed, in the second half of the scene, and how many passed in all.
 func (s *scene) run(t *testing.T) (passed map[string]int, all int) {
 	t.Helper()
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: s.rpm}}})
@@ -61,8 +58,7 @@ func (s *scene) run(t *testing.T) (passed map[string]int, all int) {
 			}
 			mu.Lock()
 			if all++; time.Since(began) >= sceneMinutes*time.Minute/2 {
-				outermost, _, _ := strings.Cut(id, "/")
-				passed[outermost]++
+				passed[id]++
 			}
 			mu.Unlock()
 			time.Sleep(s.answer)
@@ -70,12 +66,8 @@ func (s *scene) run(t *testing.T) (passed map[string]int, all int) {
 		}
 	}
 	for _, c := range s.crews {
-		for i := range c.workers {
-			id := c.project
-			if c.users > 0 {
-				id = fmt.Sprintf("%s/u%d", id, i%c.users)
-			}
-			group.Go(func() { work(id, c.from) })
+		for range c.workers {
+			group.Go(func() { work(c.project, c.from) })
 		}
 	}
 	group.Wait()
@@ -93,8 +85,6 @@ func TestSharesHoldInScenes(t *testing.T) {
 		{"answers of 35 s", 120, 35 * time.Second, weights, []crew{{project: "a", workers: 79}, {project: "b", workers: 300}}, threeQuarters},
 		{"a minimum beside a higher priority", 120, time.Second, map[string]project.Limit{"high": {Priority: 10}, "late": {MinShare: 30}},
 			[]crew{{project: "high", workers: 200}, {project: "late", workers: 50, from: 90 * time.Second}}, map[string]int{"high": 70, "late": 30}},
-		{"a project of 150 users beside one", 120, time.Second, map[string]project.Limit{"crowd": {}, "honest": {}},
-			[]crew{{project: "crowd", workers: 150, users: 150}, {project: "honest", workers: 100}}, map[string]int{"crowd": 50, "honest": 50}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
