@@ -21,7 +21,7 @@ SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
 LONG    := ./store/redisstore ./scripts/release ./internal/gateway/scenarios ./cmd/ratelimit . ./internal/gateway/admin ./internal/engine/fleettests
 # Packages whose tests take more than a few seconds, which `make quick` leaves out.
-SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/admission$$|/share$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
+SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
 
 .DEFAULT_GOAL := help
 .PHONY: help deps test quick lint unit demo bench fuzz soak flakes client prices docs pictures screenshots apidiff release

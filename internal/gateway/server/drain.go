@@ -5,7 +5,7 @@ import "time"
 const (
 	logInterval   = 5 * time.Second
 	checkInterval = 10 * time.Millisecond
-	timeToSettle  = 5 * time.Second // how long requests that were cut off may take to settle
+	timeToSettle  = 5 * time.Second // how long requests that were cut off may take to settle, after their answers were read on
 	timeToRead    = 2 * time.Second // how long clients may take to read the end of their answers
 )
 
@@ -13,7 +13,7 @@ const (
 // says to finish. Meanwhile the server listens, so that clients get the refusal, and the
 // admin API goes on.
 func (s *server) drain() {
-	within := s.gateway.Config().Server.Drain
+	within, readOn := s.gateway.Config().Server.Drain, s.gateway.Config().Server.ReadOn
 	s.gateway.Drain()
 	s.clients.server.Drain()
 	s.Log.Info("draining: new requests are refused", "active", s.gateway.Active(), "within", within.String())
@@ -22,7 +22,7 @@ func (s *server) drain() {
 	} else {
 		s.Log.Warn("the time to drain is up: those that are left are cut off", "active", s.gateway.Active())
 		s.clients.server.Close()
-		s.waitIdle(timeToSettle) // the requests must settle their reservations before the state is closed
+		s.waitIdle(readOn + timeToSettle) // the requests must settle their reservations before the state is closed
 	}
 	if s.admins != nil {
 		s.admins.finish(timeToRead)

@@ -118,7 +118,7 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 
 func TestDrainCutsOffAtItsLimit(t *testing.T) {
 	provider := newSlow()
-	r := start(t, provider, strings.Replace(basic, "drain: 20s", "drain: 100ms", 1))
+	r := start(t, provider, strings.Replace(basic, "drain: 20s", "drain: 100ms, read_on: 100ms", 1))
 	body, _ := r.stream(t)
 	if err := r.stop(t); err != nil {
 		t.Error(err)
