@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ func TestLinkLostAndBack(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		lose func(*linkTest)
-		why  string // in the error
+		why  string // in the error: one of these, by what a busy machine notices first
 		back func(*linkTest)
 	}{
 		{"out of memory", do("CONFIG SET maxmemory 1"), "raise the server's maxmemory", do("CONFIG SET maxmemory 0")},
@@ -45,13 +46,13 @@ func TestLinkLostAndBack(t *testing.T) {
 		{"too few replicas", do("CONFIG SET min-replicas-to-write 1"), "min-replicas-to-write", do("CONFIG SET min-replicas-to-write 0")},
 		{"no permission", do("ACL SETUSER default -@scripting"), "the user needs", do("ACL SETUSER default +@scripting")},
 		{"no permission to write", do("ACL SETUSER default -set"), "can't run this command", do("ACL SETUSER default +set")},
-		{"killed", func(x *linkTest) { x.server.Kill() }, "no connection", func(x *linkTest) {
+		{"killed", func(x *linkTest) { x.server.Kill() }, "no connection|no answer", func(x *linkTest) {
 			if err := x.server.Restart(); err != nil {
 				x.t.Fatal(err)
 			}
 		}},
 		{"paused", func(x *linkTest) { x.server.Pause() }, "no answer", func(x *linkTest) { x.server.Resume() }},
-		{"cut", func(x *linkTest) { x.proxy.Cut() }, "no connection", heal},
+		{"cut", func(x *linkTest) { x.proxy.Cut() }, "no connection|no answer", heal},
 		{"stalled", func(x *linkTest) { x.proxy.Stall() }, "no answer", heal},
 		{"answers are lost", func(x *linkTest) { x.proxy.StallAnswers() }, "no answer", heal},
 		{"slow", func(x *linkTest) { x.proxy.Delay(5 * time.Second) }, "no answer", heal},
@@ -73,11 +74,11 @@ func TestLinkLostAndBack(t *testing.T) {
 						late++
 					}
 				}
-				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) || !strings.Contains(err.Error(), c.why) {
+				if err := x.do(t.Context(), o); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), x.proxy.Addr) || !regexp.MustCompile(c.why).MatchString(err.Error()) {
 					t.Error(err)
 				}
 				lost := x.change(true)
-				if !strings.Contains(lost.err.Error(), c.why) {
+				if !regexp.MustCompile(c.why).MatchString(lost.err.Error()) {
 					t.Errorf("%v; want %s", lost.err, c.why)
 				}
 				if x.lost(0) == nil {
