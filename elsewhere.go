@@ -192,7 +192,10 @@ type shortage struct {
 
 // retryAfter returns how long it takes until the dimension lets the call pass.
 func (s *shortage) retryAfter(l limit.Limit, said *limit.Decision, account *limit.Account, now int64) time.Duration {
-	if s.n > s.max {
+	switch {
+	case s.max == 0: // the limit was lifted meanwhile
+		return 0
+	case s.n > s.max:
 		return Never
 	}
 	earliest := Never

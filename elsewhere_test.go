@@ -16,7 +16,9 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
 	"pgregory.net/rapid"
 )
 
@@ -793,4 +795,45 @@ func TestObserverOfLowered(t *testing.T) {
 		rl.Heed(t.Context(), "unknown", llm.Limits{Windows: []llm.Window{requests(0)}})
 		d.none(t, "a model without a quota")
 	})
+}
+
+// changing is a store in memory that calls changed once, after it has decided on a take.
+type changing struct {
+	*store.Memory
+	changed func()
+}
+
+func (s *changing) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	r, said, err := s.Memory.Take(ctx, charges)
+	if changed := s.changed; changed != nil {
+		s.changed = nil
+		changed()
+	}
+	return r, said, err
+}
+
+// A call that a lowered limit has denied, while the limit is lifted, waits for a moment: that it can never pass was true of
+// no quota that the model has had.
+func TestHeedWhileALimitIsLifted(t *testing.T) {
+	s := &changing{Memory: store.NewMemory()}
+	rl, err := ratelimit.NewWithStore(s, ratelimit.Config{Quotas: quotas{"m": {MaxRPM: 100, MaxInputTPM: 10}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rl.Close()
+	rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.InputTokens, time.Minute, 0, time.Minute)}})
+	if _, d := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 5}); d.Allowed || d.RetryAfter == ratelimit.Never {
+		t.Fatalf("%+v; want a denial for a while", d)
+	}
+	s.changed = func() {
+		if err := rl.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 100}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, d := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 5}); d.Allowed || d.RetryAfter == ratelimit.Never {
+		t.Errorf("%+v; want a denial for a while", d)
+	}
+	if _, d := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 5}); !d.Allowed {
+		t.Errorf("without the limit: %+v", d)
+	}
 }

@@ -178,8 +178,9 @@ func checkPod(t *testing.T, pod corev1.PodSpec) {
 	if !*pod.SecurityContext.RunAsNonRoot || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || s.Capabilities.Drop[0] != "ALL" {
 		t.Error("the container has rights that it does not need")
 	}
-	if drain := int64(30); *pod.TerminationGracePeriodSeconds < drain+10 {
-		t.Errorf("the grace period is %d s: streams have %d s to end", *pod.TerminationGracePeriodSeconds, drain)
+	const before, drain, readOn = 5, 30, 5 // the hook before the signal, and what the gateway takes by default
+	if *pod.TerminationGracePeriodSeconds < before+drain+readOn+10 {
+		t.Errorf("the grace period is %d s: streams have %d s to end, and are read on for %d s", *pod.TerminationGracePeriodSeconds, drain, readOn)
 	}
 	if c.Resources.Limits.Memory().IsZero() {
 		t.Error("memory has no limit")

@@ -99,7 +99,7 @@ func (d *Document) add(n *yaml.Node, within []*yaml.Node) {
 		}
 	case yaml.MappingNode:
 		d.nodes = append(d.nodes, node{kind: mapping, line: n.Line, column: n.Column})
-		d.addPairs(n, within, new([]string))
+		d.addPairs(n, within, nil)
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
 		d.refuse(n, "a tag: it must be left out; a text with ! needs quotes")
@@ -119,10 +119,10 @@ func kindOf(n *yaml.Node) kind {
 }
 
 // addPairs adds the keys and values of a mapping, and of those that it merges with the key <<, unless their names are
-// taken. It adds the names to those that are taken.
-func (d *Document) addPairs(n *yaml.Node, within []*yaml.Node, taken *[]string) {
+// taken. It adds the names to those that are taken, which are nil for a mapping that no other merges.
+func (d *Document) addPairs(n *yaml.Node, within []*yaml.Node, taken map[string]bool) {
 	var merged []*yaml.Node
-	before := *taken
+	var names []string
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind == yaml.AliasNode {
@@ -133,10 +133,20 @@ func (d *Document) addPairs(n *yaml.Node, within []*yaml.Node, taken *[]string) 
 			d.refuse(key, "a list or a mapping for a key: it must be a name")
 		case key.Tag == "!!merge":
 			merged = append(merged, value)
-		case !slices.Contains(before, key.Value):
-			*taken = append(*taken, key.Value)
+		case taken[key.Value]:
+			d.proceed() // it takes time, too
+		default:
+			names = append(names, key.Value)
 			d.add(key, within)
 			d.add(value, within)
+		}
+	}
+	if merged != nil && taken == nil {
+		taken = map[string]bool{}
+	}
+	if taken != nil {
+		for _, name := range names {
+			taken[name] = true
 		}
 	}
 	for _, m := range merged {
@@ -145,7 +155,7 @@ func (d *Document) addPairs(n *yaml.Node, within []*yaml.Node, taken *[]string) 
 }
 
 // merge adds the keys and values of a mapping that another merges, or of several.
-func (d *Document) merge(n *yaml.Node, within []*yaml.Node, taken *[]string) {
+func (d *Document) merge(n *yaml.Node, within []*yaml.Node, taken map[string]bool) {
 	switch {
 	case !d.proceed():
 	case n.Kind == yaml.AliasNode && !slices.Contains(within, n):

@@ -129,6 +129,18 @@ func TestBombs(t *testing.T) {
 	}
 }
 
+// Keys that are merged again and again count each time, although the document has them once.
+func TestMergesOfTheSameKeys(t *testing.T) {
+	text := "a: &x\n"
+	for i := range 200 {
+		text += fmt.Sprintf("  k%d: 1\n", i)
+	}
+	text += "b: {<<: [" + strings.Repeat("*x, ", 1000) + "]}\n"
+	if got, want := read(text), "1:1: the file has more than 100000 keys and values, which is the most that is allowed"; got != want {
+		t.Errorf("%.200s", got)
+	}
+}
+
 // A fault has the path of the value, its line and its column.
 func TestPlaces(t *testing.T) {
 	const text = "a:\n  b c: [x, {d: é, e: y}]\n  f:\n    - g: 1\n      h: {}\n    -\n"
