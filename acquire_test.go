@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
@@ -396,6 +398,19 @@ func TestGuessWhileOthersWait(t *testing.T) {
 		w.sleep(time.Minute)
 		w.passes("b", time.Minute)
 	})
+}
+
+// TestReasonBehindOthers: the decision on a call behind others says what they wait for.
+func TestReasonBehindOthers(t *testing.T) {
+	for by, want := range map[string]string{
+		"max_concurrent": "others wait for a slot among the concurrent calls: try again in 1s",
+		"max_rpm":        "others wait for requests a minute: try again in 7s",
+	} {
+		r := engine.Result{Behind: true, Ahead: line.Ahead{By: by, Again: 7 * time.Second, Guess: by == "max_concurrent"}}
+		var d Decision
+		(&RateLimiter{}).fillDecision(&Call{}, &preparedCall{}, &r, &d)
+		testkit.Equal(t, by, want, d.Reason)
+	}
 }
 
 // TestNeverIsToldAtOnce: a call that asks for too much fails at once.

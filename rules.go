@@ -65,6 +65,7 @@ var modelLimits = func() map[string]limitFacts {
 	for k := range kind.Models {
 		all[k.Name()] = limitFacts{k, codeOf(k), k.Words()}
 	}
+	all[kind.MaxConcurrent.Name()] = limitFacts{kind.MaxConcurrent, codeOf(kind.MaxConcurrent), "a slot among the concurrent calls"}
 	return all
 }()
 

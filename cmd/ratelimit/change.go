@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,7 @@ func (f *changeFlags) done(c *cobra.Command, now any, sentence string) error {
 // editable is a project, a model or a key, which a command changes.
 type editable struct {
 	title   string // such as project acme
+	remark  string // what to say once its limits are changed, or empty
 	preview func(admin.Patch) (admin.Preview, error)
 	patch   func(admin.Patch) (any, error)
 }
@@ -80,7 +82,18 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 	if err != nil {
 		return err
 	}
+	if of.remark != "" && slices.ContainsFunc(preview.Changed, ofTheFile) {
+		if err := to.Lines(console.Sentences(to.Columns(), of.remark)); err != nil {
+			return err
+		}
+	}
 	return f.done(c, now, of.title+" is changed")
+}
+
+// ofTheFile reports whether the next reading of the configuration undoes a change, if the configuration names what was
+// changed. The other fields win over the configuration.
+func ofTheFile(change admin.FieldChange) bool {
+	return !slices.Contains([]string{"max_wait", "mode", "models", "paused"}, change.Field)
 }
 
 // previewLines returns what a change would change.
@@ -96,16 +109,19 @@ func previewLines(title string, p admin.Preview, width int) []string {
 	return lines
 }
 
-// fieldInWords returns the value of a field for people. Without a value of its own, a project waits as
-// long as the configuration says.
+// fieldInWords returns the value of a field for people. A project without a max_wait or models of its own has those of
+// the configuration.
 func fieldInWords(field string, v any) string {
-	if field != "max_wait" {
-		return inWords(v)
-	}
-	if seconds, ok := v.(float64); ok {
+	seconds, isNumber := v.(float64)
+	switch {
+	case v == nil && field == "max_wait":
+		return "as configured"
+	case v == nil && field == "models":
+		return "none of its own"
+	case isNumber && field == "max_wait":
 		return time.Duration(seconds * 1e9).String()
 	}
-	return "as configured"
+	return inWords(v)
 }
 
 // inWords returns a value of JSON for people.

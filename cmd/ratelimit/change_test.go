@@ -61,8 +61,14 @@ func TestProjectCommands(t *testing.T) {
 	if got := do("project set acme max_wait=90s --dry-run"); !strings.Contains(got.stdout, "max_wait      as configured  →  1m30s") {
 		t.Errorf("%+v", got)
 	}
+	if got := do("project set acme models=any --dry-run"); !strings.Contains(got.stdout, `models        none of its own  →  ["any"]`) {
+		t.Errorf("%+v", got)
+	}
+	if got := do("project set acme max_wait=0s"); strings.Contains(got.stderr, "If the configuration") {
+		t.Errorf("%+v", got)
+	}
 	got := do("project set acme requests_per_minute=2")
-	if got.stdout != "project acme is changed\n" || !strings.Contains(got.stderr, "requests_per_minute  5    →  2") {
+	if got.stdout != "project acme is changed\n" || !strings.Contains(got.stderr, "requests_per_minute  5    →  2") || !strings.Contains(got.stderr, "If the configuration names the project") {
 		t.Errorf("%+v", got)
 	}
 	var p admin.Project

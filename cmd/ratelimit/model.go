@@ -62,6 +62,7 @@ holds until the configuration is read again.`,
 func modelNamed(c *cobra.Command, client *admin.Client, name string) editable {
 	return editable{
 		title:   "model " + name,
+		remark:  "If the configuration names the model, this holds until the configuration is read again: change it there, too.",
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewQuota(c.Context(), name, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchQuota(c.Context(), name, p) },
 	}

@@ -61,6 +61,7 @@ hold until the configuration is read again.`,
 func projectNamed(c *cobra.Command, client *admin.Client, id string) editable {
 	return editable{
 		title:   "project " + id,
+		remark:  "If the configuration names the project, this holds until the configuration is read again: change it there, too.",
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewProject(c.Context(), id, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchProject(c.Context(), id, p) },
 	}

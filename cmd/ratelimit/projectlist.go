@@ -117,6 +117,9 @@ func rowNotes(r admin.Row) (notes []string) {
 	if r.LongestWait >= 1 {
 		notes = append(notes, fmt.Sprintf("the longest waits %.0f s", r.LongestWait))
 	}
+	if m := r.Minute; m.Failed > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s calls failed in the last minute", numeral.Grouped(m.Failed), numeral.Grouped(m.Passed)))
+	}
 	if len(r.DeniedBy) > 0 {
 		notes = append(notes, fmt.Sprintf("%s denied by %s in 15 minutes", numeral.Grouped(r.DeniedBy[0].Count), admin.LimitInWords(r.DeniedBy[0].Limit)))
 	}

@@ -60,7 +60,7 @@ func (s *stateLimits) State(ctx context.Context) (admin.State, error) {
 			Usage: admin.NewUsage(&u),
 		})
 	}
-	for _, id := range slices.Sorted(maps.Keys(s.projects.Limits())) {
+	for _, id := range s.names() {
 		p, err := s.project(ctx, id)
 		if err != nil {
 			return state, err
@@ -70,10 +70,17 @@ func (s *stateLimits) State(ctx context.Context) (admin.State, error) {
 	return state, nil
 }
 
+// names returns the projects that have limits of their own, in order. A template, such as acme/*, is none: nothing
+// is charged to it.
+func (s *stateLimits) names() []string {
+	names := slices.Sorted(maps.Keys(s.projects.Limits()))
+	return slices.DeleteFunc(names, project.IsTemplate)
+}
+
 // Projects returns a project and those inside of it.
 func (s *stateLimits) Projects(ctx context.Context, below string) (all []admin.Project, err error) {
 	ids := []string{below}
-	for id := range s.projects.Limits() {
+	for _, id := range s.names() {
 		if strings.HasPrefix(id, below+"/") {
 			ids = append(ids, id)
 		}

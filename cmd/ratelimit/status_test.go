@@ -178,7 +178,7 @@ acme      tokens_per_minute  and more          -        -      -      -`
 func TestStatusOfAState(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	state := filepath.Join(t.TempDir(), "state.db")
-	s := serveWith(t, "--state", state, "--config", withMock(t, "projects: {acme: {requests_per_minute: 4}, acme/search: {weight: 2}}"))
+	s := serveWith(t, "--state", state, "--config", withMock(t, "projects: {acme: {requests_per_minute: 4}, acme/search: {weight: 2}, \"acme/*\": {requests_per_minute: 2}}"))
 	if status := s.ask(t, "acme", "any"); status != 200 {
 		t.Fatalf("a call: %d", status)
 	}

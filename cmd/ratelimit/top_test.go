@@ -10,6 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // screenOf returns a top with an overview, of a size.
@@ -186,6 +187,13 @@ func TestTopPrints(t *testing.T) {
 	if got := run(t, "top", "--json"); !strings.Contains(got.stdout, `"pressure": 0.25`) {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A row says how many of its calls have failed, since its calls include them.
+func TestRowNotesFailures(t *testing.T) {
+	r := row("gpt-6-luna", 0.1, 0)
+	r.Minute = admin.Minute{Passed: 1_204, Failed: 1_003}
+	testkit.Equal(t, "notes", []string{"1,003 of 1,204 calls failed in the last minute"}, rowNotes(r))
 }
 
 func TestSpark(t *testing.T) {

@@ -32,7 +32,7 @@ func Denied(ctx context.Context, err error) bool {
 // limit belongs to, what is left of it, what the call needs, and when to try again.
 func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	r := c.refusal(d, err)
-	if late := (*ratelimit.DeadlineError)(nil); r.RetryAfter > 0 && errors.As(err, &late) {
+	if late := (*ratelimit.DeadlineError)(nil); r.RetryAfter > 0 && errors.As(err, &late) && late.Wait > 0 { // without a wait, it is a slot, and nobody knows
 		r.Message += " (" + late.Reason() + ")"
 	}
 	return r

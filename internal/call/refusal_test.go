@@ -125,6 +125,18 @@ func TestRefusalsByAShare(t *testing.T) {
 	})
 }
 
+// A call that has waited for a slot in vain is not told when the slot lets it pass: nobody knows.
+func TestRefusalsByASlotHaveNoDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := newLimits(t, ratelimit.ModelQuota{MaxConcurrent: 1}, nil)
+		admit(t, newCall(limits))
+		c := newCall(limits)
+		d, _ := c.Try(t.Context())
+		want := later(time.Second, false, `not sent: model "some-model" has 1 calls under way, as many as it may: try again in 1s`)
+		testkit.Equal(t, "the refusal", want, c.Refusal(&d, &ratelimit.DeadlineError{Limit: "max_concurrent"}))
+	})
+}
+
 // A name by which the client calls the model stands in the message, not the quota's.
 func TestRefusalsNameTheModelOfTheRequest(t *testing.T) {
 	limits := newLimits(t, ratelimit.ModelQuota{MaxTPM: 100}, nil)

@@ -235,10 +235,11 @@ func (r *Result) RetryAfter() (wait time.Duration) {
 	return wait
 }
 
-// again returns when the calls that come first ask again. For a slot it is a guess.
+// again returns when the limit lets the first of the calls that come first pass. Where nobody knows, it is a guess:
+// when that call asks again says nothing.
 func (r *Result) again() time.Duration {
 	if r.Ahead.Guess {
-		return min(max(r.Ahead.Again, 1), SlotGuess)
+		return SlotGuess
 	}
 	return max(r.Ahead.Again, 1)
 }

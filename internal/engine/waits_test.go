@@ -1,6 +1,11 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/line"
+)
 
 // A call that waits behind others of its project waits for what they wait for now, and nobody knows until
 // when; one behind those of another project keeps what it was told. One
@@ -22,5 +27,16 @@ func TestWaitsForWhatThoseBeforeItDo(t *testing.T) {
 			t.Errorf("%d: %+v: want %+v", i, c.has, c.want)
 		}
 		last = c.has.Limit
+	}
+}
+
+// Nobody knows when a slot becomes free. A call behind others that wait for one is told the guess, and not when the first
+// of them asks again, which may be in a few milliseconds.
+func TestGuessBehindOthersIsNoPoll(t *testing.T) {
+	for _, again := range []time.Duration{-time.Second, 5 * time.Millisecond, time.Minute} {
+		r := Result{Behind: true, Ahead: line.Ahead{Again: again, By: "max_concurrent", Guess: true}}
+		if got := r.RetryAfter(); got != SlotGuess {
+			t.Errorf("the first asks again in %v: the call is told %v; want %v", again, got, SlotGuess)
+		}
 	}
 }

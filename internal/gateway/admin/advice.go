@@ -25,7 +25,7 @@ func sentence(e *gateway.Explained) string {
 	}
 	why := strings.TrimPrefix(e.Error, "not sent: ")
 	if e.Waited >= time.Millisecond && e.Outcome != gateway.Refused {
-		what += fmt.Sprintf(" waited %s, and", inWords(e.Waited.Seconds()))
+		what += fmt.Sprintf(" waited %s, and", e.Waited.Round(time.Millisecond))
 	}
 	switch e.Outcome {
 	case gateway.Passed:

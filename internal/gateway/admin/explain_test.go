@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
@@ -263,6 +264,12 @@ func TestAdviceOnSlots(t *testing.T) {
 	if got := advice(&e, limits); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
+}
+
+// The wait of a call is a fact, so it is not rounded up to seconds as a wait to come is.
+func TestExplainSaysHowLongACallWaited(t *testing.T) {
+	got := sentence(&gateway.Explained{Record: gateway.Record{Outcome: gateway.Passed, Model: "some-model", Waited: 2006400 * time.Microsecond}})
+	testkit.Equal(t, "the sentence", `The call of model "some-model" waited 2.006s, and passed: every limit had enough left.`, got)
 }
 
 // Nobody is advised to let calls wait for a day.
