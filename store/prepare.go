@@ -19,9 +19,19 @@ type prepared struct {
 	entry *entry
 }
 
+// isPrepared reports whether the charge still has the key and the limits with which it was prepared.
+func (c *Charge) isPrepared() bool {
+	p := c.prepared
+	if p == nil || p.key != c.Key {
+		return false
+	}
+	limits := p.plan.Limits()
+	return len(c.Limits) == len(limits) && (len(limits) == 0 || &c.Limits[0] == &limits[0])
+}
+
 // Prepare checks a key and its limits, and returns a charge of zero that stores need
-// not check again. Copies of the charge are prepared too: set N in a copy. Prepare
-// keeps a copy of the limits.
+// not check again. Copies of the charge are prepared too: set N in a copy. A copy with
+// another key or other limits is an ordinary charge. Prepare keeps a copy of the limits.
 //
 // A charge that is prepared once and used often is fastest in one [Memory].
 func Prepare(key string, limits []limit.Limit) (Charge, error) {

@@ -263,3 +263,32 @@ func TestPut(t *testing.T) {
 		t.Errorf("put into a store that is closed: %v", err)
 	}
 }
+
+// A prepared charge whose key or limits were changed is one of these: a store may add a prefix to the keys of another.
+func TestPreparedChargeThatIsChanged(t *testing.T) {
+	m := store.NewMemory()
+	c, err := store.Prepare("a", []limit.Limit{limit.PerMinute(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.N = 1
+	other, more, without := c, c, c
+	other.Key = "b"
+	more.Key, more.Limits = "c", append(slices.Clone(c.Limits), limit.PerHour(1))
+	without.Key, without.Limits = "d", nil
+	if r, said, err := m.Take(t.Context(), []store.Charge{c, other, more, without}); r == nil || err != nil || len(said) != 4 {
+		t.Fatalf("%v, %v", said, err)
+	}
+	if keys, err := m.Keys(t.Context(), ""); err != nil || !slices.Equal(keys, []string{"a", "b", "c"}) {
+		t.Errorf("%v are charged: %v", keys, err)
+	}
+	for _, c := range []store.Charge{c, other, more} {
+		if said, err := m.Peek(t.Context(), []store.Charge{c}); err != nil || len(said) != len(c.Limits) || store.Allowed(said) {
+			t.Errorf("%s: %v, %v", c.Key, said, err)
+		}
+	}
+	more.Limits = []limit.Limit{{}}
+	if _, _, err := m.Take(t.Context(), []store.Charge{more}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("limits that were not checked: %v", err)
+	}
+}

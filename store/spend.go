@@ -19,7 +19,7 @@ func (m *Memory) Spend(ctx context.Context, key []byte, c Charge, verdicts []lim
 		return verdicts, false, notAsked(err)
 	case c.N < 0:
 		return verdicts, false, errNegative(string(key), c.N)
-	case c.prepared == nil:
+	case !c.isPrepared():
 		return verdicts, false, fmt.Errorf("%w: the charge of %q is not prepared", ErrInvalid, c.Key)
 	}
 	name := unsafe.String(unsafe.SliceData(key), len(key)) // key without a copy of it

@@ -93,7 +93,7 @@ func Validate(charges []Charge) error {
 				return errTwice(c.Key)
 			}
 		}
-		if c.prepared != nil {
+		if c.isPrepared() {
 			continue // its limits were checked
 		}
 		if len(c.Limits) > maxLimits {

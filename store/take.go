@@ -62,7 +62,7 @@ func ready(charges []Charge, all []taken) (_ []taken, locked uint64) {
 	for i := range charges {
 		c := &charges[i]
 		p := c.prepared
-		if p == nil {
+		if !c.isPrepared() {
 			p = &prepared{key: c.Key, hash: hashOf(c.Key), shard: shardOf(c.Key)}
 		}
 		all = append(all, taken{prepared: p, Receipt: limit.Receipt{N: c.N}})
