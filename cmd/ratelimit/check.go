@@ -71,6 +71,9 @@ func summary(cfg *config.Config, width int) []string {
 	about.Add("admin API", aboutAdmin(&cfg.Admin))
 	about.Add("state", cfg.RedactedState())
 	about.Add("keys", cfg.Keys)
+	if cfg.Mode == config.ModeShadow {
+		about.Add("mode", "shadow: limits count calls, and deny none")
+	}
 	if users := aboutUsers(cfg.Users); users != "" {
 		about.Add("users", users)
 	}
@@ -142,7 +145,7 @@ func aboutModels(cfg *config.Config, width int) []string {
 			if m.IsDefault && m.Quota.Auto {
 				quota = "guessed: " + quota
 			}
-			t.Add(name, title, quota)
+			t.Add(name, title, quota+aboutMode(m.Mode))
 		}
 	}
 	return t.Lines(width)

@@ -61,6 +61,22 @@ projects:
 	}
 }
 
+// Whoever checks a file sees which of its limits deny nothing.
+func TestCheckTellsShadow(t *testing.T) {
+	const of = "providers: {openai: {models: {gpt-x: {max_rpm: 5, mode: shadow}}}}\nprojects: {trial: {requests_per_minute: 7, mode: shadow}}\n"
+	for mode, most := range map[string]string{"mode: shadow\n": "mode       shadow: limits count calls, and deny none", "": ""} {
+		got := run(t, "check", file(t, "gateway.yaml", mode+of))
+		for _, want := range []string{"5 requests/min, in shadow\n", "7 requests/min, in shadow  ", most} {
+			if got.code != exitFine || !strings.Contains(got.stdout, want) {
+				t.Errorf("there is no %q in %+v", want, got)
+			}
+		}
+		if mode == "" && strings.Contains(got.stdout, "mode  ") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestCheckTellsBudgets(t *testing.T) {
 	got := run(t, "check", file(t, "gateway.yaml", `
 projects:

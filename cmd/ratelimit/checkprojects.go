@@ -35,7 +35,15 @@ func aboutProject(id string, p *config.Project) []string {
 	if p.MaxWait > 0 {
 		wait = p.MaxWait.Round(time.Millisecond).String()
 	}
-	return []string{id, aboutLimit(p.Limit, marked), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
+	return []string{id, aboutLimit(p.Limit, marked) + aboutMode(p.Mode), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
+}
+
+// aboutMode returns what follows limits that count calls and deny none.
+func aboutMode(mode string) string {
+	if mode == config.ModeShadow {
+		return ", in shadow"
+	}
+	return ""
 }
 
 // aboutShare returns between which parts of a model's quota the share of a project is: a dash for any.

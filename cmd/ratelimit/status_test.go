@@ -131,21 +131,21 @@ func TestSubtreeLines(t *testing.T) {
 		{ID: "acme", Limit: project.Limit{Weight: 2, MaxShare: 25}, Windows: []admin.Window{dollars("dollars_per_month", 1234.5625, 5000, 14*86400+17*3600+59), {Name: "tokens_per_minute", Unit: "tokens", Limit: 2_000_000, Remaining: 2_000_000 - 1234, ResetAfter: 42}}},
 		{ID: "acme/chat"},
 		{ID: "acme/search", Windows: []admin.Window{dollars("dollars_per_day", 0, 150, 0), dollars("dollars", 150, 150, 99)}},
-		{ID: "acme/search/a-user-with-a-long-name", Windows: []admin.Window{}},
+		{ID: "acme/search/a-user-with-a-longer-name", Windows: []admin.Window{}},
 		{ID: "acme/search-b", Windows: []admin.Window{}},
 		{ID: "acme/search/alice", Windows: []admin.Window{{Name: "requests_per_day", Unit: "requests", Limit: 10, Remaining: 7, ResetAfter: 3*3600 + 25*60 + 7}}},
 	}, 80))
 	want := `
-project                     limit                   used         of  all is back
-acme                        dollars_per_month  $1,234.56  $5,000.00       14d17h
+project                       limit                   used         of  resets in
+acme                          dollars_per_month  $1,234.56  $5,000.00     14d17h
     weight 2, max_share 25%
-                            tokens_per_minute      1,234  2,000,000          42s
-  chat                      (no answer)
-  search                    dollars_per_day        $0.00    $150.00            -
-                            dollars              $150.00    $150.00        never
-    a-user-with-a-long-na…  no limits
-    alice                   requests_per_day           3         10        3h25m
-  search-b                  no limits`
+                              tokens_per_minute      1,234  2,000,000        42s
+  chat                        (no answer)
+  search                      dollars_per_day        $0.00    $150.00          -
+                              dollars              $150.00    $150.00      never
+    a-user-with-a-longer-na…  no limits
+    alice                     requests_per_day           3         10      3h25m
+  search-b                    no limits`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}

@@ -32,7 +32,7 @@ func subtreeLines(projects []admin.Project, width int) []string {
 		return slices.Compare(strings.Split(a.ID, "/"), strings.Split(b.ID, "/"))
 	}
 	projects = slices.SortedFunc(slices.Values(projects), byPath)
-	t := console.NewTable(console.Text("project").Shortened(20), console.Text("limit"), console.Number("used"), console.Number("of"), console.Number("all is back"), console.Text("").Below())
+	t := console.NewTable(console.Text("project").Shortened(20), console.Text("limit"), console.Number("used"), console.Number("of"), console.Number("resets in"), console.Text("").Below())
 	for _, p := range projects {
 		name, notes := nameInTree(p.ID, projects[0].ID), strings.Join(projectNotes(p), ", ")
 		switch {

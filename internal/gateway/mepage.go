@@ -109,7 +109,7 @@ func (l *Level) write(p *page) {
 		return
 	}
 	p.put(`<div class="wide" tabindex="0" role="region" aria-label="limits of %s %s"><table>
-<thead><tr><th scope="col">limit</th><th scope="col">left</th><th scope="col">used</th><th scope="col">of</th><th scope="col">used, as a bar</th><th scope="col">all is back</th></tr></thead>
+<thead><tr><th scope="col">limit</th><th scope="col">left</th><th scope="col">used</th><th scope="col">of</th><th scope="col">used, as a bar</th><th scope="col">resets in</th></tr></thead>
 <tbody>
 `, l.Kind, l.ID)
 	for _, limit := range l.Limits {

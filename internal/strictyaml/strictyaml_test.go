@@ -105,7 +105,7 @@ func TestMistakes(t *testing.T) {
 		"a: &x {<<: *x}":           "1:12: <<: it must have the alias of a mapping, or a list of such",
 		"a: {<<: b}":               "1:9: <<: it must have the alias of a mapping, or a list of such",
 		"null: a":                  "1:1: it has no value: it must be a name",
-		"a: b\n'a': c":             `2:1: "a" stands here twice: it must stand here once`,
+		"a: b\n'a': c":             `2:1: duplicate key "a": it must occur once`,
 		"a: b\n---\nc: d":          "2:1: a second document: there must be one",
 		"a: b" + "\xff":            "1:1: the line is not UTF-8, which it must be",
 		strings.Repeat("#", 1<<21): "1:1: the file is larger than 1048576 bytes, which is the most that is allowed",

@@ -144,11 +144,18 @@ func unknown(name string, fields []Field) string {
 	return fmt.Sprintf("unknown field %s%s: it must be one of %s", message.Quote(name), guess, strings.Join(names, ", "))
 }
 
+// missedSpace matches the text of a field whose colon has no space behind it, which YAML takes for a single value.
+var missedSpace = regexp.MustCompile(`^[a-z_]+:\S`)
+
 // Entries calls visit for each key of a mapping, in the order of the file. A missing value counts as an
 // empty mapping.
 func (v Value) Entries(visit func(name string, key, value Value)) {
 	if !v.Null() && v.kind() != mapping {
-		v.Fault("%s: it must be a mapping", v.what())
+		hint := ""
+		if text, ok := v.Scalar(); ok && missedSpace.MatchString(text) {
+			hint = ": a space must follow the colon"
+		}
+		v.Fault("%s: it must be a mapping%s", v.what(), hint)
 		return
 	}
 	seen := map[string]bool{}
@@ -157,7 +164,7 @@ func (v Value) Entries(visit func(name string, key, value Value)) {
 		switch {
 		case !ok:
 		case seen[name]:
-			key.Fault("%s stands here twice: it must stand here once", message.Quote(name))
+			key.Fault("duplicate key %s: it must occur once", message.Quote(name))
 		default:
 			seen[name] = true
 			visit(name, key, value)

@@ -27,7 +27,7 @@ func TestBounds(t *testing.T) {
 		"dashes":   {strings.Repeat("- ", 40_000), "exceeded max depth of 10000"},
 		"aliases":  {aliases, "more than 100000 keys and values"},
 		"models":   {models.String(), "may have 1000 models"},
-		"faults":   {strings.Repeat("a: b\n", 1000), "stands here twice"},
+		"faults":   {strings.Repeat("a: b\n", 1000), "duplicate key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("gateway.yaml", []byte(c.text))

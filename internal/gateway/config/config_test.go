@@ -98,7 +98,7 @@ func TestWithoutAFile(t *testing.T) {
 	for _, text := range []string{"admin:\nproviders:\n", "keys: off\r\nlog:\r\n  level: info\r\n"} {
 		differ(t, text, c, parsed(t, text))
 	}
-	c.Blank, c.Warnings = true, []string{"gateway.yaml:1:1: it says nothing: all is as without a file"}
+	c.Blank, c.Warnings = true, []string{"gateway.yaml:1:1: it is empty: every setting has its default"}
 	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "{}", "\ufeff# nothing"} {
 		differ(t, text, c, parsed(t, text))
 	}

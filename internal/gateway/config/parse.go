@@ -56,7 +56,7 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	c := defaults()
 	c.read(r.Root())
 	if c.Blank = name != "" && r.Blank(); c.Blank {
-		r.at().Warn("it says nothing: all is as without a file")
+		r.at().Warn("it is empty: every setting has its default")
 	}
 	r.override("listen", "--listen", o.Listen, address(&c.Listen))
 	r.override("admin.listen", "--admin", o.Admin, adminAddress(&c.Admin.Listen))
