@@ -266,12 +266,18 @@ func (e *Engine) try(ctx context.Context, c *Call, scopes Scopes, r *Result) err
 			}
 		}
 		if err := e.look(ctx, c, scopes, r); err != nil || !r.Allowed() {
+			if r.Behind && err == nil {
+				scopes.wantInPools(e, c, &r.Outcome, false)
+			}
 			return err
 		}
 		*r = Result{} // the calls that waited have just left
 	}
 	var err error
 	r.Reservation, err = e.take(ctx, c, scopes, &r.Outcome)
+	if r.Outcome.Denied && err == nil {
+		scopes.wantInPools(e, c, &r.Outcome, true)
+	}
 	return err
 }
 

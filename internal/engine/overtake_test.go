@@ -29,7 +29,7 @@ func TestSmallCallsOvertakeALargeOne(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		large := b.acquire(callOf("p", 80), m, p)
 		b.wantDenied(callOf("q", 21), "tokens", 40*time.Second, m, q)
-		b.wantDenied(callOf("p", 1), "tokens", 40*time.Second, m, p)
+		b.wantDenied(callOf("p", 1), "tokens_share", 40*time.Second, m, p) // q, which was turned away, has a share now
 		b.take(callOf("q", 10), m, q)
 		waits := b.acquire(callOf("q", 7), m, q)
 		if !waits.passed() || waits.result.Waited != 0 {

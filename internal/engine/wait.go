@@ -324,6 +324,9 @@ func (w *wait) sofar() time.Duration { return time.Duration(w.engine.clock() - w
 
 // late returns the error of a call that may not wait for so long.
 func (w *wait) late(again time.Duration) error {
+	if !w.peeks {
+		w.scopes.wantInPools(w.engine, w.call, &w.result.Outcome, w.result.Outcome.asked)
+	}
 	return &limit.DeadlineError{Limit: w.result.Limit(), Wait: again, Left: w.most - w.sofar()}
 }
 

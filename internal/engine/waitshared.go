@@ -38,6 +38,23 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 	return pools
 }
 
+// wantInPools records in the pools of a call's shared scopes that the call was turned away, and does not wait. So its
+// flow's share is not lent to calls that wait, until the flow comes again. said is what its scopes have said to it, if
+// they were asked, and counted says that the pools have counted that it asked.
+func (all Scopes) wantInPools(e *Engine, c *Call, said *Outcome, counted bool) {
+	var o Outcome
+	o.begin(e, c.part, all)
+	in, own := o.pools(e, false)
+	if in == 0 {
+		return
+	}
+	for _, cl := range o.claims(c, in, own, make(claims, 0, mostClaims)) {
+		if cl.scope.Kind == Shared && (!said.asked || said.wants(cl.scope)) {
+			cl.pool.Want(cl.member, cl.terms, e.clock(), cl.amounts(), counted)
+		}
+	}
+}
+
 // scarce returns the own scopes that would be divided if there were others, and whose limits deny the call:
 // another one that comes should find out that it waits.
 func (o *Outcome) scarce(said *Outcome) (in uint32) {

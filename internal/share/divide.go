@@ -124,11 +124,12 @@ func (p *Pool) asks(m *member, i int, now int64) (atOnce, rate float64) {
 }
 
 // present reports whether a member is likely to call again soon: if it has called within three times its usual pause, or
-// within a minute while calls of it are under way, since all of its callers may wait for their answers.
+// within a minute while calls of it are under way, since all of its callers may wait for their answers, or if the last
+// of its calls was turned away, since its caller may try again.
 func (p *Pool) present(m *member, i int, now int64) bool {
 	t, period := &m.parts[i], p.quotas[i].period
 	pause := max(3*period/max(t.asks.now.calls, t.asks.before.calls, t.elsewhere.Calls, 1), period/parts)
-	if m.open > 0 {
+	if m.open > 0 || m.turned == m.last {
 		pause = max(pause, int64(time.Minute))
 	}
 	return now-m.last <= min(pause, period)

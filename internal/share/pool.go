@@ -100,6 +100,7 @@ type member struct {
 	called    int64 // when it asked last, here, even if that was not to count
 	asked     int64 // when it asked last, here
 	last      int64 // and on any node
+	turned    int64 // when a call was turned away last that does not wait
 	left      int64 // when the last of its calls that waited passed or gave up
 	seen      int64 // until when its time is accounted for: see pass
 	free      int64 // for how long none of its calls has waited, in all

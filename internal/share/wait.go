@@ -31,6 +31,25 @@ func (p *Pool) Wait(w *Who, t Terms, now int64, amounts []Amount) Waiting {
 	return Waiting{member: m}
 }
 
+// Want records that a call of a member was turned away, which wanted amounts and does not wait. asked says that it has
+// asked the pool.
+func (p *Pool) Want(w *Who, t Terms, now int64, amounts []Amount, asked bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	m := p.member(w, t, now)
+	if !asked {
+		p.ask(m, now, amounts, false)
+	}
+	for i := range amounts {
+		if a := &m.parts[i].asks; amounts[i].N >= 0 && !a.pressed {
+			a.pressed, p.quotas[i].shares.dirty = true, true
+		}
+	}
+	m.turned = m.last
+	p.wantsMore(m)
+}
+
 // lift lets a member that begins to wait be served no sooner than those who wait already. So it does
 // with the groups that the member is in, if nobody in them waits.
 func (p *Pool) lift(m *member, now int64) {
