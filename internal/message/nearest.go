@@ -1,8 +1,23 @@
 package message
 
+import "slices"
+
+// sameLimits are names of one limit: of a model, of a project, and as providers speak of it.
+var sameLimits = [...][]string{
+	{"max_rpm", "requests_per_minute", "rpm"},
+	{"max_tpm", "tokens_per_minute", "tpm"},
+	{"max_rpd", "requests_per_day", "rpd"},
+	{"max_tpd", "tokens_per_day", "tpd"},
+}
+
 // Nearest returns the name among names that the user probably meant by a wrong name, or "" if none is
-// similar.
+// similar. The name of a limit elsewhere is that of the limit here, if it is among names.
 func Nearest(name string, names []string) (best string) {
+	for _, same := range sameLimits {
+		if i := slices.IndexFunc(names, func(n string) bool { return slices.Contains(same, n) }); i >= 0 && slices.Contains(same, name) {
+			return names[i]
+		}
+	}
 	least := 1 + max(len(name), 3)/3
 	for _, other := range names {
 		if d := distance(name, other); d < least {
