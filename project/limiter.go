@@ -98,7 +98,8 @@ func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {
 		part = engine.RequestsOnly
 	}
 	if c.MaxWait == 0 {
-		_, d, err = l.try(ctx, &c, part)
+		res, d, err := l.try(ctx, &c, part)
+		(*engine.Reservation)(res).Stay()
 		return d, err
 	}
 	res, d, err := l.acquire(ctx, &c, part)

@@ -142,6 +142,23 @@ func (r *Reservation) Cancel() bool {
 // giveBack gives back all that was taken.
 func (r *Reservation) giveBack() { r.settle(&spent{}, nil) }
 
+// Stay ends the reservation of a call whose cost was known: what was reserved stays charged, and nobody is told of it.
+// That of no reservation has no effect.
+func (r *Reservation) Stay() {
+	if r == nil || !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	if r.pools != 0 {
+		var used spent
+		r.spent(llm.Tokens{Input: -1, Output: -1}, -1, &used)
+		r.correctShares(&used)
+	}
+	for i := range r.charged {
+		p := r.charged[i].plan
+		p.scope.Real().giveBack(p, &r.asked)
+	}
+}
+
 // AfterCommit lets fn be told what the call has used, before it is settled.
 func (r *Reservation) AfterCommit(fn func(t llm.Tokens)) { r.after = fn }
 
