@@ -20,8 +20,8 @@ AT_ONCE := -p $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
 LONG    := ./store/redisstore ./scripts/release ./internal/gateway/scenarios ./cmd/ratelimit . ./internal/gateway/admin ./internal/engine/fleettests
-# Packages whose tests take more than a few seconds, which `make quick` leaves out.
-SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/project$$|/server$$|/store($$|/)|/scripts/|/examples/
+# Packages whose tests take longest, or need other programs, which `make quick` leaves out.
+SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/
 
 .DEFAULT_GOAL := help
 .PHONY: help deps test quick lint unit demo bench fuzz soak flakes client prices docs pictures screenshots apidiff release
@@ -34,7 +34,7 @@ deps: ## install what the tests need and the machine lacks, or say what to insta
 
 test: deps lint unit ## everything that CI checks: format, vet, staticcheck, actionlint, all tests with the race detector
 
-quick: ## the tests of a minute: vet, and the packages whose tests are quick, without the race detector
+quick: ## the tests of a minute and a half, without the race detector: vet, the engine, projects, stores but Redis
 	@go vet ./...
 	@go test -short -vet=off $(AT_ONCE) $$(go list ./... | grep -v -E '$(SLOW)')
 
