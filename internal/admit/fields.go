@@ -74,7 +74,7 @@ func appendPolicy(b []byte, own string, s *project.Standing) []byte {
 	if !w.Total() {
 		b = appendParameter(b, ";w=", ceilSeconds(w.Period))
 	}
-	if w.Unit != "" && w.Unit != project.Requests { // that of a plain limiter is not known
+	if w.Unit != "" && w.Unit != project.Requests { // the unit of a plain limiter is unknown
 		b = append(append(append(b, `;qu="`...), kind.Counted(w.Unit)...), '"')
 	}
 	return b

@@ -24,17 +24,17 @@ const (
 	// before it ends: until then each of its letters may be a token, and some answers are longer than expected.
 	firstTimes = 6
 
-	// inFlight is how many tokens are reserved beyond what has come: the provider may have generated so many that have
-	// not come yet when a stream is cut off.
+	// inFlight is the number of tokens that a stream keeps reserved beyond those received: the provider may have generated
+	// them already when the gateway cuts the stream off.
 	inFlight = 64
 )
 
-// stream is what an answer that comes as a stream has reserved in limits that cut.
+// stream is the reservation of a streamed answer in limits with on_overrun: cut.
 type stream struct {
-	first  llm.Tokens // what was reserved at first; zero: no limit cuts the answer
-	output int        // how many tokens of output are reserved
-	came   int        // the most tokens of output that have come
-	slice  int        // the next slice
+	first  llm.Tokens // the tokens reserved before the call was sent; zero if no limit cuts the answer
+	output int        // the reserved tokens of output, extensions included
+	came   int        // an upper bound of the tokens of output received so far
+	slice  int        // the tokens of the next extension
 	denial *engine.Denial
 	lost   error // the store could not be asked
 }
@@ -87,8 +87,8 @@ func (c *Call) firstOutput(q *ratelimit.ModelQuota, caps *project.Caps) int {
 // Extends reports whether the answer to the call reserves what it uses as it comes: ask Extend before each of its events.
 func (c *Call) Extends() bool { return (*engine.Reservation)(c.reservation).Extends() }
 
-// Extend reserves what the answer needs to go on of which at most so many tokens have come, and some more. It reports
-// whether that was reserved. If not, the answer must end: see Cut.
+// Extend makes sure that enough is reserved for an answer of which at most came tokens were received, and takes the next
+// slice if it is not. It returns false if a limit denies the slice; then the answer must end: see Cut.
 func (c *Call) Extend(ctx context.Context, came int) bool {
 	s := &c.stream
 	s.came = came
@@ -146,7 +146,7 @@ func (c *Call) affordable(slice int) int {
 	return int(d.Left / each)
 }
 
-// longestWindow is the longest period of a window: that of a total is longer.
+// longestWindow is the longest period of a window. A limit with a longer period is a total.
 const longestWindow = 31 * 24 * time.Hour
 
 // Cut returns the error with which an answer ends whose reservation was not extended, or nil if it was.

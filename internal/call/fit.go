@@ -74,7 +74,7 @@ func (c *Call) acquireFitted(ctx context.Context) (ratelimit.Decision, error) {
 	return c.try(ctx)
 }
 
-// lower lowers the request's bound to so many tokens of each answer, and reports whether it may be as low.
+// lower sets max_tokens of the request to a smaller number, and reports whether that number is allowed.
 func (c *Call) lower(tokens int) bool {
 	if tokens < c.Fit.Min || tokens < c.Fit.Min+c.Request.ThinkingBudget(c.Fit.Body) {
 		return false
@@ -136,7 +136,7 @@ func (c *Call) deniedByMost(d *ratelimit.Decision, q *ratelimit.ModelQuota) bool
 	return ok && k.Unit().Name() == project.Tokens && q.ReserveTokens == project.ReserveMost
 }
 
-// hasLeft reports whether every window that denies the call has enough left for so many tokens.
+// hasLeft reports whether every window that denies the call has at least the given tokens left.
 func (c *Call) hasLeft(d *ratelimit.Decision, most llm.Tokens) bool {
 	for _, s := range d.Project.Windows() {
 		switch {
@@ -150,7 +150,7 @@ func (c *Call) hasLeft(d *ratelimit.Decision, most llm.Tokens) bool {
 	return true
 }
 
-// modelHasLeft reports whether the model's quota has enough left for so many tokens, if it reserves the most of a call.
+// modelHasLeft reports whether the model's quota has at least the given tokens left, if it reserves the most of a call.
 func (c *Call) modelHasLeft(d *ratelimit.Decision, q *ratelimit.ModelQuota, most llm.Tokens) bool {
 	if q.ReserveTokens != project.ReserveMost {
 		return true

@@ -35,7 +35,8 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 	return dollars
 }
 
-// mostDollars returns the most that so many tokens cost by a price, which may be nil. known says whether they are a bound.
+// mostDollars returns the highest cost of a call with the given tokens at price p, which may be nil. known is false if the
+// tokens are no upper bound.
 func (c *Call) mostDollars(p *price.Price, input, output int, known bool) price.Amount {
 	if p == nil || !known && c.mostBy(p, maxTotal, maxTotal, "") > c.mostBy(p, 0, 0, "") {
 		return price.Unknown

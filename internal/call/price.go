@@ -85,7 +85,7 @@ func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
 	return min(most, maxReserved)
 }
 
-// most returns the most that the call can cost if it uses so many tokens at most, in the tier that the
+// most returns the highest cost of the call if it uses at most the given tokens. told is the service tier that the
 // response names, or "".
 func (c *Call) most(input, output int, told string) price.Amount {
 	return c.mostBy(c.quoted.price, input, output, told)

@@ -31,7 +31,7 @@ func (c *Call) mostOutput(seen, allowed int) int {
 	switch c.ending {
 	case failed, erred:
 		return 0
-	case stopped: // what was reserved beyond what has come is for what the provider has generated meanwhile
+	case stopped: // the provider may have generated everything that was reserved before it noticed the cut
 		return min(max(c.stream.came, c.stream.output), c.bound.Output)
 	case cut:
 		seen = max(seen, allowed)

@@ -94,13 +94,13 @@ type member struct {
 	parked    bool  // it has not called for so long that it wants nothing: see park
 	own       bool  // something else than the pool's quotas denies its calls that wait
 	waiting   int   // calls that wait
-	open      int   // calls under way that were charged here
+	open      int   // admitted calls that are not settled yet
 	here      int   // of these, the calls that the quotas of a pool with a root deny, and nothing else
 	since     int64 // when it asked first, after it had not for a period
 	called    int64 // when it asked last, here, even if that was not to count
 	asked     int64 // when it asked last, here
 	last      int64 // and on any node
-	turned    int64 // when a call was turned away last that does not wait
+	turned    int64 // when a call that does not wait was denied last
 	left      int64 // when the last of its calls that waited passed or gave up
 	seen      int64 // until when its time is accounted for: see pass
 	free      int64 // for how long none of its calls has waited, in all

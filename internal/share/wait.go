@@ -31,8 +31,8 @@ func (p *Pool) Wait(w *Who, t Terms, now int64, amounts []Amount) Waiting {
 	return Waiting{member: m}
 }
 
-// Want records that a call of a member was turned away, which wanted amounts and does not wait. asked says that it has
-// asked the pool.
+// Want records that a call which does not wait was denied, so that the share of its member is not lent to others. asked
+// is true if Take has counted the call already.
 func (p *Pool) Want(w *Who, t Terms, now int64, amounts []Amount, asked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
