@@ -62,7 +62,7 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
 
-		sessions: newSessions(),
+		sessions: newSessions(g.Controls()),
 		pages:    o.Pages,
 
 		maxStreams: maxStreams,

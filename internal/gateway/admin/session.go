@@ -2,22 +2,25 @@ package admin
 
 import (
 	"cmp"
+	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
+	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-const (
-	sessionLength = 12 * time.Hour
-	maxSessions   = 1000
-)
+const sessionLength = 12 * time.Hour
 
 // Session says whether a browser must sign in with the token, and whether it has.
 type Session struct {
@@ -30,25 +33,21 @@ type SignIn struct {
 	Token string `json:"token"`
 }
 
-// sessions are the browsers that have signed in. They are in memory alone, so a restart ends them.
+// sessions begins and checks the sessions of browsers. The cookie's value is the whole session, signed with a key that
+// is derived from the admin token: every gateway with this token knows it, and another token ends it.
 type sessions struct {
 	attempts *limit.Limiter[*http.Request, string] // tokens that were wrong, by the client's address
-
-	mu  sync.Mutex
-	all map[[sha256.Size]byte]session // by the hash of the cookie's value
+	board    *control.Board                        // has the sessions that were signed out, for all gateways on the store
 }
 
-// session is one browser that has signed in.
+// session is what the cookie of one browser that has signed in says.
 type session struct {
-	token [sha256.Size]byte // the hash of the token that it has signed in with: another token ends the session
-	ends  time.Time
+	ID   string `json:"id"`
+	Ends int64  `json:"ends"` // in Unix seconds
 }
 
-func newSessions() *sessions {
-	return &sessions{
-		attempts: limit.NewLimiter(clientOf, limit.PerMinute(10)),
-		all:      map[[sha256.Size]byte]session{},
-	}
+func newSessions(board *control.Board) *sessions {
+	return &sessions{attempts: limit.NewLimiter(clientOf, limit.PerMinute(10)), board: board}
 }
 
 // clientOf returns the address whose failed sign-ins count together: of IPv6, the network of a customer.
@@ -65,36 +64,44 @@ func clientOf(r *http.Request) string {
 	return address.String()
 }
 
-// begin returns the cookie's value of a new session. The session that would end first makes room.
+// begin returns the cookie's value of a new session: its description in JSON and the signature, both in base64.
 func (s *sessions) begin(token string) string {
-	value := rand.Text()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.all) >= maxSessions {
-		oldest, first := [sha256.Size]byte{}, time.Time{}
-		for hash, each := range s.all {
-			if first.IsZero() || each.ends.Before(first) {
-				oldest, first = hash, each.ends
-			}
-		}
-		delete(s.all, oldest)
+	text, err := json.Marshal(session{ID: rand.Text(), Ends: time.Now().Add(sessionLength).Unix()})
+	if err != nil {
+		panic(err) // a session is text and a number, which marshal
 	}
-	s.all[sha256.Sum256([]byte(value))] = session{sha256.Sum256([]byte(token)), time.Now().Add(sessionLength)}
-	return value
+	body := base64.RawURLEncoding.EncodeToString(text)
+	return body + "." + base64.RawURLEncoding.EncodeToString(signSession(body, token))
 }
 
-// valid reports whether a cookie's value is that of a session that has not ended.
-func (s *sessions) valid(value, token string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, ok := s.all[sha256.Sum256([]byte(value))]
-	return ok && found.token == sha256.Sum256([]byte(token)) && time.Now().Before(found.ends)
+// find returns the session of a cookie's value, unless the session has ended or the value was signed with another token.
+func (s *sessions) find(value, token string) (found session, ok bool) {
+	body, signature, _ := strings.Cut(value, ".")
+	mac, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil || !hmac.Equal(mac, signSession(body, token)) {
+		return session{}, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil || json.Unmarshal(text, &found) != nil {
+		return session{}, false
+	}
+	return found, time.Now().Unix() < found.Ends && !s.board.State().SessionEnded(found.ID)
 }
 
-func (s *sessions) end(value string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.all, sha256.Sum256([]byte(value)))
+// end ends a session, for all gateways on the store.
+func (s *sessions) end(ctx context.Context, value, token string) error {
+	found, ok := s.find(value, token)
+	if !ok {
+		return nil
+	}
+	return s.board.EndSession(ctx, found.ID, found.Ends)
+}
+
+// signSession returns the signature of a session's description.
+func signSession(body, token string) []byte {
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write([]byte("ratelimit session " + body))
+	return mac.Sum(nil)
 }
 
 // cookieName returns the name of the cookie. Browsers send a host's cookies to all of its
@@ -106,7 +113,10 @@ func cookieName(r *http.Request) string {
 
 // inSession reports whether a request has the cookie of a session.
 func (a *Admin) inSession(r *http.Request, token string) bool {
-	return slices.ContainsFunc(r.CookiesNamed(cookieName(r)), func(c *http.Cookie) bool { return a.sessions.valid(c.Value, token) })
+	return slices.ContainsFunc(r.CookiesNamed(cookieName(r)), func(c *http.Cookie) bool {
+		_, ok := a.sessions.find(c.Value, token)
+		return ok
+	})
 }
 
 // session tells a browser whether it has access.
@@ -145,7 +155,11 @@ func (a *Admin) signOut(r *http.Request) (any, error) {
 		return nil, otherSite()
 	}
 	for _, c := range r.CookiesNamed(cookieName(r)) {
-		a.sessions.end(c.Value)
+		if err := a.sessions.end(r.Context(), c.Value, a.gateway.Config().Admin.Token.Reveal()); err != nil {
+			p := problemf(http.StatusServiceUnavailable, "this browser is signed out, but a copy of its cookie would be valid until it expires, since the store does not answer: %s", message.Plain(err))
+			p.header = http.Header{"Set-Cookie": {sessionCookie(r, "", -time.Second).String()}}
+			return nil, p
+		}
 	}
 	return withCookie{sessionCookie(r, "", -time.Second), nil}, nil
 }

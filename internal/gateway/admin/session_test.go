@@ -2,6 +2,7 @@ package admin
 
 import (
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 var signInBody = fmt.Sprintf(`{"token": %q}`, secretToken)
@@ -145,24 +150,68 @@ func TestSignInSlowsDown(t *testing.T) {
 
 func TestSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSessions()
+		board, err := control.Open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSessions(board)
+		valid := func(value, token string) bool { _, ok := s.find(value, token); return ok }
 		value := s.begin("token")
-		time.Sleep(sessionLength - 1)
-		if !s.valid(value, "token") || s.valid(value, "another token") || s.valid("", "token") {
+		time.Sleep(sessionLength - time.Second)
+		if !valid(value, "token") || valid(value, "another token") || valid("", "token") {
 			t.Error("a session is valid until it ends, and only with its token")
 		}
-		if time.Sleep(time.Nanosecond); s.valid(value, "token") {
+		if time.Sleep(time.Second); valid(value, "token") {
 			t.Error("it is valid after its end")
 		}
-		second := s.begin("token")
-		for range maxSessions {
-			time.Sleep(time.Nanosecond)
-			value = s.begin("token")
+		first, second := s.begin("token"), s.begin("token")
+		if err := s.end(t.Context(), first, "token"); err != nil || valid(first, "token") || !valid(second, "token") {
+			t.Errorf("one of two sessions was ended: %v", err)
 		}
-		if len(s.all) != maxSessions || s.valid(second, "token") || !s.valid(value, "token") {
-			t.Errorf("there are %d sessions: the newest %d should be", len(s.all), maxSessions)
+		if err := s.end(t.Context(), second, "another token"); err != nil || !valid(second, "token") {
+			t.Errorf("a session was ended with a wrong token: %v", err)
 		}
 	})
+}
+
+// A cookie that somebody has written, or changed, is no session.
+func TestForgedSessions(t *testing.T) {
+	r := newRig(t, withToken(t))
+	cookie := r.signedIn(t)
+	name, value, _ := strings.Cut(cookie, "=")
+	body, mac, _ := strings.Cut(value, ".")
+	longer := base64.RawURLEncoding.EncodeToString([]byte(`{"id":"x","ends":99999999999}`))
+	for _, forged := range []string{longer + "." + mac, longer + ".", longer, body, "." + mac, body + "." + strings.ToUpper(mac), "%%." + mac} {
+		if a := r.send(t, "GET", "/v1/state", "", "Cookie", name+"="+forged); a.status != 401 {
+			t.Errorf("%s: %d", forged, a.status)
+		}
+	}
+}
+
+// Gateways with one token and one store know each other's sessions, and so does one that has started anew. A session
+// that was signed out at one of them has ended for all, while Redis does not answer for this browser alone.
+func TestSessionsOfAFleet(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
+	yaml := strings.Replace(withToken(t), "state: memory", "state: "+proxy.URL(), 1)
+	one, two := newRig(t, yaml), newRig(t, yaml)
+	_, value, _ := strings.Cut(one.signedIn(t), "=")
+	status := func(r *rig) int {
+		_, port, _ := strings.Cut(strings.TrimPrefix(r.url, "http://"), ":")
+		return r.send(t, "GET", "/v1/audit", "", "Cookie", "ratelimit-session-"+port+"="+value).status
+	}
+	if status(one) != 200 || status(two) != 200 || status(newRig(t, yaml)) != 200 {
+		t.Errorf("a session of one gateway: %d there, %d at another one", status(one), status(two))
+	}
+	cookie := two.signedIn(t)
+	if a := two.send(t, "DELETE", "/session", "", "Cookie", strings.Split(cookie, "=")[0]+"="+value); a.status != 204 {
+		t.Fatalf("sign-out at another gateway: %d %s", a.status, a.text)
+	}
+	testkit.Eventually(t, "the session has ended at both", func() bool { return status(one) == 401 && status(two) == 401 })
+	proxy.Cut()
+	a := two.send(t, "DELETE", "/session", "", "Cookie", cookie)
+	if a.status != 503 || !strings.Contains(a.header.Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("sign-out while Redis is lost: %d %s %v", a.status, a.text, a.header)
+	}
 }
 
 // A stream ends when the browser signs out.

@@ -1,12 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/unreported"
@@ -19,6 +22,7 @@ const (
 	modelPrefix   = "control/model/"
 	keyPrefix     = "control/key/"
 	gatewayPrefix = "control/gateway/"
+	endedPrefix   = "control/ended/"
 )
 
 // Board holds the State as it is now, and changes it. Its methods may be called concurrently. While the
@@ -72,6 +76,7 @@ func (b *Board) load(ctx context.Context) (all map[string]string, err error) {
 	s.models, _ = settings.Parse(all, modelPrefix, checkModel, b.missed.Keep)
 	s.keys, _ = settings.Parse(all, keyPrefix, checkKey, b.missed.Keep)
 	s.gateway, _ = settings.Parse(all, gatewayPrefix, checkGateway, b.missed.Keep)
+	s.ended, _ = settings.Parse(all, endedPrefix, checkEnded, b.missed.Keep)
 	b.set(s)
 	return all, nil
 }
@@ -137,6 +142,29 @@ func (b *Board) SetGateway(ctx context.Context, g Gateway) error {
 	}
 	_, err := put(ctx, b, gatewayPrefix, allGateways, nil, g, func(s *State) *map[string]Gateway { return &s.gateway })
 	return err
+}
+
+// maxEnded is how many sessions the store remembers as ended. Those that would end first by themselves are forgotten.
+const maxEnded = 1000
+
+// EndSession ends a session of the admin API, for all gateways on the store, until it would end by itself.
+func (b *Board) EndSession(ctx context.Context, id string, ends int64) error {
+	for {
+		if err := b.Load(ctx); err != nil {
+			return err
+		}
+		was := b.State().ended[allGateways]
+		now, next := time.Now().Unix(), map[string]int64{id: ends}
+		for _, other := range slices.SortedFunc(maps.Keys(was), func(x, y string) int { return cmp.Compare(was[y], was[x]) }) {
+			if was[other] > now && len(next) < maxEnded {
+				next[other] = was[other]
+			}
+		}
+		done, err := put(ctx, b, endedPrefix, allGateways, &was, next, func(s *State) *map[string]map[string]int64 { return &s.ended })
+		if done || err != nil {
+			return err
+		}
+	}
 }
 
 // put sets one value in the store and in the State, unless it is not was any more; a nil was is any value. It

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -119,4 +121,33 @@ func TestBadSettings(t *testing.T) {
 	if err := b.Load(t.Context()); !errors.Is(err, store.fault) || b.State().PausedAt("good") == "" {
 		t.Errorf("%v: the pause must stay", err)
 	}
+}
+
+// The store remembers which sessions were ended until they would end by themselves, and a bounded number of them.
+func TestEndedSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &kept{values: map[string]string{}}
+		board, err := Open(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := func(id string, in time.Duration) {
+			t.Helper()
+			if err := board.EndSession(t.Context(), id, time.Now().Add(in).Unix()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end("short", time.Minute)
+		end("long", time.Hour)
+		if s := board.State(); !s.SessionEnded("short") || !s.SessionEnded("long") || s.SessionEnded("other") {
+			t.Errorf("%+v", s.ended)
+		}
+		time.Sleep(2 * time.Minute)
+		for i := range maxEnded {
+			end(strconv.Itoa(i), 2*time.Hour)
+		}
+		if s := board.State(); len(s.ended[allGateways]) != maxEnded || s.SessionEnded("short") || s.SessionEnded("long") || !s.SessionEnded("0") {
+			t.Errorf("%d sessions are remembered", len(s.ended[allGateways]))
+		}
+	})
 }

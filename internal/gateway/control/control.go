@@ -81,8 +81,9 @@ type State struct {
 	projects map[string]Project
 	models   map[string]Model
 	keys     map[string]Key
-	terms    bool // a project has MaxWait or Models
-	modes    bool // something has a Mode
+	ended    map[string]map[string]int64 // under allGateways: when the sessions would end that were signed out, in Unix seconds
+	terms    bool                        // a project has MaxWait or Models
+	modes    bool                        // something has a Mode
 }
 
 // allGateways is the name under which a State has what is set for all gateways.
@@ -90,6 +91,9 @@ const allGateways = "all"
 
 // Gateway returns what is set for all gateways.
 func (s *State) Gateway() Gateway { return s.gateway[allGateways] }
+
+// SessionEnded reports whether a browser has signed out of a session of the admin API.
+func (s *State) SessionEnded(id string) bool { return s.ended[allGateways][id] != 0 }
 
 // HasModes reports whether something has a Mode.
 func (s *State) HasModes() bool { return s.modes }
@@ -191,6 +195,13 @@ func checkGateway(name string, g Gateway) error {
 		return fmt.Errorf("%.40q is no name of all gateways", name)
 	}
 	return CheckMode(g.Mode)
+}
+
+func checkEnded(name string, _ map[string]int64) error {
+	if name != allGateways {
+		return fmt.Errorf("%.40q is no name of all gateways", name)
+	}
+	return nil
 }
 
 func checkKey(id string, _ Key) error {
