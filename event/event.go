@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -108,6 +109,10 @@ type Event struct {
 	Estimated int64
 	Used      llm.Tokens
 
+	// Dollars is what the call is expected to cost, and what it has cost once it is settled: what was expected,
+	// if that was not reported. It is 0 where the model has no price.
+	Dollars price.Amount
+
 	// Count is the weights by which Estimated counts, and Used has to be counted.
 	Count llm.TokenWeights
 
@@ -159,10 +164,21 @@ type ModelUsage struct {
 	Limits []LimitUsage
 }
 
-// LimitUsage is what is used of one limit of a model's quota.
+// ProjectUsage is what is used of a project's budgets at one time.
+type ProjectUsage struct {
+	Project string
+	Lost    bool // the store could not be asked, so it is unknown what is used
+	Limits  []LimitUsage
+}
+
+// LimitUsage is what is used of one limit of a model's quota, or of a budget: of dollars, in billionths.
 type LimitUsage struct {
 	Name      string // as in Event.Limit
 	Used, Max int
+
+	// Reserved is the part of Used that calls under way in this process hold, if the limit reserves the most of a
+	// call. It is 0 for limits of models.
+	Reserved int
 }
 
 // ProjectShare is where a project stands among those that share the limits of a model, or of a project

@@ -17,6 +17,8 @@
 //	ratelimit_decisions_total               counter    outcome, limit, model, project, shadow
 //	ratelimit_wait_seconds                  histogram  outcome, model
 //	ratelimit_used_tokens_total             counter    model, project, type
+//	ratelimit_used_dollars_total            counter    model, project
+//	ratelimit_denied_dollars_total          counter    model, project
 //	ratelimit_estimated_tokens_total        counter    model, project
 //	ratelimit_compared_tokens_total         counter    model, project
 //	ratelimit_estimate_error_ratio          histogram  model
@@ -46,6 +48,12 @@
 //	ratelimit_project_share_lent            gauge      model, project, dimension
 //	ratelimit_project_share_borrowed        gauge      model, project, dimension
 //	ratelimit_project_waiting               gauge      model, project
+//
+// A collector from [NewBudgetCollector] exports:
+//
+//	ratelimit_budget_used                   gauge      project, dimension
+//	ratelimit_budget_reserved               gauge      project, dimension
+//	ratelimit_budget_limit                  gauge      project, dimension
 //
 // Labels have these values:
 //

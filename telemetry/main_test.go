@@ -1,6 +1,9 @@
 package telemetry
 
 import (
+	"context"
+	"iter"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +44,16 @@ func full(t testing.TB) (*Prometheus, *prometheus.Registry) {
 	registry.MustRegister(NewModelCollector(rl), NewShareCollector(shared{"gpt-4o": {
 		{Project: "acme", Waiting: 2, Limits: []event.LimitShare{{Name: "max_rpm", Share: 300, Used: 310, Borrowed: 60}}},
 		{Project: "initech", Limits: []event.LimitShare{{Name: "max_rpm", Share: 200, Used: 40, Lent: 50}}},
-	}}, p))
+	}}, p), NewBudgetCollector(budgets{
+		{Project: "acme", Limits: []event.LimitUsage{{Name: "dollars_per_month", Used: 4_100_000_000_000, Reserved: 2_500_000_000, Max: 5_000_000_000_000}}},
+		{Project: "initech", Lost: true, Limits: []event.LimitUsage{{Name: "tokens_per_month", Max: 1_000_000}}},
+	}, p))
 	return p, registry
+}
+
+// budgets is a limiter of projects with these budgets.
+type budgets []event.ProjectUsage
+
+func (b budgets) BudgetUsage(context.Context, []string) iter.Seq[event.ProjectUsage] {
+	return slices.Values(b)
 }

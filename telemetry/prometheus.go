@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/telemetry/internal/counts"
 )
 
@@ -92,11 +93,15 @@ type promParts []prometheus.Collector
 func (parts *promParts) Counters(d counts.Definition) counts.Counters {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: d.Prometheus, Help: d.Help}, d.Labels)
 	*parts = append(*parts, vec)
+	scale := 1.0
+	if d.IsMoney() {
+		scale = price.Dollar
+	}
 	return func(values ...string) counts.Counter {
 		c := vec.WithLabelValues(values...)
 		return func(_ context.Context, n int64) {
 			if n > 0 { // a negative amount would panic
-				c.Add(float64(n))
+				c.Add(float64(n) / scale)
 			}
 		}
 	}

@@ -92,6 +92,21 @@ func TestPrometheusCounts(t *testing.T) {
 				"ratelimit_estimate_error_ratio_sum{model=}":               2,
 			},
 		},
+		"settled at a price": {
+			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: -1, Output: -1}, Dollars: 2_500_000_000},
+			changes{"ratelimit_used_dollars_total{model=,project=}": 2.5},
+		},
+		"denied at a price": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "dollars_per_day", Dollars: 500_000_000},
+			changes{
+				"ratelimit_decisions_total{limit=dollars_per_day,model=,outcome=denied,project=acme,shadow=false}": 1,
+				"ratelimit_denied_dollars_total{model=,project=acme}":                                              0.5,
+			},
+		},
+		"denied in shadow": {
+			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "dollars_per_day", Shadow: true, Dollars: 500_000_000},
+			changes{"ratelimit_decisions_total{limit=dollars_per_day,model=,outcome=denied,project=acme,shadow=true}": 1},
+		},
 		"settled without an estimate": {
 			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 7}},
 			changes{"ratelimit_used_tokens_total{model=,project=,type=input}": 7},

@@ -307,11 +307,11 @@ func (e *Engine) Observe(ctx context.Context, c *Call, r *Result, err error) {
 	ev := event.Event{
 		Kind: event.Admitted, Project: c.Project, Model: c.Model, Limited: c.limited, Limit: r.Limit(),
 		RemainingMinute: r.Outcome.remainingMinute(), RetryAfter: r.RetryAfter(), Waited: r.Waited, Shadow: c.Shadow,
-		Estimated: c.ask.Amounts[Tokens], Err: err,
+		Estimated: c.ask.Amounts[Tokens], Dollars: max(c.Dollars, 0), Err: err,
 	}
 	switch {
 	case c.invalid != nil && !errors.Is(err, store.ErrClosed):
-		ev.Kind, ev.Limit, ev.RetryAfter, ev.Estimated = event.Refused, "", 0, 0
+		ev.Kind, ev.Limit, ev.RetryAfter, ev.Estimated, ev.Dollars = event.Refused, "", 0, 0, 0
 	case err == nil && r.Allowed():
 		if over := r.Outcome.Overlooked; over != nil {
 			ev.Kind, ev.Limit, ev.Shadow = event.Denied, over.Limit, true

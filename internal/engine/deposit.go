@@ -172,7 +172,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *boo
 		}
 		e.Wake(s)
 	}
-	r.observe(event.Settled, t)
+	r.observe(event.Settled, t, used.Amounts[Dollars])
 }
 
 // correctSharesOf is correctShares for a reservation that was deposited, and has no plans. part is that by which it

@@ -10,6 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -101,7 +102,7 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	var used spent
 	r.spent(t, price, &used)
 	r.settle(&used, r.booking(used.Amounts[Dollars]))
-	r.observe(event.Settled, t)
+	r.observe(event.Settled, t, used.Amounts[Dollars])
 	return true
 }
 
@@ -135,7 +136,7 @@ func (r *Reservation) Cancel() bool {
 		r.gated.gate.GiveBack(r.engine.clock(), r.probe)
 	}
 	r.giveBack()
-	r.observe(event.Cancelled, llm.Tokens{})
+	r.observe(event.Cancelled, llm.Tokens{}, 0)
 	return true
 }
 
@@ -242,15 +243,19 @@ func (r *Reservation) costMore(used *spent) (more int64) {
 	return more
 }
 
-// observe tells of the end of a reservation.
-func (r *Reservation) observe(kind event.Kind, used llm.Tokens) {
+// observe tells of the end of a reservation. For a price that is not known, which is negative, the observer gets what
+// was reserved.
+func (r *Reservation) observe(kind event.Kind, used llm.Tokens, dollars int64) {
 	o := r.engine.observer
 	if o == nil {
 		return
 	}
+	if dollars < 0 {
+		dollars = r.asked.Amounts[Dollars]
+	}
 	o.Observe(context.Background(), event.Event{
 		Kind: kind, Project: r.project, Model: r.model, Limited: r.limited, RemainingMinute: -1,
-		Estimated: r.asked.Amounts[Tokens], Used: used, Count: r.weights(),
+		Estimated: r.asked.Amounts[Tokens], Used: used, Dollars: price.Amount(dollars), Count: r.weights(),
 	})
 }
 

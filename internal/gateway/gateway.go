@@ -111,7 +111,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.setup.Store(ready)
 	g.logMissedKeys()
 	g.logExposedState(cfg)
-	g.metrics.follow(g.limits.Models, g.namedProjects)
+	g.metrics.follow(g.limits.Models, g.limits.Projects, g.namedProjects)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	g.books = newLedger(g)
 	g.batches = newOpenBatches(g)

@@ -99,11 +99,11 @@ func newSeconds(name, help string, labels ...string) *prometheus.HistogramVec {
 	}, labels)
 }
 
-// follow adds the metrics of each model's quota, and labels projects. It may be called once.
-func (m *metrics) follow(rl *ratelimit.RateLimiter, projects func() []string) {
+// follow adds the metrics of each model's quota and of the projects' budgets, and labels projects. It may be called once.
+func (m *metrics) follow(rl *ratelimit.RateLimiter, budgets telemetry.Budgets, projects func() []string) {
 	m.projects = projects
 	m.labelProjects()
-	m.registry.MustRegister(telemetry.NewModelCollector(rl), telemetry.NewShareCollector(rl, m.limiter))
+	m.registry.MustRegister(telemetry.NewModelCollector(rl), telemetry.NewShareCollector(rl, m.limiter), telemetry.NewBudgetCollector(budgets, m.limiter))
 }
 
 // labelProjects gives new projects labels of their own, up to maxLabelled.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +143,7 @@ func TestMetricsOfTheLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rl.Close()
-	m.follow(rl, func() []string { return nil })
+	m.follow(rl, project.New(nil), func() []string { return nil })
 	if _, d, err := rl.TryAcquireCall(context.Background(), ratelimit.Call{Model: "gpt-6"}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
@@ -250,7 +252,7 @@ func TestMetricsBoundProjects(t *testing.T) {
 	}
 	defer rl.Close()
 	named := []string{"other"}
-	m.follow(rl, func() []string { return named })
+	m.follow(rl, project.New(nil), func() []string { return named })
 	for i := range 3 * maxLabelled {
 		named = []string{fmt.Sprint(i), fmt.Sprint(i + 1)}
 		m.labelProjects()
@@ -258,5 +260,45 @@ func TestMetricsBoundProjects(t *testing.T) {
 	}
 	if got := gathered(t, m, "ratelimit_cancelled_total"); len(got) != maxLabelled+1 || got["[ other]"] != 2*maxLabelled {
 		t.Errorf("%d series; %v are of others", len(got), got["[ other]"])
+	}
+}
+
+// Metrics have what calls cost, what those that were denied would have cost, and where each budget stands.
+func TestMetricsOfMoney(t *testing.T) {
+	r := newRig(t, priced, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
+		return mockprovider.Reply{Output: 800, Cached: 30}
+	}})
+	const cost = (8*2_000 + 30*200 + 800*10_000) / 1e9
+	call := strings.Replace(hello38, `"max_tokens":100`, `"max_tokens":800`, 1)
+	for _, want := range []int{200, 402} {
+		if a := r.post(t, chat, call, "X-Project-ID", "acme"); a.status != want {
+			t.Fatalf("%d: %s", a.status, a.body)
+		}
+		r.settled(t)
+	}
+	testkit.Equal(t, "used", map[string]float64{"[gpt-4o acme]": cost}, gathered(t, r.metrics, "ratelimit_used_dollars_total"))
+	if denied := gathered(t, r.metrics, "ratelimit_denied_dollars_total")["[gpt-4o acme]"]; denied < 38*2_000/1e9 || denied > 1 {
+		t.Errorf("$%v were denied", denied)
+	}
+	testkit.Equal(t, "budgets", map[string]float64{"used[dollars acme]": cost, "limit[dollars acme]": 0.01, "reserved[dollars acme]": 0},
+		gathered(t, r.metrics, "ratelimit_budget_"))
+}
+
+// The alerts name only metrics of the gateway that there are.
+func TestAlertsOfTheGateway(t *testing.T) {
+	text, err := os.ReadFile("../../telemetry/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics(none)
+	m.observe(&Record{Provider: "openai", Outcome: Passed, Status: 200})
+	names := regexp.MustCompile(`ratelimit_gateway_\w+`).FindAllString(string(text), -1)
+	for _, name := range names {
+		if len(gathered(t, m, name)) == 0 {
+			t.Errorf("nobody exports %s", name)
+		}
+	}
+	if len(names) == 0 {
+		t.Error("no alert is about the gateway")
 	}
 }

@@ -20,11 +20,11 @@ var ErrGone = errors.New("the store is gone")
 var Story = []ratelimit.Event{
 	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: 59, Estimated: 1000},
 	{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: 58, Waited: 1500 * time.Millisecond, Estimated: 1000},
-	{Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 300}},
+	{Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 300}, Dollars: 12_500_000},
 	{Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000, Used: ratelimit.Tokens{Input: 300, Output: 100}},
-	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "requests_per_minute", RemainingMinute: 0, RetryAfter: time.Second},
+	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "requests_per_minute", RemainingMinute: 0, RetryAfter: time.Second, Dollars: 20_000_000},
 	{Kind: ratelimit.EventDenied, Project: "initech", Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: -1, RetryAfter: ratelimit.Never},
-	{Kind: ratelimit.EventDenied, Project: "initech", Limit: "requests_per_day", Shadow: true, RemainingMinute: 3, RetryAfter: time.Hour},
+	{Kind: ratelimit.EventDenied, Project: "initech", Limit: "requests_per_day", Shadow: true, RemainingMinute: 3, RetryAfter: time.Hour, Dollars: 1_000_000_000},
 	{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_rpm", RemainingMinute: -1, Waited: time.Minute},
 	{Kind: ratelimit.EventLost, Model: "made-up", RemainingMinute: -1, Err: ErrGone},
 	{Kind: ratelimit.EventCancelled, Project: "acme", Model: "gpt-4o", Limited: true, RemainingMinute: -1, Estimated: 1000},
@@ -92,5 +92,5 @@ func Tell(t testing.TB, o ratelimit.Observer, events ...ratelimit.Event) {
 var Usual = map[string]ratelimit.Event{
 	"admitted": {Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_tpm", RemainingMinute: 58, Waited: time.Millisecond, Estimated: 1000},
 	"denied":   {Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limited: true, Limit: "max_concurrent", RetryAfter: time.Second},
-	"settled":  {Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 300}},
+	"settled":  {Kind: ratelimit.EventSettled, Project: "acme", Model: "gpt-4o", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 300}, Dollars: 12_500_000},
 }

@@ -13,6 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -36,13 +37,13 @@ var Projects = []string{"acme", "initech"}
 
 // MostSeries returns the largest number of series. For each pair of a model and a project these are
 // its decisions, the tokens of two types that were used, the tokens that were estimated, those that
-// were compared with an estimate, and the cancelled calls. For each model they are three histograms of
+// were compared with an estimate, the cancelled calls, and the dollars of used and denied calls. For each model they are three histograms of
 // waits and one of errors, its throttled calls, and how often each limit was lowered and learned. The
 // store has eleven. Thresholds have one for each project, owner, limit and percent, and one if they are
 // missed.
 func MostSeries() int {
 	models, projects, limits := Models+2, len(Projects)+2, len(Limits)+1 // also no name, and "other" for all names beyond these
-	return models*projects*(Outcomes*limits*Shadows+5) + models*(4+Causes+2*limits) + 11 + projects*Owners*limits*Percents + 1
+	return models*projects*(Outcomes*limits*Shadows+7) + models*(4+Causes+2*limits) + 11 + projects*Owners*limits*Percents + 1
 }
 
 // Flood passes a number of random events to an observer, four at a time.
@@ -79,6 +80,7 @@ func randomEvent(random *rand.Rand) ratelimit.Event {
 		Waited:          time.Duration(random.Int64()),
 		Shadow:          random.IntN(2) == 0,
 		Estimated:       random.Int64() - random.Int64(),
+		Dollars:         price.Amount(random.Int64() - random.Int64()),
 		Used: ratelimit.Tokens{
 			Input: random.Int() - random.Int(), Output: random.Int() - random.Int(),
 			FreeInput: random.Int() - random.Int(), FreeOutput: random.Int() - random.Int(),

@@ -41,6 +41,9 @@ func TestOpenTelemetryDocumented(t *testing.T) {
 				made[name] = "up-down counter"
 			}
 		}
+		if _, ok := m.Data.(metricdata.Sum[float64]); ok {
+			made[name] = "counter"
+		}
 		if !strings.Contains(string(guide), "`"+name+"`") {
 			t.Errorf("the guide does not mention %s", name)
 		}

@@ -34,6 +34,8 @@
 //	ratelimit.estimated_tokens        counter          gen_ai.request.model, project_id
 //	ratelimit.compared_tokens         counter          gen_ai.request.model, project_id
 //	ratelimit.estimate.error          histogram        gen_ai.request.model
+//	ratelimit.used_dollars            counter          gen_ai.request.model, project_id
+//	ratelimit.denied_dollars          counter          gen_ai.request.model, project_id
 //	ratelimit.cancelled               counter          gen_ai.request.model, project_id
 //	ratelimit.provider.throttled      counter          gen_ai.request.model, ratelimit.cause
 //	ratelimit.quota.lowered           counter          gen_ai.request.model, ratelimit.limit

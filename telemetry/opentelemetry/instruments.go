@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/telemetry/internal/counts"
 )
 
@@ -21,6 +22,9 @@ func (in *instruments) Counters(d counts.Definition) counts.Counters {
 	if d.Bounds != nil {
 		return in.wholeHistograms(d)
 	}
+	if d.IsMoney() {
+		return in.money(d)
+	}
 	c, err := in.meter.Int64Counter(d.OpenTelemetry, metric.WithUnit(d.Unit), metric.WithDescription(d.Help))
 	in.check(d, err)
 	return func(values ...string) counts.Counter {
@@ -28,6 +32,20 @@ func (in *instruments) Counters(d counts.Definition) counts.Counters {
 		return func(ctx context.Context, n int64) {
 			if n > 0 {
 				c.Add(ctx, n, as...)
+			}
+		}
+	}
+}
+
+// money makes counters of dollars.
+func (in *instruments) money(d counts.Definition) counts.Counters {
+	c, err := in.meter.Float64Counter(d.OpenTelemetry, metric.WithUnit(d.Unit), metric.WithDescription(d.Help))
+	in.check(d, err)
+	return func(values ...string) counts.Counter {
+		as := []metric.AddOption{metric.WithAttributeSet(attributesOf(d, values))}
+		return func(ctx context.Context, n int64) {
+			if n > 0 {
+				c.Add(ctx, float64(n)/price.Dollar, as...)
 			}
 		}
 	}

@@ -24,6 +24,12 @@ type Definition struct {
 	Bounds []float64
 }
 
+// dollars is the unit of counters that are told billionths of a dollar, and export dollars.
+const dollars = "{USD}"
+
+// IsMoney reports whether a counter is told billionths of a dollar, and exports dollars.
+func (d *Definition) IsMoney() bool { return d.Unit == dollars }
+
 // Exporter makes metrics for Prometheus or for OpenTelemetry.
 type Exporter interface {
 	Counters(Definition) Counters
@@ -50,6 +56,7 @@ type Metrics struct {
 	series *series[pair]
 
 	decisions, tokens, estimated, compared, cancelled Counters
+	dollars, deniedDollars                            Counters
 	throttled, lowered, learned, thresholds           Counters
 	waits, errors                                     Histograms
 	thresholdsMissed                                  Counter
@@ -68,6 +75,7 @@ type pair struct {
 	waits     [len(outcomes)]lazy[Histogram]
 
 	input, output, estimated, compared, cancelled lazy[Counter]
+	dollars, deniedDollars                        lazy[Counter]
 	errors                                        lazy[Histogram]
 
 	throttled        [len(causes)]lazy[Counter]
@@ -113,6 +121,10 @@ func New(x Exporter, maxModels int, projects []string) (*Metrics, error) {
 			"Tokens used by the calls whose estimated tokens are counted.", []string{"model", "project"}, nil}),
 		cancelled: x.Counters(Definition{"cancelled_total", "ratelimit.cancelled", "{call}",
 			"Calls that were admitted and then cancelled, which gave everything back.", []string{"model", "project"}, nil}),
+		dollars: x.Counters(Definition{"used_dollars_total", "ratelimit.used_dollars", dollars,
+			"What calls have cost, in dollars, where their models have prices.", []string{"model", "project"}, nil}),
+		deniedDollars: x.Counters(Definition{"denied_dollars_total", "ratelimit.denied_dollars", dollars,
+			"What denied calls were expected to cost, in dollars.", []string{"model", "project"}, nil}),
 		waits: x.Histograms(Definition{"wait_seconds", "ratelimit.wait.duration", "s",
 			"How long calls have waited in line until they were admitted, or gave up.", []string{"outcome", "model"}, waitBounds}),
 		errors: x.Histograms(Definition{"estimate_error_ratio", "ratelimit.estimate.error", "1",
@@ -217,19 +229,28 @@ func (m *Metrics) decide(ctx context.Context, e *event.Event) {
 	s.decisions[outcome][limit][shadow].get(func() Counter {
 		return m.decisions(string(e.Kind), limits[limit], s.model, s.project, strconv.FormatBool(e.Shadow))
 	})(ctx, 1)
+	if e.Kind == event.Denied && !e.Shadow && e.Dollars > 0 {
+		s.deniedDollars.get(func() Counter { return m.deniedDollars(s.model, s.project) })(ctx, int64(e.Dollars))
+	}
 	if waited(e) {
 		s.waits[outcome].get(func() Histogram { return m.waits(string(e.Kind), s.model) })(ctx, e.Waited.Seconds())
 	}
 }
 
-// settle counts what a call has used, as far as it is known, and compares it with the estimate if
+// settle counts what a call has cost and used, as far as it is known, and compares it with the estimate if
 // all of it is known.
 func (m *Metrics) settle(ctx context.Context, e *event.Event) {
 	input, output := int64(e.Used.Input), int64(e.Used.Output)
-	if input < 0 && output < 0 {
+	if input < 0 && output < 0 && e.Dollars <= 0 {
 		return
 	}
 	s := m.series.of(e)
+	if e.Dollars > 0 {
+		s.dollars.get(func() Counter { return m.dollars(s.model, s.project) })(ctx, int64(e.Dollars))
+	}
+	if input < 0 && output < 0 {
+		return
+	}
 	s.input.get(func() Counter { return m.tokens(s.model, s.project, "input") })(ctx, input)
 	s.output.get(func() Counter { return m.tokens(s.model, s.project, "output") })(ctx, output)
 	used, ok := comparedTokens(e)

@@ -93,6 +93,9 @@ func (s *series[T]) of(e *event.Event) *T {
 	return cell.Load()
 }
 
+// Projects returns the projects that have series of their own.
+func (l *Listing) Projects() []string { return l.names[2:] }
+
 // index returns the index of a project, or of the nearest one above it that is listed: acme/search
 // for its user acme/search/alice.
 func (l *Listing) index(project string) int {
