@@ -16,6 +16,9 @@ import (
 func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *providerLimits) {
 	q, now := m.quota(), rl.engine.Now()
 	lowered := m.elsewhere.Load() != nil
+	if !m.compared.Load() {
+		m.compared.Store(true)
+	}
 	if !said.matters(q, lowered) || !lowered && said.agrees(q, m.snapshot.Load(), now) {
 		return
 	}
@@ -62,9 +65,12 @@ type usageSnapshot struct {
 	used [kind.Models]int64
 }
 
-// recordSnapshot keeps the usage that the store reported when it admitted a call. A limiter in
-// memory does without: it can ask its store again for next to nothing.
+// recordSnapshot keeps the usage that the store reported when it admitted a call, if the provider's answers say what
+// is left: see compareWithProvider.
 func (m *model) recordSnapshot(s *engine.Standing) {
+	if !m.compared.Load() {
+		return
+	}
 	m.snapshot.Store(&usageSnapshot{m.limiter.engine.Now(), usedAtProvider(s)})
 }
 

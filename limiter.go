@@ -335,9 +335,7 @@ func (rl *RateLimiter) reservation(c *Call, p *preparedCall, r *engine.Result) *
 		return nil
 	}
 	if s := p.modelOutcome(r); s != nil && s.Rules() != nil {
-		if !rl.engine.Private() {
-			p.model.recordSnapshot(s)
-		}
+		p.model.recordSnapshot(s)
 	} else if c.Model != "" {
 		name := c.Model
 		res.AfterCommit(func(t Tokens) { rl.record(name, t) })

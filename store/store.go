@@ -35,7 +35,8 @@ type Store interface {
 	// Take charges all of the charges, or none if a limit denies one. It
 	// returns what each limit says, in the order of the charges and of their
 	// limits. See [Allowed] and [Deciding]. A limit of which more is used than
-	// it allows denies even a charge of zero.
+	// it allows denies even a charge of zero. The caller may use the list again for
+	// another call: a store keeps a copy of what it needs of it.
 	//
 	// Every decision says exactly what is used and since when. A store that decides
 	// while it cannot reach its server says what it knows: Used is at least the

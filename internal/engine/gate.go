@@ -30,8 +30,7 @@ type Gate interface {
 	Served(probe int64)
 	Committed(now, probe int64, used int)
 
-	// Settled says what a call has taken of the scope and what of it it has used, where
-	// other processes may count in the store too.
+	// Settled says what a call has taken of the scope and what of it it has used.
 	Settled(taken, used Amounts)
 
 	// Reconsider corrects when a call passes that lowered limits have denied: the store

@@ -42,6 +42,8 @@ type Reservation struct {
 	after func(t llm.Tokens) // is told what the call has used; may be nil
 	entry *books.Entry       // is booked when the call is committed; nil: the call is not booked
 	count llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
+
+	room [fewCharges]int64 // for what was used of each charge, so that most settlements need no other memory
 }
 
 // newReservation returns the reservation of a call. receipt is that of the store; nil: nothing was taken.
@@ -208,7 +210,7 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	for i := range r.charged {
 		p := r.charged[i].plan
 		scope := p.scope.Real()
-		if scope.gate != nil && !e.private {
+		if scope.gate != nil {
 			asked := r.inShared()
 			scope.gate.Settled(asked, used.known(p.rules, &asked))
 		}
@@ -219,7 +221,7 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 
 // actual returns how much was used, in the order of the charges.
 func (r *Reservation) actual(used *spent) []int64 {
-	list := make([]int64, 0, fewCharges)
+	list := r.room[:0]
 	for i := range r.charged {
 		p := r.charged[i].plan
 		for k := range p.charges {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -92,9 +93,11 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservati
 	}
 	var receipt store.Receipt
 	var said []limit.Decision
-	if list := o.charges(&c.ask); len(list) > 0 {
+	if list := o.charges(&c.ask); len(list.all) > 0 {
 		var err error
-		if receipt, said, err = e.store.Take(ctx, list); err != nil {
+		receipt, said, err = e.store.Take(ctx, list.all)
+		list.free()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -134,8 +137,10 @@ func (e *Engine) peekLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 
 func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err error) {
 	var said []limit.Decision
-	if list := o.charges(ask); len(list) > 0 {
-		if said, err = e.store.Peek(ctx, list); err != nil {
+	if list := o.charges(ask); len(list.all) > 0 {
+		said, err = e.store.Peek(ctx, list.all)
+		list.free()
+		if err != nil {
 			return err
 		}
 	}
@@ -173,12 +178,24 @@ func (o *Outcome) also(s *Scope, part Part) {
 }
 
 // charges returns what the scopes are charged.
-func (o *Outcome) charges(ask *Ask) []store.Charge {
-	list := make([]store.Charge, 0, fewCharges)
+func (o *Outcome) charges(ask *Ask) *chargeList {
+	list := chargeLists.Get().(*chargeList)
 	for i := range o.all {
-		list = o.all[i].plan.append(list, ask)
+		list.all = o.all[i].plan.append(list.all, ask)
 	}
 	return list
+}
+
+// chargeList is a list of charges that is used for one question to the store, and then for another: a store does not
+// keep the list.
+type chargeList struct{ all []store.Charge }
+
+var chargeLists = sync.Pool{New: func() any { return &chargeList{make([]store.Charge, 0, fewCharges)} }}
+
+func (l *chargeList) free() {
+	clear(l.all)
+	l.all = l.all[:0]
+	chargeLists.Put(l)
 }
 
 // enter gives each scope the decisions of its limits on what a call asks for, and notes whether one denies.

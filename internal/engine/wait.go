@@ -285,11 +285,13 @@ func (w *wait) never() *Outcome {
 	o := new(Outcome)
 	o.begin(nil, w.call.part, w.scopes)
 	var said []limit.Decision
-	for _, charge := range o.charges(&w.call.ask) {
+	list := o.charges(&w.call.ask)
+	for _, charge := range list.all {
 		for _, l := range charge.Limits {
 			said = append(said, new(limit.Account).Check(l, 0, charge.N))
 		}
 	}
+	list.free()
 	o.enter(said, &w.call.ask)
 	if o.longest(0) != limit.Never {
 		return nil
