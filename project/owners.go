@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -129,17 +131,20 @@ func (l *Limiter) LimitsTokens(projectID string) bool {
 	return l.Caps(Owners{Project: projectID}).Tokens > 0
 }
 
-// TokensLimitedBy returns whose limit on tokens holds for a call: project "acme", key "7", run "x". It is
-// empty if there is none, or if it only counts. It is for package gateway alone.
-func (l *Limiter) TokensLimitedBy(of Owners) (owner string, err error) {
+// LimitedBy returns who has a limit in one of several units that holds for a call, such as project "acme", key "7" or
+// run "x", and the unit: [Tokens] or [Dollars]. Both are empty if there is none, or if it only counts. It is for package
+// gateway alone.
+func (l *Limiter) LimitedBy(of Owners, units ...string) (owner, unit string, err error) {
 	var room [MostScopes]*engine.Scope
 	scopes, err := l.AppendScopes(room[:0], of)
 	for _, s := range scopes {
-		if s.Limits(engine.AllTokens) && s.Kind != engine.Shadow {
-			return OwnerText(s.Name), nil
+		for _, k := range kind.Of(kind.Project) {
+			if name := k.Unit().Name(); slices.Contains(units, name) && s.Limits(k.Unit()) && s.Kind != engine.Shadow {
+				return OwnerText(s.Name), name, nil
+			}
 		}
 	}
-	return "", err
+	return "", "", err
 }
 
 // Caps is what a call may be expected to use at most by the limits of its owners, and whether some of these reserve the

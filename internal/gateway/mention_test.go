@@ -55,7 +55,7 @@ func numbered(n int) (names []string) {
 
 // A paused user is stopped in requests whose bodies name it, whatever they are.
 func TestPausedUserThatIsMentioned(t *testing.T) {
-	r := newRig(t, strings.Replace(batchRig, "openai: {", "openai: {allow_uncounted: true, ", 1)+"users: {field: [safety_identifier, metadata.user_id]}\n", mockprovider.Config{})
+	r := newRig(t, strings.Replace(batchRig, "openai: {", "openai: {unknown_endpoints: pass, ", 1)+"users: {field: [safety_identifier, metadata.user_id]}\n", mockprovider.Config{})
 	r.pause(t, "acme/alice", true)
 	line := func(user string) string {
 		return strings.Replace(chatLines(1, 10), `"model"`, `"safety_identifier":"`+user+`","model"`, 1)

@@ -9,6 +9,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -26,7 +27,7 @@ func (x *exchange) pass() *refusal {
 	if owner, models := x.forbids(); models != nil && !callsNoModel(x.r.Method, x.target.Path) {
 		return refusalf(http.StatusForbidden, "%s may only call %s: the gateway cannot tell which model this request is for", owner, strings.Join(models, ", "))
 	}
-	if refused := firstRefusal(x.checkCredentials, x.checkManagement, x.checkCounted); refused != nil {
+	if refused := firstRefusal(x.checkCredentials, x.checkManagement, x.checkUnknown); refused != nil {
 		return refused
 	}
 	if x.r.ContentLength > maxPassed {
@@ -125,19 +126,22 @@ func (x *exchange) settlePassed(paid *call.Batch, response *http.Response) {
 	}
 }
 
-// passedPrice returns what a request costs that is no call of a model. If it may cost something, it
-// has the price of models without one, because nothing says what it costs: to generate an image must
-// not be free where dollars are limited.
+// passedPrice returns what a request costs that is no call of a model: its endpoint's price, if the configuration has
+// one. Without that, a request that may cost something has the price of models without one, because nothing says what
+// it costs: what costs something must not be free where dollars are limited.
 func (x *exchange) passedPrice() price.Amount {
 	unpriced := x.setup.prices.Unpriced
+	each, priced := x.upstream.EndpointPrice(x.r.Method, x.target.Path)
 	switch {
-	case x.usesNoTokens():
+	case priced:
+		return each
+	case x.usesNoTokens(), x.upstream.UnknownEndpoints == config.UnknownPass:
 		return 0
 	case unpriced == nil:
 		return price.Unknown
 	}
 	now := time.Now()
-	each := unpriced.Most(0, 0, "", now)
+	each = unpriced.Most(0, 0, "", now)
 	if each == 0 && unpriced.Most(1, 1, "", now) > 0 {
 		return price.Unknown // it has a price for tokens, and none for requests
 	}

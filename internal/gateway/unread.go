@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -43,20 +46,40 @@ func (x *exchange) usesNoTokens() bool {
 	return callsNoModel(x.r.Method, x.target.Path) || x.upstream.Kind.UsesNoTokens(x.target.Path)
 }
 
-// checkCounted refuses a request that may use tokens which the gateway cannot count, if tokens are limited.
-func (x *exchange) checkCounted() *refusal {
-	if x.upstream.AllowUncounted || x.usesNoTokens() {
+// checkUnknown refuses a request to an endpoint that the gateway does not read, if the configuration does not let it pass:
+// by default, where its project, key or run has limits in tokens, or in dollars and nothing says what it costs.
+func (x *exchange) checkUnknown() *refusal {
+	_, priced := x.upstream.EndpointPrice(x.r.Method, x.target.Path)
+	mode := x.upstream.UnknownEndpoints
+	switch {
+	case priced, mode == config.UnknownPass, x.usesNoTokens():
 		return nil
+	case mode == config.UnknownDeny:
+		return x.unknownEndpoint("unknown_endpoints: deny of the provider refuses what the gateway does not read")
+	}
+	var units []string
+	if mode == "" {
+		units = append(units, project.Tokens)
+	}
+	if x.passedPrice() == price.Unknown {
+		units = append(units, project.Dollars)
 	}
 	x.setOwners()
-	owner, err := x.g.limits.Projects.TokensLimitedBy(project.Owners{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Shadow: x.call.ShadowOf})
+	owner, unit, err := x.g.limits.Projects.LimitedBy(project.Owners{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Shadow: x.call.ShadowOf}, units...)
 	switch {
 	case err != nil:
 		return x.undecided(err)
 	case owner == "":
 		return nil
 	}
-	return refusalf(http.StatusForbidden, "the tokens of %s are limited, and the gateway cannot count those of requests to this path: the configuration must have allow_uncounted: true for the provider %q to let them pass", owner, x.Provider)
+	return x.unknownEndpoint(fmt.Sprintf("%s has a limit in %s, and nothing says what such a request costs", owner, unit))
+}
+
+// unknownEndpoint refuses a request to an endpoint that the gateway does not read, and says what would let it pass.
+func (x *exchange) unknownEndpoint(why string) *refusal {
+	endpoint := fmt.Sprintf("%s %.200s", x.r.Method, x.target.Path)
+	return refusalf(http.StatusForbidden, "not sent: the gateway does not read %s, and %s: the configuration must have endpoint_prices: {%q: 0.02} for the provider %q, with the price of a request in dollars, or unknown_endpoints: count (each costs what unpriced says of a request) or pass (each costs nothing)",
+		endpoint, why, endpoint, x.Provider)
 }
 
 // credentialNames are names in the paths at which providers create credentials, or sessions that clients

@@ -99,7 +99,7 @@ runs: {tokens: 500}
 `
 	upstream := newSeen()
 	r := newRigBefore(t, withFlags("")+limits, upstream)
-	allowed := newRigBefore(t, withFlags(", allow_uncounted: true")+limits, newSeen())
+	allowed := newRigBefore(t, withFlags(", unknown_endpoints: count")+limits, newSeen())
 	if err := r.Projects().SetKeyLimits(map[string]*project.Limit{"k": {TokensPerMonth: 9}}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +109,11 @@ runs: {tokens: 500}
 		"/team/v1/projects/p/locations/l/publishers/meta/models/llama:rawPredict", "/mistral/v1/moderations", "/mistral/v1/ocr",
 	} {
 		for _, owner := range []string{"p", "p/inside"} {
-			if a := r.post(t, path, "{}", "X-Project-ID", owner); a.status != 403 || !strings.Contains(a.body, `the tokens of project \"p\" are limited`) || !strings.Contains(a.body, "allow_uncounted: true") {
+			if a := r.post(t, path, "{}", "X-Project-ID", owner); a.status != 403 || !strings.Contains(a.body, `project \"p\" has a limit in tokens`) || !strings.Contains(a.body, "unknown_endpoints: count") {
 				t.Errorf("%s: %d %s", path, a.status, a.body)
 			}
 		}
-		if a := r.post(t, path, "{}", "X-Project-ID", "q", "X-Run-ID", "x"); a.status != 403 || !strings.Contains(a.body, `the tokens of run \"`) {
+		if a := r.post(t, path, "{}", "X-Project-ID", "q", "X-Run-ID", "x"); a.status != 403 || !strings.Contains(a.body, `run \"`) {
 			t.Errorf("%s of a run: %d %s", path, a.status, a.body)
 		}
 		if len(upstream.requests) > 0 {

@@ -88,7 +88,35 @@ type Upstream struct {
 
 	AllowCredentials bool // clients may create keys and tokens with which they can call the provider past the gateway
 	AllowManagement  bool // clients may load, change and delete the models of a server of one's own
-	AllowUncounted   bool // requests whose tokens the gateway cannot count pass even where tokens are limited
+
+	// UnknownEndpoints says what becomes of requests that the gateway forwards without reading them, and that may cost
+	// something: [UnknownPass], [UnknownCount] or [UnknownDeny]. Empty is deny where what they use is limited in tokens
+	// or in dollars, unless unpriced has a price for them, and pass everywhere else.
+	UnknownEndpoints string
+	EndpointPrices   []EndpointPrice // what such requests cost, in the order of the file: the first that matches counts
+}
+
+// What becomes of a request to an endpoint that the gateway does not read.
+const (
+	UnknownPass  = "pass"  // it passes and costs nothing
+	UnknownCount = "count" // it passes and costs what unpriced says of a request
+	UnknownDeny  = "deny"  // it gets a 403
+)
+
+// EndpointPrice is what each request to an endpoint costs.
+type EndpointPrice struct {
+	Endpoint string // a method and a path, such as "POST /v1/whatever", in which * stands for any characters
+	Price    price.Amount
+}
+
+// EndpointPrice returns what a request costs by [Upstream.EndpointPrices], if they have it.
+func (p *Upstream) EndpointPrice(method, path string) (each price.Amount, ok bool) {
+	for _, e := range p.EndpointPrices {
+		if match(e.Endpoint, method+" "+path) {
+			return e.Price, true
+		}
+	}
+	return 0, false
 }
 
 // Upstream.StreamUsage says whether the gateway asks streams of OpenAI's API to report their usage

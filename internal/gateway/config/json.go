@@ -111,11 +111,25 @@ func (p *Upstream) MarshalJSON() ([]byte, error) {
 
 		AllowCredentials bool `json:"allow_credentials"`
 		AllowManagement  bool `json:"allow_management"`
-		AllowUncounted   bool `json:"allow_uncounted"`
+
+		UnknownEndpoints string         `json:"unknown_endpoints,omitempty"`
+		EndpointPrices   endpointFields `json:"endpoint_prices,omitempty"`
 	}{
 		p.Kind, itself, short(p.Timeout), short(p.MaxPause), p.Retries, p.HTTP2, p.StreamUsage, short(p.Margin),
-		deployments, p.Models, p.Unnamed, p.AllowCredentials, p.AllowManagement, p.AllowUncounted,
+		deployments, p.Models, p.Unnamed, p.AllowCredentials, p.AllowManagement, p.UnknownEndpoints, p.EndpointPrices,
 	})
+}
+
+// endpointFields marshal as a mapping in the order of the file, since the first match counts.
+type endpointFields []EndpointPrice
+
+func (all endpointFields) MarshalJSON() ([]byte, error) {
+	entries := make([]string, len(all))
+	for i, e := range all {
+		name, _ := json.Marshal(e.Endpoint) // a text can always be written
+		entries[i] = string(name) + ":" + e.Price.Decimal()
+	}
+	return []byte("{" + strings.Join(entries, ",") + "}"), nil
 }
 
 // modelFields marshal as a mapping in the order of the models, since the first match counts.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,26 @@ func (c *Config) readUnpriced(at yamlValue) {
 	if word == "free" {
 		c.Unpriced = free
 	}
+}
+
+// endpoint is the form of the names of endpoint_prices.
+var endpoint = regexp.MustCompile(`^(\*|[A-Z]+) /[^\s?#]*$`)
+
+// readEndpointPrices reads what requests cost that the gateway forwards without reading them, in the order of the file.
+func (p *Upstream) readEndpointPrices(at yamlValue) {
+	at.Entries(func(name string, key, value yamlValue) {
+		switch {
+		case !endpoint.MatchString(name) || len(name) > 2*maxName:
+			key.Fault(`%s: it must be a method and a path behind the provider's name, such as "POST /v1/whatever", in which * stands for any characters`, message.Quote(name))
+			return
+		case len(p.EndpointPrices) == maxPrices:
+			key.Fault("there may be %d prices of endpoints: a pattern stands for many", maxPrices)
+			return
+		}
+		e := EndpointPrice{Endpoint: name}
+		dollars(&e.Price, price.MaxRate)(value)
+		p.EndpointPrices = append(p.EndpointPrices, e)
+	})
 }
 
 // free is the price of models that cost nothing.

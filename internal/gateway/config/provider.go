@@ -91,7 +91,8 @@ func readProvider(name string, at yamlValue) *Upstream {
 		}),
 		field("allow_credentials", strictyaml.Flag(&p.AllowCredentials)),
 		field("allow_management", strictyaml.Flag(&p.AllowManagement)),
-		field("allow_uncounted", strictyaml.Flag(&p.AllowUncounted)),
+		field("unknown_endpoints", strictyaml.OneOf(&p.UnknownEndpoints, UnknownPass, UnknownCount, UnknownDeny)),
+		field("endpoint_prices", p.readEndpointPrices),
 		field("unnamed_model", strictyaml.Any(&p.Unnamed, "one of the provider's models")),
 	)
 	p.setKind(kind, name)
