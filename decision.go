@@ -107,6 +107,10 @@ type ModelStats struct {
 	OutputTPM, MaxOutputTPM   int
 	TPD, MaxTPD               int
 	Concurrent, MaxConcurrent int
+
+	// Local says that the store has answered without the server that it shares with others, so that what is used is
+	// not known: see [limit.Decision].
+	Local bool
 }
 
 // statsFields are where a ModelStats has what is used of a limit, and its maximum.
@@ -232,6 +236,7 @@ type view struct {
 	retry     [kind.Models]time.Duration // zero where the limit admits the call
 	paused    time.Duration              // how much longer the model is paused
 	dayStart  int64                      // Unix nanoseconds; zero: nothing was used today
+	local     bool                       // the store has decided without its server
 }
 
 // fill copies the verdicts of a model's scope into the view.
@@ -243,6 +248,7 @@ func (v *view) fill(m *model, s *engine.Standing) {
 			continue
 		}
 		d := kind.Kind(l.ID)
+		v.local = v.local || said.Local
 		v.used[d], v.retry[d], v.elsewhere[d] = said.Used, said.RetryAfter, l.Elsewhere
 		if d == kind.MaxRPD {
 			v.dayStart = said.Since
@@ -258,6 +264,10 @@ func (v *view) reason(by kind.Kind, retry time.Duration) string {
 		return excess(by, &v.quota) + ": it can never pass"
 	}
 	longest := slices.Max(v.retry[:])
+	if v.local && v.paused <= longest {
+		by = kind.Kind(slices.Index(v.retry[:], longest))
+		return fmt.Sprintf("the store does not answer, and the part of %d %s that may pass here meanwhile is used: try again in %v", v.maxima[by], by.Words(), message.Wait(retry))
+	}
 	if v.paused > longest {
 		return fmt.Sprintf("the provider takes no calls for a while: try again in %v", message.Wait(retry))
 	}
@@ -288,6 +298,7 @@ func (v *view) fillStats(s *ModelStats) {
 	for k, f := range s.fields() {
 		*f.used, *f.most = int(v.used[k]), v.maxima[k]
 	}
+	s.Local = v.local
 	if v.dayStart != 0 {
 		s.DayStart = state.UTC(v.dayStart)
 	}

@@ -48,7 +48,7 @@ func (rl *RateLimiter) ModelUsage() iter.Seq[event.ModelUsage] {
 			if err == nil {
 				v.fill(m, said)
 			}
-			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil}
+			u := event.ModelUsage{Model: name, Paused: rl.Paused(name), Lost: err != nil || v.local}
 			for d := range kind.Models {
 				if most := *m.quota().Max(d); most > 0 {
 					u.Limits = append(u.Limits, event.LimitUsage{Name: d.Name(), Used: int(v.used[d]), Max: most})

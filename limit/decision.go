@@ -13,6 +13,10 @@ const Never time.Duration = math.MaxInt64
 type Decision struct {
 	Allowed bool
 
+	// Local says that a store has decided without the server that it shares with others. Then Used and ResetAfter
+	// are not known: Used is only what must count as used for Remaining to be what this process may still use.
+	Local bool
+
 	// Limit is the limit that decided: of those that deny, the one that denies
 	// longest; if all allow, the one with the least left. It is the zero Limit if
 	// no limit governs the request.
@@ -60,7 +64,7 @@ func (d *Decision) Verdict() Verdict {
 
 // By returns the verdict as a limit's decision.
 func (v Verdict) By(l Limit) Decision {
-	return Decision{v.Allowed, l, v.Used, v.Remaining, v.RetryAfter, v.ResetAfter, v.Since}
+	return Decision{Allowed: v.Allowed, Limit: l, Used: v.Used, Remaining: v.Remaining, RetryAfter: v.RetryAfter, ResetAfter: v.ResetAfter, Since: v.Since}
 }
 
 // ruling is the verdict that decides among those of several limits, and its limit.

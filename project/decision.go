@@ -31,6 +31,10 @@ type Decision struct {
 	// way ends, so for [Concurrent], and for a window that is [Standing].Held, it is a guess.
 	RetryAfter time.Duration
 
+	// Local says that the store has decided without the server that it shares with others, so that what is used is
+	// not known: see [limit.Decision].
+	Local bool
+
 	// Concurrent is how many calls of the project are under way, including this one, up
 	// to [Limit].MaxConcurrent. If that is 0, they are not counted.
 	Concurrent int64
@@ -146,7 +150,9 @@ func (d *Decision) hearOne(s *engine.Standing, p *plan) {
 	}
 	var slots *limit.Decision
 	for i := range s.Len() {
-		if place, said := s.Said(i); place < len(p.windows) {
+		place, said := s.Said(i)
+		d.Local = d.Local || said.Local
+		if place < len(p.windows) {
 			to := d.enter(p, s.Scope.Name, place, said, s.RetryAfter(i))
 			to.Held = s.IsHeld(i)
 			to.Reserved = min(s.Scope.Held(p.limits[place].Unit), to.Used)

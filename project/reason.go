@@ -22,6 +22,8 @@ func (d *Decision) Reason() string {
 		return ""
 	case d.RetryAfter == Never:
 		return "more than " + s.May()
+	case d.Local:
+		return fmt.Sprintf("the store does not answer, and the part of what %s that may pass here meanwhile is used: try again in %v", s.May(), message.Wait(d.RetryAfter))
 	case s.Held:
 		return fmt.Sprintf("%s, and calls under way have reserved %s of what is used: try again in %v", s.Left(), s.Window.quantity(s.Reserved), message.Wait(d.RetryAfter))
 	case s.Window.Total():

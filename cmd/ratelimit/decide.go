@@ -126,7 +126,11 @@ func limitLines(limits []admin.AskedLimit, now time.Time, width int) []string {
 				enough, style = "no", console.Bad
 				in = comesBack(l)
 			}
-			t.AddStyled(style, l.Owner, admin.LimitInWords(l.Limit), amountOf(l.Unit, l.Remaining), amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAsked(l))
+			left := amountOf(l.Unit, l.Remaining)
+			if l.Unknown {
+				left = "not known"
+			}
+			t.AddStyled(style, l.Owner, admin.LimitInWords(l.Limit), left, amountOf(l.Unit, l.Needed), amountOf(l.Unit, l.Max), enough, in, aboutAsked(l))
 		}
 	}
 	return append([]string{""}, t.Lines(width)...)

@@ -41,10 +41,16 @@ type field struct {
 
 // appendLimits appends the value of RateLimit.
 func appendLimits(b []byte, result *Result) []byte {
+	if result.Decision.Allowed && result.Decision.Local {
+		return b // what is left is not known
+	}
 	windows := result.Windows()
 	for i := range windows {
 		s := windows[i]
 		until := s.ResetAfter
+		if s.Window.Total() {
+			until = project.Never
+		}
 		if !result.Decision.Allowed {
 			result.narrow(&s)
 			if until = result.Denial(&s); until == 0 {

@@ -57,6 +57,7 @@ type LimitAnswer struct {
 	RetryAfter time.Duration // until the limit lets the call pass: zero if it does, [limit.Never] if it cannot
 	ResetAfter time.Duration // until nothing is used of it, if nothing else passes; zero if that is not known
 
+	Local  bool        // the store has answered without its server: Used and ResetAfter are not known
 	Shadow bool        // the limit is in shadow: it counts, and denies nothing
 	Share  DeniedShare // of a project that has used its share of the limit; zero for any other answer
 }
@@ -120,7 +121,7 @@ func (a *Asked) answer(s *Standing, i int, held int64) LimitAnswer {
 		}
 	}
 	one.Reserved = min(one.Reserved, one.Used)
-	one.RetryAfter, one.ResetAfter = said.RetryAfter, said.ResetAfter
+	one.Local, one.RetryAfter, one.ResetAfter = said.Local, said.RetryAfter, said.ResetAfter
 	if s.IsHeld(i) {
 		one.RetryAfter = min(one.RetryAfter, SlotGuess)
 	}

@@ -27,12 +27,12 @@ type Level struct {
 
 // LevelLimit is one limit of a level, and what is left of it.
 type LevelLimit struct {
-	Name  string   `json:"limit"`
-	Unit  string   `json:"unit"` // "requests", "tokens" or "dollars"
-	Max   Quantity `json:"max"`
-	Used  Quantity `json:"used"`            // what calls in progress have reserved is included
-	Left  Quantity `json:"left"`            // for the client: of its share, if that is set
-	Total bool     `json:"total,omitempty"` // the limit has no window, so what was used of it stays used
+	Name  string    `json:"limit"`
+	Unit  string    `json:"unit"` // "requests", "tokens" or "dollars"
+	Max   Quantity  `json:"max"`
+	Used  *Quantity `json:"used"`            // what calls in progress have reserved is included; nil while the store does not answer
+	Left  *Quantity `json:"left"`            // for the client: of its share, if that is set; nil as Used
+	Total bool      `json:"total,omitempty"` // the limit has no window, so what was used of it stays used
 
 	// Reset is how many seconds it takes until nothing is used, if nothing else passes. It is missing
 	// in a total.
@@ -73,7 +73,7 @@ func (x *exchange) me() (*Me, error) {
 	me := &Me{Project: x.path, Key: x.Key, Run: x.Run}
 	limits := map[string][]LevelLimit{}
 	for _, s := range d.Windows() {
-		l := newLevelLimit(&s)
+		l := newLevelLimit(&s, !d.Local)
 		if d.Share.Window == s.Window && d.Owner == s.Owner {
 			l.setShare(&d)
 		}
@@ -96,13 +96,20 @@ func (x *exchange) me() (*Me, error) {
 func (l *LevelLimit) setShare(d *project.Decision) {
 	of := func(n int64) Quantity { return Quantity{n, l.Max.Dollars} }
 	l.Share = &LevelShare{of(d.Share.Max), of(d.Share.Used), d.Share.Projects, d.RetryAfter.Round(time.Millisecond).Seconds()}
-	l.Left = of(min(l.Left.N, max(0, d.Share.Max-d.Share.Used)))
+	if l.Left != nil {
+		l.Left.N = min(l.Left.N, max(0, d.Share.Max-d.Share.Used))
+	}
 }
 
-func newLevelLimit(s *project.Standing) LevelLimit {
+// newLevelLimit returns a limit, and what is used of it if that is known.
+func newLevelLimit(s *project.Standing, known bool) LevelLimit {
 	w := s.Window
-	of := func(n int64) Quantity { return Quantity{n, w.Unit == project.Dollars} }
-	l := LevelLimit{Name: w.Name, Unit: w.Unit, Max: of(w.Count), Used: of(max(s.Used, w.Count-s.Remaining)), Left: of(max(s.Remaining, 0)), Total: w.Total()}
+	of := func(n int64) *Quantity { return &Quantity{n, w.Unit == project.Dollars} }
+	l := LevelLimit{Name: w.Name, Unit: w.Unit, Max: *of(w.Count), Total: w.Total()}
+	if !known {
+		return l
+	}
+	l.Used, l.Left = of(max(s.Used, w.Count-s.Remaining)), of(max(s.Remaining, 0))
 	if !l.Total {
 		l.Reset = s.ResetAfter.Round(time.Millisecond).Seconds()
 	}

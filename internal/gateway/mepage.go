@@ -120,6 +120,10 @@ func (l *Level) write(p *page) {
 
 // write writes the row of a limit.
 func (l *LevelLimit) write(p *page) {
+	if l.Left == nil {
+		p.put(`<tr><th scope="row">%s</th><td>not known</td><td>not known</td><td>%s</td><td></td><td>not known</td></tr>`+"\n", l.words(), l.Max.shown())
+		return
+	}
 	none := l.Left.N == 0
 	p.put("<tr")
 	p.putIf(none, ` class="none"`)

@@ -164,7 +164,7 @@ func (c *localCall) translate(decisions []limit.Decision) []limit.Decision {
 // translateDecision turns the decision of a node's share on n into one of the limit: the shares of
 // the other nodes count as used.
 func translateDecision(d *limit.Decision, g *ledger, l limit.Limit, n int64) {
-	d.Limit = l
+	d.Limit, d.Local = l, true
 	part := g.share.of(l.Burst())
 	if g.empty {
 		if _, some := g.share.limit(l); !some {
@@ -191,7 +191,7 @@ func (c *localCall) admitAll() (*localReceipt, []limit.Decision) {
 		receipts[i] = g.admit(c.now, charge.N)
 		for _, l := range charge.Limits {
 			d := g.account.Check(l, c.now, 0)
-			d.Allowed, d.RetryAfter = true, 0
+			d.Allowed, d.Local, d.RetryAfter = true, true, 0
 			decisions = append(decisions, d)
 		}
 	}

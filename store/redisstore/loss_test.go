@@ -76,8 +76,29 @@ func TestLostStore(t *testing.T) {
 		l := newFallback(&lostRedis{fakeConn: &fakeConn{fakeRedis: newFakeRedis()}}, Share, nodesAt(whole), nil)
 		l.clock = clock
 		t.Cleanup(func() { l.Close() })
-		return l
+		return exactStore{l}
 	})
+}
+
+// exactStore is a node that has every limit to itself while Redis is lost: what it says is exact, as storetest
+// expects, and it is not marked as known to this node alone.
+type exactStore struct{ store.Store }
+
+func (s exactStore) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	r, decisions, err := s.Store.Take(ctx, charges)
+	return r, unmarked(decisions), err
+}
+
+func (s exactStore) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {
+	decisions, err := s.Store.Peek(ctx, charges)
+	return unmarked(decisions), err
+}
+
+func unmarked(decisions []limit.Decision) []limit.Decision {
+	for i := range decisions {
+		decisions[i].Local = false
+	}
+	return decisions
 }
 
 func TestDenyPassesErrorsOn(t *testing.T) {

@@ -21,7 +21,7 @@ func (l *lookout) askProject(ctx context.Context, s *standing) {
 	limit := limiter.Limit(s.name)
 	s.weight, s.limits = limit.Weight, nil
 	d, err := limiter.Peek(ctx, s.name)
-	if err != nil {
+	if err != nil || d.Local {
 		s.asked = time.Time{} // the next look asks again
 		return
 	}
@@ -54,7 +54,7 @@ func windowDimension(s *project.Standing, now time.Time) Dimension {
 func (l *lookout) askModel(s *standing) {
 	rl := l.admin.gateway.Models()
 	s.limits, s.pause, s.provider = nil, nil, nil
-	if d := rl.Decide(s.name, 0); d.Code != ratelimit.DecisionStoreLost {
+	if d := rl.Decide(s.name, 0); d.Code != ratelimit.DecisionStoreLost && !d.Stats.Local {
 		for of := range d.Stats.Limits() {
 			if k, _ := kind.Named(of.Name); of.Max > 0 {
 				s.limits = append(s.limits, newDimension(k, float64(of.Max), float64(of.Used)))

@@ -30,6 +30,7 @@ type AskedLimit struct {
 	Reserved   int64       `json:"reserved_before,omitempty"` // what calls under way held of what was used, if the limit reserves the most of a call
 	Needed     int64       `json:"needed"`                    // what the call needed
 	Enough     bool        `json:"enough"`
+	Unknown    bool        `json:"unknown,omitempty"`             // the store did not answer: nobody knows what was left, and this gateway decided
 	Shadow     bool        `json:"shadow,omitempty"`              // the limit is in shadow: it counts, and denies nothing
 	Never      bool        `json:"never,omitempty"`               // the call is larger than the limit
 	RetryAfter float64     `json:"retry_after_seconds,omitempty"` // until the limit would have let the call pass
@@ -68,14 +69,16 @@ func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) 
 		Limit: a.Limit, Setting: settingOf(a.Limit), Unit: a.Unit, Max: a.Max, Remaining: a.Max - a.Used - a.Elsewhere, Reserved: max(a.Reserved, 0), Needed: a.Needed,
 		Enough: a.RetryAfter == 0, Shadow: a.Shadow, Never: a.RetryAfter == ratelimit.Never,
 	}
-	if a.Shadow {
+	if a.Local {
+		l.Unknown, l.Remaining, l.Reserved = true, 0, 0
+	} else if a.Shadow {
 		l.Enough = l.Remaining >= l.Needed
 	}
 	l.Scope, l.Owner = rec.ScopeOf(a.Owner)
 	if !l.Never {
 		l.RetryAfter = a.RetryAfter.Seconds()
 	}
-	if a.ResetAfter > 0 && a.ResetAfter != ratelimit.Never {
+	if a.ResetAfter > 0 && a.ResetAfter != ratelimit.Never && !a.Local {
 		l.ResetsAt = at.Add(a.ResetAfter).UTC()
 	}
 	if a.Share != (ratelimit.DeniedShare{}) {

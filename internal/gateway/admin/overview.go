@@ -20,6 +20,7 @@ type Overview struct {
 	Started      time.Time `json:"started"`
 	Mode         string    `json:"mode"`                 // "enforce" or "shadow"
 	StoreLost    string    `json:"store_lost,omitempty"` // why Redis does not answer, while it is lost
+	OnStoreLoss  string    `json:"on_store_loss"`        // what becomes of calls meanwhile: "deny", "allow" or "share"
 	Totals       Totals    `json:"totals"`
 	Models       []Row     `json:"models"`        // those closest to their limits first, 200 at most
 	Projects     []Row     `json:"projects"`      // as many as were asked for, those closest to their limits first
@@ -104,7 +105,7 @@ type ProviderLimit struct {
 type OverviewDelta struct {
 	Time         time.Time `json:"time"`
 	Mode         string    `json:"mode"`
-	StoreLost    string    `json:"store_lost,omitempty"`
+	StoreLost    string    `json:"store_lost"` // empty, and not missing, when the store is back
 	Totals       Totals    `json:"totals"`
 	Models       []Row     `json:"models"`        // those that have changed or are new
 	Projects     []Row     `json:"projects"`      // those that have changed or are new
@@ -160,7 +161,8 @@ func (l *lookout) overview(n int) Overview {
 	models, projects := l.models.list, l.projects.list
 	o := Overview{
 		Time: l.at, Version: l.admin.version, Started: l.admin.started.UTC(), Mode: l.admin.gateway.Mode(), Totals: l.totals,
-		Models: rowsOf(models[:min(len(models), maxModels)], l.switchModel), Projects: rowsOf(projects[:min(len(projects), n)], l.switchProject),
+		OnStoreLoss: l.admin.gateway.Config().OnStoreLoss,
+		Models:      rowsOf(models[:min(len(models), maxModels)], l.switchModel), Projects: rowsOf(projects[:min(len(projects), n)], l.switchProject),
 		ModelCount: len(models), ProjectCount: len(projects),
 	}
 	if err := l.admin.gateway.StoreLost(); err != nil {

@@ -118,7 +118,7 @@ func (a *Admin) projectOf(ctx context.Context, id string) Project {
 // windowsOf returns the windows of a project, or nil if the store does not answer.
 func (a *Admin) windowsOf(ctx context.Context, id string) []Window {
 	d, err := a.gateway.Projects().Peek(ctx, id)
-	if err != nil {
+	if err != nil || d.Local {
 		return nil
 	}
 	return NewWindows(d, id)

@@ -90,7 +90,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 	if m.Shares = rl.Shares(name); len(m.Shares) > maxPage {
 		m.Shares, m.More = m.Shares[:maxPage], true
 	}
-	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost {
+	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost && !d.Stats.Local {
 		m.Usage = NewUsage(&d.Stats)
 	}
 	return m, true

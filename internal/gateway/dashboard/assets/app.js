@@ -90,6 +90,13 @@ live.addEventListener('state', () => {
 });
 live.addEventListener('change', announce);
 
+// whileLost says what becomes of calls while the store does not answer, by on_store_loss.
+const whileLost = {
+  deny: 'Calls that have a limit are refused with 503.',
+  allow: 'Every call passes, without limits.',
+  share: 'Each gateway lets its part of every limit pass.',
+};
+
 // announce shows what concerns all pages.
 function announce() {
   const overview = live.overview;
@@ -98,7 +105,7 @@ function announce() {
   setText(element('switch'), `Mode: ${overview?.mode}`);
   let text = '';
   if (live.state === 'lost') text = 'The gateway does not answer. What is shown may be old; the page tries to connect again.';
-  else if (overview?.store_lost) text = `The store does not answer: ${overview.store_lost}`;
+  else if (overview?.store_lost) text = `The store does not answer, so nobody knows what is used. ${whileLost[overview.on_store_loss]} (${overview.store_lost})`;
   setText(element('banner'), text);
   element('banner').hidden = text === '' || !signedIn;
 }

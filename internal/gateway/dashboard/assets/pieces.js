@@ -167,7 +167,7 @@ export function askedLimits(limits) {
       h('td', {}, `${l.scope} `, ['model', 'project', 'key'].includes(l.scope) ? h('a', {href: link(l.scope, l.owner)}, l.owner) : l.owner),
       h('td', {}, l.enough ? badge('yes', 'good') : badge(l.never ? 'never' : 'no', 'bad')),
       h('td', {class: 'number'}, show(l.needed)),
-      h('td', {class: 'number'}, show(l.remaining_before), l.reserved_before ? `, ${show(l.reserved_before)} reserved` : ''),
+      h('td', {class: 'number'}, l.unknown ? 'not known' : show(l.remaining_before), l.reserved_before ? `, ${show(l.reserved_before)} reserved` : ''),
       h('td', {class: 'number'}, show(l.max)),
       h('td', {class: 'nowrap'}, l.share ? `${show(l.share.used)} of ${show(l.share.max)} (${percent(l.share.max / l.max)}, among ${l.share.projects})` : '–'),
       h('td', {class: 'nowrap'}, l.retry_after_seconds ? `enough in ${duration(l.retry_after_seconds)}` : l.resets_at ? `all at ${clock(l.resets_at)}` : '–'));

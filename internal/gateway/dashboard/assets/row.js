@@ -4,6 +4,7 @@ import {clone, h, keyed, parts, setAttribute, setText} from './dom.js';
 import {compact, dimension, duration, percent, plural} from './format.js';
 import {badge, levelOf, until} from './parts.js';
 import {pauseOrResume} from './act.js';
+import {live} from './live.js';
 
 // link returns the address of a page of a model, project or key.
 export const link = (kind, name) => `#/${kind}/${name.split('/').map(encodeURIComponent).join('/')}`;
@@ -111,7 +112,8 @@ export function fillGauges(parent, data) {
   const list = (data.dimensions ?? []).map(whole).filter((d) => d.limit > 0);
   list.sort((a, b) => b.used / b.limit - a.used / a.limit || (a.name < b.name ? -1 : 1));
   if (list.length === 0) {
-    keyed(parent, ['none'], (each) => each, () => h('span', {class: 'unlimited'}, 'no limits of its own'));
+    const words = live.overview?.store_lost ? 'not known: the store does not answer' : 'no limits of its own';
+    keyed(parent, [words], (each) => each, () => h('span', {class: 'unlimited'}, words));
     return;
   }
   const provider = new Map((data.provider ?? []).filter((p) => p.limit > 0 && p.remaining >= 0).map((p) => [p.dimension, p]));
