@@ -14,7 +14,9 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
@@ -290,7 +292,7 @@ func TestQuotasAndLimitsAreKept(t *testing.T) {
 				return nil, err
 			}
 			defer s.Close()
-			return s.Settings(t.Context())
+			return hidden.Of[settings.Keeper](s).Settings(t.Context())
 		}, []string{"project/m", "project/p", "quotas"}}, // the last says that the table has changed
 		"Redis": {ratelimit.Config{Backend: ratelimit.BackendRedis, FilePath: url}, func() (map[string]string, error) {
 			s, err := redisstore.New(redisstore.Config{URL: url, Timeout: 20 * time.Second})
@@ -298,7 +300,7 @@ func TestQuotasAndLimitsAreKept(t *testing.T) {
 				return nil, err
 			}
 			defer s.Close()
-			return s.Settings(t.Context())
+			return hidden.Of[settings.Keeper](s).Settings(t.Context())
 		}, []string{"project/m", "project/p", "quota/m"}},
 	} {
 		t.Run(name, func(t *testing.T) {

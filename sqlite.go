@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"dappco.re/go/core/go-ratelimit/internal/database"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
 )
@@ -51,7 +52,8 @@ func NewWithSQLiteConfig(dbPath string, cfg Config) (*RateLimiter, error) {
 	for _, name := range found.Unknown {
 		rl.unknown.admit(name, rl.engine.Now())
 	}
-	rl.unfollow = settings.Follow(file, rl.loadUnlessClosed, rl.engine.Miss)
+	kept := hidden.Of[settings.Keeper](file)
+	rl.unfollow = settings.Follow(kept, rl.loadUnlessClosed, rl.engine.Miss)
 	return rl, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -42,8 +43,8 @@ func newOnStore(s Store, owned bool, cfg Config) (*RateLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, ok := s.(settings.Keeper)
-	if !ok {
+	values := hidden.Of[settings.Keeper](s)
+	if values == nil {
 		return rl, nil
 	}
 	rl.keeper = &settingsKeeper{rl, values}

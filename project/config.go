@@ -8,6 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -114,7 +115,7 @@ func newOn(e *engine.Engine, owned bool, cfg Config) (*Limiter, error) {
 	if err := l.setPlans(cfg.Limits); err != nil {
 		return nil, err
 	}
-	if keeper, ok := e.Store().(settings.Keeper); ok {
+	if keeper := hidden.Of[settings.Keeper](e.Store()); keeper != nil {
 		if err := l.follow(keeper); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -37,7 +38,7 @@ func (l *Limiter) SetLimits(limits map[string]Limit) error {
 	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	if keeper, ok := l.engine.Store().(settings.Keeper); ok {
+	if keeper := hidden.Of[settings.Keeper](l.engine.Store()); keeper != nil {
 		if err := l.checkLimits(limits); err != nil {
 			return err
 		}
@@ -62,9 +63,9 @@ func (l *Limiter) ReplaceLimit(ctx context.Context, projectID string, was, limit
 	if err := l.checkLimits(limits); err != nil {
 		return false, err
 	}
-	keeper, keeps := l.engine.Store().(settings.Keeper)
+	keeper := hidden.Of[settings.Keeper](l.engine.Store())
 	var all map[string]string
-	if keeps {
+	if keeper != nil {
 		var err error
 		if all, err = l.load(ctx, keeper); err != nil {
 			return false, err
@@ -73,7 +74,7 @@ func (l *Limiter) ReplaceLimit(ctx context.Context, projectID string, was, limit
 	if l.Limit(projectID) != was {
 		return false, nil
 	}
-	if keeps {
+	if keeper != nil {
 		if swapped, err := settings.Swap(ctx, keeper, all, limitSetting, projectID, &limit); !swapped {
 			return false, err
 		}
@@ -108,7 +109,7 @@ func (l *Limiter) UnsetLimit(projectID string) error {
 	}
 	l.setting.Lock()
 	defer l.setting.Unlock()
-	if keeper, ok := l.engine.Store().(settings.Keeper); ok {
+	if keeper := hidden.Of[settings.Keeper](l.engine.Store()); keeper != nil {
 		if err := settings.Unset(context.Background(), keeper, limitSetting, projectID); err != nil {
 			return err
 		}
@@ -178,8 +179,8 @@ func (l *Limiter) setPlans(limits map[string]Limit) error {
 // Load reads the limits that a store keeps, with those that other limiters have set a moment ago. They
 // come by themselves too, a little later. On a store that keeps none, Load does nothing.
 func (l *Limiter) Load(ctx context.Context) error {
-	keeper, ok := l.engine.Store().(settings.Keeper)
-	if !ok {
+	keeper := hidden.Of[settings.Keeper](l.engine.Store())
+	if keeper == nil {
 		return nil
 	}
 	l.setting.Lock()

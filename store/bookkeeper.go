@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
 
-var _ books.Keeper = (*Memory)(nil)
+var _ books.Keeper = memoryInternals{}
 
 // memoryBooks are the books of a store in memory.
 type memoryBooks struct {
@@ -22,7 +22,7 @@ func (b *memoryBooks) most() int {
 }
 
 // SettleBooked is [books.Keeper]'s.
-func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e *books.Entry) error {
+func (m memoryInternals) SettleBooked(ctx context.Context, r Receipt, actual []int64, e *books.Entry) error {
 	if r == nil {
 		return m.Book(ctx, []books.Entry{*e})
 	}
@@ -34,7 +34,7 @@ func (m *Memory) SettleBooked(ctx context.Context, r Receipt, actual []int64, e 
 }
 
 // Book is [books.Keeper]'s.
-func (m *Memory) Book(ctx context.Context, entries []books.Entry) error {
+func (m memoryInternals) Book(ctx context.Context, entries []books.Entry) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (m *Memory) enter(e books.Entry) {
 
 // ReadBooks is [books.Keeper]'s. Calls go on while it reads, and those that are settled meanwhile count or
 // not.
-func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
+func (m memoryInternals) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (m *Memory) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, 
 }
 
 // TrimBooks is [books.Keeper]'s.
-func (m *Memory) TrimBooks(ctx context.Context, r books.Retention) error {
+func (m memoryInternals) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}

@@ -8,22 +8,23 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/store"
-	"dappco.re/go/core/go-ratelimit/store/storetest"
+	"dappco.re/go/core/go-ratelimit/store/internal/bookstest"
 )
 
 func TestBooksInMemory(t *testing.T) {
-	storetest.RunBooks(t, newBooksInMemory)
+	bookstest.Run(t, newBooksInMemory)
 }
 
 func TestDepositsInMemory(t *testing.T) {
-	storetest.RunDeposits(t, newBooksInMemory)
+	bookstest.RunDeposits(t, newBooksInMemory)
 }
 
-func newBooksInMemory(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
+func newBooksInMemory(t *testing.T, clock func() int64, maxLines int) func() bookstest.Store {
 	m := store.NewMemoryAt(clock)
 	store.SetMaxLines(m, maxLines)
-	return func() storetest.BookStore { return m }
+	return func() bookstest.Store { return hidden.Of[bookstest.Store](m) }
 }
 
 func BenchmarkEnter(b *testing.B) {
@@ -55,10 +56,10 @@ func TestCallsGoOnWhileBooksAreRead(t *testing.T) {
 		m.Enter(e)
 	}
 	seen := 0
-	sum, err := m.ReadBooks(t.Context(), books.Query{OfModel: func(string) bool {
+	sum, err := hidden.Of[books.Keeper](m).ReadBooks(t.Context(), books.Query{OfModel: func(string) bool {
 		if seen++; seen%1000 == 0 {
 			m.Enter(e)
-			if _, err := m.ReadBooks(t.Context(), books.Query{Project: "p1"}); err != nil {
+			if _, err := hidden.Of[books.Keeper](m).ReadBooks(t.Context(), books.Query{Project: "p1"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -81,12 +82,12 @@ func TestBooksAreTrimmedWhileTheyAreRead(t *testing.T) {
 	now.Add(int64(48 * time.Hour))
 	var all sync.WaitGroup
 	all.Go(func() {
-		if err := m.TrimBooks(t.Context(), books.Retention{Hours: time.Hour, Days: 1000 * time.Hour}); err != nil {
+		if err := hidden.Of[books.Keeper](m).TrimBooks(t.Context(), books.Retention{Hours: time.Hour, Days: 1000 * time.Hour}); err != nil {
 			t.Error(err)
 		}
 	})
 	for range 20 {
-		sum, err := m.ReadBooks(t.Context(), books.Query{})
+		sum, err := hidden.Of[books.Keeper](m).ReadBooks(t.Context(), books.Query{})
 		if err != nil || sum.Total[books.Requests] != lines {
 			t.Errorf("%+v, %v", sum.Total, err)
 		}

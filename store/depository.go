@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
 
-var _ accounts.Depository = (*Memory)(nil)
+var _ accounts.Depository = memoryInternals{}
 
 // deposits are those of a store in memory.
 type deposits struct {
@@ -26,11 +26,11 @@ type deposit struct {
 }
 
 // Deposit is [accounts.Depository]'s.
-func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte) error {
+func (m memoryInternals) Deposit(ctx context.Context, id string, r Receipt, note []byte) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
-	if own, ok := r.(*memoryReceipt); r != nil && (!ok || own.store != m) {
+	if own, ok := r.(*memoryReceipt); r != nil && (!ok || own.store != m.Memory) {
 		return ErrReceipt
 	}
 	d := &m.deposits
@@ -47,7 +47,7 @@ func (m *Memory) Deposit(ctx context.Context, id string, r Receipt, note []byte)
 }
 
 // NameDeposit is [accounts.Depository]'s.
-func (m *Memory) NameDeposit(ctx context.Context, id, name string) error {
+func (m memoryInternals) NameDeposit(ctx context.Context, id, name string) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (m *Memory) NameDeposit(ctx context.Context, id, name string) error {
 }
 
 // FindDeposit is [accounts.Depository]'s.
-func (m *Memory) FindDeposit(ctx context.Context, name string) (string, []byte, error) {
+func (m memoryInternals) FindDeposit(ctx context.Context, name string) (string, []byte, error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return "", nil, err
 	}
@@ -109,7 +109,7 @@ func (d *deposit) charges() int {
 }
 
 // SettleDeposit is [accounts.Depository]'s.
-func (m *Memory) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
+func (m memoryInternals) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
 	if err := m.checkOpen(ctx); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (m *Memory) SettleDeposit(ctx context.Context, id string, actual []int64, e
 }
 
 // DropDeposit is [accounts.Depository]'s.
-func (m *Memory) DropDeposit(ctx context.Context, id string) error {
+func (m memoryInternals) DropDeposit(ctx context.Context, id string) error {
 	m.deposits.mu.Lock()
 	defer m.deposits.mu.Unlock()
 	if kept := m.deposits.byID[id]; kept != nil {
@@ -134,7 +134,7 @@ func (m *Memory) DropDeposit(ctx context.Context, id string) error {
 }
 
 // DueDeposits is [accounts.Depository]'s.
-func (m *Memory) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
+func (m memoryInternals) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
 	if err := m.checkOpen(ctx); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ type Memory struct {
 func NewMemory() *Memory { return NewMemoryAt(clock.New()) }
 
 // Now returns the store's time, in Unix nanoseconds.
-func (m *Memory) Now() int64 { return m.clock() }
+func (m memoryInternals) Now() int64 { return m.clock() }
 
 // NewMemoryAt returns an empty store whose clock is the given function, which returns
 // Unix nanoseconds: for tests and simulations.

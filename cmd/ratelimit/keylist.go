@@ -12,6 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -74,13 +75,15 @@ func keysIn(ctx context.Context, state string) ([]listedKey, error) {
 		return nil, err
 	}
 	defer s.Close()
-	ring, err := keys.Open(s.(settings.Keeper), func(int) {})
+	keeper := hidden.Of[settings.Keeper](s)
+	ring, err := keys.Open(keeper, func(int) {})
 	if err != nil {
 		return nil, err
 	}
 	defer ring.Close()
 	return withLastUse(ctx, ring.List(), func(ctx context.Context, q books.Query) (admin.UsageReport, error) {
-		sum, err := s.(books.Keeper).ReadBooks(ctx, q)
+		kept := hidden.Of[books.Keeper](s)
+		sum, err := kept.ReadBooks(ctx, q)
 		if err != nil {
 			return admin.UsageReport{}, err
 		}

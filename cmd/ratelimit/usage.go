@@ -17,6 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
@@ -88,7 +89,8 @@ func usageOf(ctx context.Context, state string, q books.Query, now time.Time) (r
 		return r, err
 	}
 	defer s.Close()
-	sum, err := s.(books.Keeper).ReadBooks(ctx, q)
+	kept := hidden.Of[books.Keeper](s)
+	sum, err := kept.ReadBooks(ctx, q)
 	if err != nil {
 		return r, err
 	}

@@ -11,6 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
@@ -26,7 +27,7 @@ func bookedFile(t *testing.T) string {
 	entry := func(project, model string, requests, input, nanodollars int64) books.Entry {
 		return books.Entry{Owner: books.Owner{Project: project, Model: model, Key: "k1"}, Amounts: books.Amounts{books.Requests: requests, books.Input: input, books.Nanodollars: nanodollars}}
 	}
-	err = s.Book(t.Context(), []books.Entry{
+	err = hidden.Of[books.Keeper](s).Book(t.Context(), []books.Entry{
 		entry("acme/search", "openai/gpt-6-astra", 12, 1_234_567, 2_500_000_001),
 		entry("acme/search/alice", "openai/gpt-6-astra", 3, 900, 1),
 		entry("=beta", "anthropic/claude", 1, 5, 0),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 )
 
 // Bus is a store that carries messages between its nodes. Two stores of one process are two nodes.
@@ -122,6 +124,6 @@ func Of(store any) (b Bus, ok bool) {
 	if isolated.Load() {
 		return nil, false
 	}
-	b, ok = store.(Bus)
-	return b, ok
+	b = hidden.Of[Bus](store)
+	return b, b != nil
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
@@ -69,7 +70,8 @@ func Open(path string, quotas map[string]state.Quota, maxUnknown int) (f *File, 
 // update runs fn in a transaction. Errors name the file.
 func (f *File) update(ctx context.Context, fn func(transaction.Tx) error) error {
 	var fault error
-	err := f.Store.Update(ctx, func(tx transaction.Tx) error {
+	store := hidden.Of[transaction.Store](f.Store)
+	err := store.Update(ctx, func(tx transaction.Tx) error {
 		fault = fn(tx)
 		return fault
 	})

@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
@@ -47,7 +48,7 @@ func TestBooked(t *testing.T) {
 			r.Commit(llm.Tokens{Input: 1, Output: 1})
 			b.Unlimited(new(engine.Call)).Commit(llm.Tokens{Input: 1000})
 
-			sum, err := s.(books.Keeper).ReadBooks(t.Context(), books.Query{Project: "acme"})
+			sum, err := hidden.Of[books.Keeper](s).ReadBooks(t.Context(), books.Query{Project: "acme"})
 			want := books.Amounts{books.Requests: 2, books.Input: 105, books.Cached: 6, books.Output: 52, books.Nanodollars: 7011}
 			if err != nil || sum.Total != want {
 				t.Errorf("%v, %v; want %v", sum, err, want)
@@ -75,6 +76,7 @@ func TestBookedLater(t *testing.T) {
 // failingBooks is a store, not known as one in memory, that does not settle at first.
 type failingBooks struct {
 	*store.Memory
+	books.Keeper
 	fails, booked int
 }
 

@@ -48,8 +48,8 @@ var ErrNoDeposits = errors.New("ratelimit: the store keeps no deposits")
 // After an error they do, and the store does not keep the reservation, as far as it can be asked.
 func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error {
 	e := r.engine
-	vault, ok := e.store.(accounts.Depository)
-	if !ok {
+	vault := e.deposits
+	if vault == nil {
 		return ErrNoDeposits
 	}
 	switch {
@@ -99,11 +99,10 @@ func (r *Reservation) written(note []byte) *deposited {
 // FindDeposit returns the deposit with an id or a name, or nil if there is none. Of one that cannot be
 // read, it returns the id with the error.
 func (e *Engine) FindDeposit(ctx context.Context, name string) (*Deposit, error) {
-	vault, ok := e.store.(accounts.Depository)
-	if !ok {
+	if e.deposits == nil {
 		return nil, nil
 	}
-	id, text, err := vault.FindDeposit(ctx, name)
+	id, text, err := e.deposits.FindDeposit(ctx, name)
 	if id == "" {
 		return nil, err
 	}

@@ -8,22 +8,27 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // unheard is a store that keeps deposits, but whose answers to that are lost.
-type unheard struct{ *store.Memory }
+type unheard struct {
+	store.Store
+	accounts.Depository
+}
 
 func (s unheard) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
-	return errors.Join(s.Memory.Deposit(ctx, id, r, note), errLost)
+	return errors.Join(s.Depository.Deposit(ctx, id, r, note), errLost)
 }
 
 // A reservation whose deposit has failed is its caller's again. So the store must not keep it, even if only its
 // answer was lost: it would be settled and booked twice.
 func TestDepositThatFailsIsNotKept(t *testing.T) {
-	b := newBench(t, unheard{store.NewMemory()})
+	memory := store.NewMemory()
+	b := newBench(t, unheard{memory, hidden.Of[accounts.Depository](memory)})
 	acme := b.own("acme", perMinute(engine.AllTokens, 100))
 	r := b.take(callOf("acme", 50), acme)
 	if err := r.Deposit(t.Context(), "d", nil); !errors.Is(err, errLost) {

@@ -15,7 +15,9 @@ import (
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/internal/unreported"
@@ -26,11 +28,12 @@ import (
 // its methods may be called at a time.
 type Engine struct {
 	store    store.Store
-	books    books.Keeper // the store, if it is one
-	private  bool         // no other process counts in the store
-	remote   bool         // other machines may use the store
-	owned    bool         // Close closes the store
-	clock    func() int64 // Unix nanoseconds, never going back
+	books    books.Keeper        // the store's; nil: it keeps none
+	deposits accounts.Depository // the same
+	private  bool                // no other process counts in the store
+	remote   bool                // other machines may use the store
+	owned    bool                // Close closes the store
+	clock    func() int64        // Unix nanoseconds, never going back
 	observer event.Observer
 	errors   unreported.Error
 	closed   atomic.Bool
@@ -63,9 +66,11 @@ type Config struct {
 // New returns an engine.
 func New(cfg Config) *Engine {
 	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waits: map[string]map[string]map[*wait]bool{}}
-	e.books, _ = cfg.Store.(books.Keeper)
+	e.books = hidden.Of[books.Keeper](cfg.Store)
+	e.deposits = hidden.Of[accounts.Depository](cfg.Store)
 	if memory, ok := cfg.Store.(*store.Memory); ok {
-		e.private, e.clock = true, memory.Now
+		timed := hidden.Of[interface{ Now() int64 }](memory)
+		e.private, e.clock = true, timed.Now
 	}
 	e.errors.OnError = cfg.OnError
 	return e

@@ -47,7 +47,7 @@ func (e *Engine) correct(c correction) {
 // settle settles a take in the store, and books its entry if the store keeps books.
 func (e *Engine) settle(ctx context.Context, c correction) error {
 	if c.deposit != "" {
-		return e.store.(accounts.Depository).SettleDeposit(ctx, c.deposit, c.actual, c.entry)
+		return e.deposits.SettleDeposit(ctx, c.deposit, c.actual, c.entry)
 	}
 	if e.books != nil && c.entry != nil {
 		return e.books.SettleBooked(ctx, c.receipt, c.actual, c.entry)

@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 )
 
 // ledger writes to the books what belongs to no settlement, which is the calls that were denied, and
@@ -41,7 +42,7 @@ const (
 
 func newLedger(g *Gateway) *ledger {
 	l := &ledger{gateway: g}
-	l.keeper, _ = g.limits.Models.Store().(books.Keeper)
+	l.keeper = hidden.Of[books.Keeper](g.limits.Models.Store())
 	ctx, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.running.Go(func() { l.trim(ctx) })

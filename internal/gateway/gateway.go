@@ -30,6 +30,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/sigv4"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -134,7 +135,7 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 	if err != nil {
 		return err
 	}
-	keeper, _ := g.limits.Models.Store().(settings.Keeper)
+	keeper := hidden.Of[settings.Keeper](g.limits.Models.Store())
 	if g.keys, err = keys.Open(keeper, g.logVanishedKeys); err != nil {
 		return errors.Join(err, g.limits.Projects.Close())
 	}

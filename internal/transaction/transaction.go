@@ -3,10 +3,17 @@
 package transaction
 
 import (
+	"context"
 	"database/sql"
 
 	"dappco.re/go/core/go-ratelimit/limit"
 )
+
+// Store is a store that runs transactions.
+type Store interface {
+	// Update runs fn in a transaction, and commits the transaction if fn returns nil. fn must not call the store.
+	Update(ctx context.Context, fn func(Tx) error) error
+}
 
 // Tx is a transaction that locks the file for writing. It ends when the function returns
 // that it was passed to.

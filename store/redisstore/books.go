@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-var _ books.Keeper = (*Store)(nil)
+var _ books.Keeper = internals{}
 
 // bookkeeper keeps the books in Redis: see lua/books.lua.
 type bookkeeper struct {
@@ -44,22 +44,24 @@ func (b *bookedOnce) booked() *atomic.Bool { return &b.isBooked }
 
 // SettleBooked implements [books.Keeper]. The entry is booked in the step that settles the take, or
 // in a cluster before it. If Redis is lost, the entry waits in this process until Redis is back.
-func (s *Store) SettleBooked(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
+func (s internals) SettleBooked(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
 	return s.books.settle(ctx, s.top, r, actual, e)
 }
 
 // Book implements [books.Keeper]. Entries that Redis cannot be told of wait in this process.
-func (s *Store) Book(ctx context.Context, entries []books.Entry) error {
+func (s internals) Book(ctx context.Context, entries []books.Entry) error {
 	return s.books.outbox.add(ctx, entries...)
 }
 
 // ReadBooks implements [books.Keeper].
-func (s *Store) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
+func (s internals) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
 	return s.books.read(ctx, q)
 }
 
 // TrimBooks implements [books.Keeper].
-func (s *Store) TrimBooks(ctx context.Context, r books.Retention) error { return s.books.trim(ctx, r) }
+func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
+	return s.books.trim(ctx, r)
+}
 
 // settle books an entry, and then lets top settle the take of a receipt.
 func (k *bookkeeper) settle(ctx context.Context, top store.Store, r store.Receipt, actual []int64, e *books.Entry) error {

@@ -16,7 +16,7 @@ import (
 
 func bookedRequests(t testing.TB, s *Store) int64 {
 	t.Helper()
-	sum, err := s.ReadBooks(t.Context(), books.Query{})
+	sum, err := inside(s).ReadBooks(t.Context(), books.Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestBooksInChaos(t *testing.T) {
 						return
 					}
 					e := oneRequest(fmt.Sprint("project ", rand.IntN(3)))
-					s.SettleBooked(t.Context(), r, []int64{2}, &e) // the settlement may fail, the entry is kept
+					inside(s).SettleBooked(t.Context(), r, []int64{2}, &e) // the settlement may fail, the entry is kept
 				}
 			})
 		}
@@ -82,7 +82,7 @@ func TestBooksOfANodeThatIsClosed(t *testing.T) {
 	s.books.timeout = time.Hour // it does not try again by itself
 	proxy.Cut()
 	for range 3 {
-		if err := s.Book(t.Context(), []books.Entry{oneRequest("acme")}); err != nil {
+		if err := inside(s).Book(t.Context(), []books.Entry{oneRequest("acme")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,11 +103,11 @@ func TestBooksOfManyLines(t *testing.T) {
 		entries[i] = oneRequest(fmt.Sprint("project ", i))
 	}
 	for range 2 {
-		if err := s.Book(t.Context(), entries); err != nil {
+		if err := inside(s).Book(t.Context(), entries); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sum, err := s.ReadBooks(t.Context(), books.Query{By: []books.Dimension{books.ByProject}})
+	sum, err := inside(s).ReadBooks(t.Context(), books.Query{By: []books.Dimension{books.ByProject}})
 	if err != nil || len(sum.Rows) != len(entries) || sum.Total[books.Requests] != int64(2*len(entries)) {
 		t.Errorf("%d projects, %v, %v", len(sum.Rows), sum.Total, err)
 	}

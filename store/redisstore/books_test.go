@@ -7,14 +7,14 @@ import (
 	"github.com/redis/rueidis"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
-	"dappco.re/go/core/go-ratelimit/store/storetest"
+	"dappco.re/go/core/go-ratelimit/store/internal/bookstest"
 )
 
 // newBookStores opens stores with the clock of a test.
-func newBookStores(client rueidis.Client) storetest.NewBooks {
-	return func(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
+func newBookStores(client rueidis.Client) bookstest.Open {
+	return func(t *testing.T, clock func() int64, maxLines int) func() bookstest.Store {
 		namespace := rand.Text()
-		return func() storetest.BookStore {
+		return func() bookstest.Store {
 			r := newRemote(client, namespace, patient, clock, nil)
 			s := &Store{client: client, namespace: namespace, timeout: r.timeout, top: r, books: newBookkeeper(r)}
 			s.books.maxLines = maxLines
@@ -23,26 +23,26 @@ func newBookStores(client rueidis.Client) storetest.NewBooks {
 				return r.Close()
 			}
 			t.Cleanup(func() { s.Close() })
-			return s
+			return internals{s}
 		}
 	}
 }
 
 func TestBooks(t *testing.T) {
-	storetest.RunBooks(t, newBookStores(dialed(t, redistest.New(t).URL())))
+	bookstest.Run(t, newBookStores(dialed(t, redistest.New(t).URL())))
 }
 
 func TestDeposits(t *testing.T) {
-	storetest.RunDeposits(t, newBookStores(dialed(t, redistest.New(t).URL())))
+	bookstest.RunDeposits(t, newBookStores(dialed(t, redistest.New(t).URL())))
 }
 
 func TestDepositsInCluster(t *testing.T) {
-	storetest.RunDeposits(t, newBookStores(dialed(t, redistest.NewCluster(t, 3).URL())))
+	bookstest.RunDeposits(t, newBookStores(dialed(t, redistest.NewCluster(t, 3).URL())))
 }
 
 func TestBooksInCluster(t *testing.T) {
 	newStores := newBookStores(dialed(t, redistest.NewCluster(t, 3).URL()))
-	storetest.RunBooks(t, func(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
+	bookstest.Run(t, func(t *testing.T, clock func() int64, maxLines int) func() bookstest.Store {
 		if maxLines < 100 {
 			t.Skip("each part of the keyspace has so many lines")
 		}

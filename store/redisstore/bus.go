@@ -21,7 +21,7 @@ type channel struct {
 	silentUntil   atomic.Int64 // Unix nanoseconds until which Publish does not ask Redis
 }
 
-var _ bus.Bus = (*Store)(nil)
+var _ bus.Bus = internals{}
 
 func (s *Store) channelName() string { return s.namespace + ":bus" }
 
@@ -30,7 +30,7 @@ const silence = time.Second
 
 // Publish implements [bus.Bus]. It returns once Redis has the message. While Redis is lost it fails
 // with [ErrLost]: at once, but for one call a second, which waits for the store's timeout.
-func (s *Store) Publish(ctx context.Context, message []byte) error {
+func (s internals) Publish(ctx context.Context, message []byte) error {
 	if err := bus.Check(message); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Store) Publish(ctx context.Context, message []byte) error {
 
 // Subscribe implements [bus.Bus]. After a lost connection it subscribes again by itself. It returns
 // once the subscription has begun, but waits for that no longer than the store's timeout.
-func (s *Store) Subscribe(receive func(message []byte)) (unsubscribe func(), err error) {
+func (s internals) Subscribe(receive func(message []byte)) (unsubscribe func(), err error) {
 	begun := make(chan struct{})
 	subscribed := sync.OnceFunc(func() { close(begun) })
 	unsubscribe, ok := s.channel.subscriptions.Add(receive, func(ctx context.Context, deliver func([]byte)) {

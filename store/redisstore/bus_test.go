@@ -9,6 +9,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/bus"
 	"dappco.re/go/core/go-ratelimit/internal/bus/bustest"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -31,7 +32,9 @@ func TestBus(t *testing.T) {
 	t.Parallel()
 	bustest.Run(t, func(t *testing.T) bustest.Connect {
 		url := redistest.New(t).URL()
-		return func() bustest.Node { return nodeOf(t, redisstore.Config{URL: url, Timeout: 10 * time.Second}) }
+		return func() bustest.Node {
+			return hidden.Of[bustest.Node](nodeOf(t, redisstore.Config{URL: url, Timeout: 10 * time.Second}))
+		}
 	})
 }
 
@@ -41,14 +44,14 @@ func TestBusInACluster(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bustest.Connect {
 		namespace := strings.ReplaceAll(t.Name(), "/", ":")
 		return func() bustest.Node {
-			return nodeOf(t, redisstore.Config{URL: url, Namespace: namespace, Timeout: 10 * time.Second})
+			return hidden.Of[bustest.Node](nodeOf(t, redisstore.Config{URL: url, Namespace: namespace, Timeout: 10 * time.Second}))
 		}
 	})
 }
 
 func BenchmarkBus(b *testing.B) {
 	url := redistest.New(b).URL()
-	bustest.Benchmark(b, func() bustest.Node { return nodeOf(b, redisstore.Config{URL: url}) })
+	bustest.Benchmark(b, func() bustest.Node { return hidden.Of[bustest.Node](nodeOf(b, redisstore.Config{URL: url})) })
 }
 
 // Nodes of another namespace do not receive messages, and data that is not a message is dropped.
@@ -57,14 +60,14 @@ func TestBusOfANamespace(t *testing.T) {
 	server := redistest.New(t)
 	a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
 	stranger := nodeOf(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
-	received := bustest.Subscribe(t, b)
-	bustest.Publish(t, stranger, "not for you")
+	received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
+	bustest.Publish(t, hidden.Of[bus.Bus](stranger), "not for you")
 	for _, text := range []string{"", "short", strings.Repeat("x", 2*bus.MaxMessage)} {
 		if n, err := server.Do("PUBLISH", "ratelimit:bus", text); err != nil || n != int64(1) {
 			t.Fatalf("published to %v, %v", n, err)
 		}
 	}
-	bustest.Publish(t, a, "for you")
+	bustest.Publish(t, hidden.Of[bus.Bus](a), "for you")
 	bustest.Want(t, received, "for you")
 }
 
@@ -86,12 +89,12 @@ func TestSubscribedAgain(t *testing.T) {
 			t.Parallel()
 			server := redistest.New(t)
 			a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
-			received := bustest.Subscribe(t, b)
-			bustest.Publish(t, a, "before")
+			received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
+			bustest.Publish(t, hidden.Of[bus.Bus](a), "before")
 			bustest.Want(t, received, "before")
 			fail(t, server)
 			testkit.Eventually(t, "a message after the loss", func() bool {
-				a.Publish(t.Context(), []byte("after"))
+				hidden.Of[bus.Bus](a).Publish(t.Context(), []byte("after"))
 				return len(received) > 0
 			})
 		})
@@ -111,14 +114,14 @@ func TestBusWithoutRedis(t *testing.T) {
 			a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
 			c.lose(server)
 			for range 1000 { // with the store's timeout each, they would take minutes
-				if err := a.Publish(t.Context(), []byte("x")); !errors.Is(err, redisstore.ErrLost) {
+				if err := hidden.Of[bus.Bus](a).Publish(t.Context(), []byte("x")); !errors.Is(err, redisstore.ErrLost) {
 					t.Fatalf("lost: %v", err)
 				}
 			}
-			received := bustest.Subscribe(t, b)
+			received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
 			c.back(server)
 			testkit.Eventually(t, "a message when Redis is back", func() bool {
-				a.Publish(t.Context(), []byte("y"))
+				hidden.Of[bus.Bus](a).Publish(t.Context(), []byte("y"))
 				return len(received) > 0
 			})
 		})
@@ -130,8 +133,8 @@ func TestBusClosesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
 	a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
-	bustest.Subscribe(t, a)
-	unsubscribe, err := b.Subscribe(func([]byte) {})
+	bustest.Subscribe(t, hidden.Of[bus.Bus](a))
+	unsubscribe, err := hidden.Of[bus.Bus](b).Subscribe(func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,11 +153,11 @@ func TestPublishCancelled(t *testing.T) {
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := s.Publish(ctx, []byte("x")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redisstore.ErrLost) {
+	if err := hidden.Of[bus.Bus](s).Publish(ctx, []byte("x")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redisstore.ErrLost) {
 		t.Errorf("cancelled: %v", err)
 	}
 	server.Resume()
-	bustest.Publish(t, s, "y")
+	bustest.Publish(t, hidden.Of[bus.Bus](s), "y")
 }
 
 // A closed store whose client stays open publishes nothing.
@@ -170,7 +173,7 @@ func TestPublishClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := s.Publish(t.Context(), []byte("x")); !errors.Is(err, store.ErrClosed) {
+	if err := hidden.Of[bus.Bus](s).Publish(t.Context(), []byte("x")); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -186,13 +189,13 @@ func TestSubscribeRefused(t *testing.T) {
 		}
 	}
 	allow("resetchannels")
-	received := bustest.Subscribe(t, b)
-	if err := a.Publish(t.Context(), []byte("x")); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+	received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
+	if err := hidden.Of[bus.Bus](a).Publish(t.Context(), []byte("x")); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("forbidden: %v", err)
 	}
 	allow("allchannels")
 	testkit.Eventually(t, "a message once it is allowed", func() bool {
-		bustest.Publish(t, a, "y")
+		bustest.Publish(t, hidden.Of[bus.Bus](a), "y")
 		return len(received) > 0
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-var _ accounts.Depository = (*Store)(nil)
+var _ accounts.Depository = internals{}
 
 // Deposits are in hashes in Redis, all of which expire some time after the last deposit:
 //
@@ -94,7 +94,7 @@ func (s *Store) runDeposits(ctx context.Context, script *rueidis.Lua, args ...st
 }
 
 // Deposit implements [accounts.Depository].
-func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
+func (s internals) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
 	d := accounts.Deposit{Note: note}
 	if r != nil {
 		own, ok := r.(*receipt)
@@ -116,13 +116,13 @@ func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []
 }
 
 // NameDeposit implements [accounts.Depository].
-func (s *Store) NameDeposit(ctx context.Context, id, name string) error {
+func (s internals) NameDeposit(ctx context.Context, id, name string) error {
 	_, err := s.runDeposits(ctx, nameDeposit, id, name)
 	return err
 }
 
 // FindDeposit implements [accounts.Depository].
-func (s *Store) FindDeposit(ctx context.Context, name string) (id string, note []byte, err error) {
+func (s internals) FindDeposit(ctx context.Context, name string) (id string, note []byte, err error) {
 	found, err := s.pair(ctx, findDeposit, name)
 	if err != nil || found == nil {
 		return "", nil, err
@@ -155,7 +155,7 @@ type begun struct {
 }
 
 // SettleDeposit implements [accounts.Depository].
-func (s *Store) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
+func (s internals) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
 	found, err := s.pair(ctx, findDeposit, id)
 	if err != nil || found == nil {
 		return err
@@ -247,13 +247,13 @@ func (o *op) once(marker string) {
 }
 
 // DropDeposit implements [accounts.Depository].
-func (s *Store) DropDeposit(ctx context.Context, id string) error {
+func (s internals) DropDeposit(ctx context.Context, id string) error {
 	_, err := s.runDeposits(ctx, dropDeposit, id)
 	return err
 }
 
 // DueDeposits implements [accounts.Depository].
-func (s *Store) DueDeposits(ctx context.Context, before int64, most int) ([]string, error) {
+func (s internals) DueDeposits(ctx context.Context, before int64, most int) ([]string, error) {
 	result, err := s.runDeposits(ctx, dueDeposits, strconv.FormatInt(before/int64(time.Second), 10), strconv.Itoa(most))
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestSettlementOfAProcessThatEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := newBookStores(dialed(t, server.URL()))(t, time.Now().UnixNano, 1000)
-			dead, other := open().(*Store), open().(*Store)
+			dead, other := open().(internals), open().(internals)
 			total := limit.Total(1000)
 			r, _, err := dead.Take(t.Context(), []store.Charge{{Key: "a/x", Limits: []limit.Limit{total}, N: 100}})
 			if err != nil {
@@ -54,7 +54,7 @@ func TestSettlementOfAProcessThatEnds(t *testing.T) {
 			if _, err := dead.beginSettlement(t.Context(), "d", own); err != nil {
 				t.Fatal(err)
 			}
-			part(t, dead, d)
+			part(t, dead.Store, d)
 			if due, err := other.DueDeposits(t.Context(), 0, 100); !slices.Equal(due, []string{"d"}) || err != nil {
 				t.Errorf("due are %q, %v", due, err)
 			}
@@ -78,7 +78,7 @@ func TestSettlementOfAProcessThatEnds(t *testing.T) {
 // Everything that Redis keeps of deposits expires, even if no deposit comes after it.
 func TestDepositsExpire(t *testing.T) {
 	server := redistest.New(t)
-	s := newBookStores(dialed(t, server.URL()))(t, time.Now().UnixNano, 1000)().(*Store)
+	s := newBookStores(dialed(t, server.URL()))(t, time.Now().UnixNano, 1000)().(internals)
 	if err := s.Deposit(t.Context(), "d", nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestDepositsExpire(t *testing.T) {
 // A deposit that cannot be read is an error, and can be dropped.
 func TestCorruptDeposit(t *testing.T) {
 	server := redistest.New(t)
-	s := newBookStores(dialed(t, server.URL()))(t, time.Now().UnixNano, 1000)().(*Store)
+	s := newBookStores(dialed(t, server.URL()))(t, time.Now().UnixNano, 1000)().(internals)
 	for _, form := range []string{"", "{", `{"charges":[{"key":"a","limits":["AA=="],"n":1,"at":1}]}`, `{"charges":[{"n":-1}]}`} {
 		if _, err := server.Do("HSET", s.depositKeys()[0], "d", form); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestCorruptDeposit(t *testing.T) {
 
 // A take that was decided without Redis is known to this process alone.
 func TestDepositOfALocalTake(t *testing.T) {
-	s := newBookStores(dialed(t, redistest.New(t).URL()))(t, time.Now().UnixNano, 1000)().(*Store)
+	s := newBookStores(dialed(t, redistest.New(t).URL()))(t, time.Now().UnixNano, 1000)().(internals)
 	if err := s.Deposit(t.Context(), "d", &localReceipt{}, nil); !errors.Is(err, store.ErrReceipt) {
 		t.Error(err)
 	}

@@ -369,9 +369,9 @@ func everyCall(t *testing.T, s *Store, r store.Receipt) map[string]func() error 
 		"read":         func() error { _, _, err := s.Read(t.Context(), "key", "other"); return err },
 		"keys":         func() error { _, err := s.Keys(t.Context(), ""); return err },
 		"reset":        func() error { return s.Reset(t.Context(), "other") },
-		"settings":     func() error { _, err := s.Settings(t.Context()); return err },
+		"settings":     func() error { _, err := inside(s).Settings(t.Context()); return err },
 		"put settings": func() error {
-			_, err := s.PutSettings(t.Context(), map[string]string{"name": "value"}, false)
+			_, err := inside(s).PutSettings(t.Context(), map[string]string{"name": "value"}, false)
 			return err
 		},
 	}

@@ -225,7 +225,7 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
 	s := opened(t, server.URL(), Config{OnStoreLoss: Share, Timeout: 10 * time.Second})
-	if _, err := s.PutSettings(t.Context(), map[string]string{"name": "value"}, false); err != nil {
+	if _, err := inside(s).PutSettings(t.Context(), map[string]string{"name": "value"}, false); err != nil {
 		t.Fatal(err)
 	}
 	check := func(t *testing.T, key string) {

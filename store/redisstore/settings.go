@@ -16,7 +16,7 @@ import (
 func (s *Store) settings() string { return s.namespace + ":settings" }
 
 // Settings returns all settings by their names.
-func (s *Store) Settings(ctx context.Context) (map[string]string, error) {
+func (s internals) Settings(ctx context.Context) (map[string]string, error) {
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	values, err := s.client.Do(within, s.client.B().Hgetall().Key(s.settings()).Build()).AsStrMap()
@@ -47,7 +47,7 @@ return now
 
 // PutSettings sets values by their names, or with onlyNew only those of names without a value, in
 // one step. It returns the values that the names have now.
-func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
+func (s internals) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
@@ -87,7 +87,7 @@ return 1
 
 // SwapSetting sets the value of a name if the value is still old; an empty old is none. It reports whether
 // it did.
-func (s *Store) SwapSetting(ctx context.Context, name, old, new string) (bool, error) {
+func (s internals) SwapSetting(ctx context.Context, name, old, new string) (bool, error) {
 	within, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	swapped, err := swapSetting.Exec(within, s.client, []string{s.settings()}, []string{name, old, new}).AsInt64()
@@ -100,7 +100,7 @@ func (s *Store) SwapSetting(ctx context.Context, name, old, new string) (bool, e
 // WatchSettings calls changed when settings may have changed, one call at a time, until stop
 // returns. It also calls changed when it begins to watch, and whenever it can watch again after it
 // could not.
-func (s *Store) WatchSettings(changed func()) (stop func()) {
+func (s internals) WatchSettings(changed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	news := make(chan struct{}, 1)
 	notify := func() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/settings/settingstest"
@@ -17,7 +18,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
-// connect returns a store that is closed when the test ends.
 // connect returns a store that waits for Redis as long as a busy machine may take, unless cfg has a timeout.
 func connect(t *testing.T, cfg redisstore.Config) *redisstore.Store {
 	t.Helper()
@@ -34,7 +34,7 @@ type values = map[string]string
 
 func wantSettings(t *testing.T, s *redisstore.Store, want values) {
 	t.Helper()
-	got, err := s.Settings(t.Context())
+	got, err := hidden.Of[settings.Keeper](s).Settings(t.Context())
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("settings %q, %v; want %q", got, err, want)
 	}
@@ -43,14 +43,14 @@ func wantSettings(t *testing.T, s *redisstore.Store, want values) {
 func TestKeeper(t *testing.T) {
 	settingstest.Run(t, func(t *testing.T) settingstest.Connect {
 		url := redistest.New(t).URL()
-		return func() settings.Keeper { return connect(t, redisstore.Config{URL: url}) }
+		return func() settings.Keeper { return hidden.Of[settings.Keeper](connect(t, redisstore.Config{URL: url})) }
 	})
 }
 
 func TestSettingsOfANamespace(t *testing.T) {
 	server := redistest.New(t)
 	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
-	settingstest.Put(t, a, "x", "1")
+	settingstest.Put(t, hidden.Of[settings.Keeper](a), "x", "1")
 	wantSettings(t, a, values{"x": "1"})
 	wantSettings(t, b, values{})
 }
@@ -80,7 +80,7 @@ func TestAnnounced(t *testing.T) {
 		{values{"x": "3", "z": "4"}, true, 2},
 		{values{"x": "3"}, false, 3},
 	} {
-		if _, err := s.PutSettings(t.Context(), step.values, step.onlyNew); err != nil {
+		if _, err := hidden.Of[settings.Keeper](s).PutSettings(t.Context(), step.values, step.onlyNew); err != nil {
 			t.Fatal(err)
 		}
 		if got := announced(); got != step.want {
@@ -115,15 +115,15 @@ func TestWatchAgain(t *testing.T) {
 			server := redistest.New(t)
 			proxy := redistest.NewProxy(t, server.Addr)
 			s := connect(t, redisstore.Config{URL: proxy.URL()})
-			settingstest.Put(t, s, "x", "0")
-			news := settingstest.Watched(t, s)
-			settingstest.Await(t, s, news, "x", "0")
+			settingstest.Put(t, hidden.Of[settings.Keeper](s), "x", "0")
+			news := settingstest.Watched(t, hidden.Of[settings.Keeper](s))
+			settingstest.Await(t, hidden.Of[settings.Keeper](s), news, "x", "0")
 			fail(t, server, proxy, func(value string) {
 				if _, err := server.Do("HSET", "ratelimit:settings", "x", value); err != nil { // without a message on the channel
 					t.Fatal(err)
 				}
 			})
-			settingstest.Await(t, s, news, "x", "1")
+			settingstest.Await(t, hidden.Of[settings.Keeper](s), news, "x", "1")
 		})
 	}
 }
@@ -134,20 +134,20 @@ func TestStopWatching(t *testing.T) {
 	s := connect(t, redisstore.Config{URL: server.URL()})
 	server.Pause()
 	defer server.Resume()
-	s.WatchSettings(func() {})()
+	hidden.Of[settings.Keeper](s).WatchSettings(func() {})()
 }
 
 func TestSettingsOfAClosedStore(t *testing.T) {
 	s := connect(t, redisstore.Config{URL: redistest.New(t).URL()})
 	begun := make(chan struct{}, 100)
-	stop := s.WatchSettings(func() { begun <- struct{}{} })
+	stop := hidden.Of[settings.Keeper](s).WatchSettings(func() { begun <- struct{}{} })
 	<-begun
 	s.Close()
 	stop()
-	if _, err := s.Settings(t.Context()); !errors.Is(err, store.ErrClosed) {
+	if _, err := hidden.Of[settings.Keeper](s).Settings(t.Context()); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if _, err := s.PutSettings(t.Context(), values{"x": "1"}, true); !errors.Is(err, store.ErrClosed) {
+	if _, err := hidden.Of[settings.Keeper](s).PutSettings(t.Context(), values{"x": "1"}, true); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -157,8 +157,8 @@ func TestSettingsWithoutRedis(t *testing.T) {
 	s := connect(t, redisstore.Config{URL: server.URL(), Timeout: 50 * time.Millisecond})
 	wantLost := func(when string) {
 		t.Helper()
-		_, read := s.Settings(t.Context())
-		_, write := s.PutSettings(t.Context(), values{"x": "1"}, false)
+		_, read := hidden.Of[settings.Keeper](s).Settings(t.Context())
+		_, write := hidden.Of[settings.Keeper](s).PutSettings(t.Context(), values{"x": "1"}, false)
 		for _, err := range []error{read, write} {
 			if !errors.Is(err, redisstore.ErrLost) {
 				t.Errorf("%s: %v; want %v", when, err, redisstore.ErrLost)
@@ -167,7 +167,7 @@ func TestSettingsWithoutRedis(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Settings(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, redisstore.ErrLost) {
+	if _, err := hidden.Of[settings.Keeper](s).Settings(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, redisstore.ErrLost) {
 		t.Errorf("cancelled: %v", err)
 	}
 	server.Pause()
@@ -176,7 +176,7 @@ func TestSettingsWithoutRedis(t *testing.T) {
 	if _, err := server.Do("SET", "ratelimit:settings", "mine"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(t, redisstore.Config{URL: server.URL()}).Settings(t.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if _, err := hidden.Of[settings.Keeper](connect(t, redisstore.Config{URL: server.URL()})).Settings(t.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("not a hash: %v", err)
 	}
 	server.Kill()
@@ -185,7 +185,7 @@ func TestSettingsWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; {
-		_, err := s.PutSettings(t.Context(), values{"x": "1"}, false)
+		_, err := hidden.Of[settings.Keeper](s).PutSettings(t.Context(), values{"x": "1"}, false)
 		if err == nil {
 			break
 		}
@@ -200,7 +200,7 @@ func TestSettingsInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t, 3)
 	a, b := connect(t, redisstore.Config{URL: cluster.URL()}), connect(t, redisstore.Config{URL: cluster.URL()})
-	news := settingstest.Watched(t, b)
-	settingstest.Put(t, a, "x", "1")
-	settingstest.Await(t, b, news, "x", "1")
+	news := settingstest.Watched(t, hidden.Of[settings.Keeper](b))
+	settingstest.Put(t, hidden.Of[settings.Keeper](a), "x", "1")
+	settingstest.Await(t, hidden.Of[settings.Keeper](b), news, "x", "1")
 }

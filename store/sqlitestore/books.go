@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-var _ books.Keeper = (*Store)(nil)
+var _ books.Keeper = internals{}
 
 // booksSchema makes the tables of the books. A page is an hour, or a day whose hours were merged.
 // The number of its lines is kept because to count them would take long.
@@ -65,7 +65,7 @@ func (s *Store) bookStatements() []preparation {
 }
 
 // SettleBooked implements [books.Keeper]. The entry is booked in the transaction of the settlement.
-func (s *Store) SettleBooked(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
+func (s internals) SettleBooked(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
 	if r == nil {
 		return s.Book(ctx, []books.Entry{*e})
 	}
@@ -73,7 +73,7 @@ func (s *Store) SettleBooked(ctx context.Context, r store.Receipt, actual []int6
 }
 
 // Book implements [books.Keeper].
-func (s *Store) Book(ctx context.Context, entries []books.Entry) error {
+func (s internals) Book(ctx context.Context, entries []books.Entry) error {
 	return s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
 		for i := range entries {
 			b.book(&entries[i])

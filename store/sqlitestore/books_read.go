@@ -8,7 +8,7 @@ import (
 
 // ReadBooks implements [books.Keeper]. It reads one page after another, so that decisions do not
 // wait for all of them. If pages are trimmed meanwhile, it begins anew.
-func (s *Store) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
+func (s internals) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if err := q.Validate(); err != nil {
 		return nil, err
 	}

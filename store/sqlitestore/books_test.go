@@ -10,29 +10,29 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
-	"dappco.re/go/core/go-ratelimit/store/storetest"
+	"dappco.re/go/core/go-ratelimit/store/internal/bookstest"
 )
 
 func TestBooks(t *testing.T) {
-	storetest.RunBooks(t, newBookStores)
+	bookstest.Run(t, newBookStores)
 }
 
 func TestDeposits(t *testing.T) {
-	storetest.RunDeposits(t, newBookStores)
+	bookstest.RunDeposits(t, newBookStores)
 }
 
-func newBookStores(t *testing.T, clock func() int64, maxLines int) func() storetest.BookStore {
+func newBookStores(t *testing.T, clock func() int64, maxLines int) func() bookstest.Store {
 	path := filepath.Join(t.TempDir(), "limits.db")
-	return func() storetest.BookStore {
+	return func() bookstest.Store {
 		s := openAt(t, path)
 		s.clock, s.uptime, s.maxLines = clock, nil, maxLines
-		return s
+		return inside(s)
 	}
 }
 
 func bookedTotal(t testing.TB, s *Store) books.Amounts {
 	t.Helper()
-	sum, err := s.ReadBooks(t.Context(), books.Query{})
+	sum, err := inside(s).ReadBooks(t.Context(), books.Query{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func settleMany(s *Store, _ string) error {
 					panic(err)
 				}
 				e := books.Entry{Owner: books.Owner{Project: "acme", Model: "model"}, Amounts: books.Amounts{books.Requests: 1, books.Input: 3}}
-				if err := s.SettleBooked(context.Background(), r, []int64{3}, &e); err != nil {
+				if err := inside(s).SettleBooked(context.Background(), r, []int64{3}, &e); err != nil {
 					panic(err)
 				}
 				fmt.Println("settled")
@@ -93,14 +93,14 @@ func TestBooksOfATransactionThatFails(t *testing.T) {
 	e := books.Entry{Owner: books.Owner{Project: "acme"}, Amounts: books.Amounts{books.Requests: 1}}
 	s.busyTimeout = 20 * time.Millisecond
 	unlock := lock(t, s)
-	if err := s.SettleBooked(t.Context(), r, []int64{2}, &e); err == nil {
+	if err := inside(s).SettleBooked(t.Context(), r, []int64{2}, &e); err == nil {
 		t.Error("no error while the file is locked")
 	}
 	unlock()
 	if got := bookedTotal(t, s); got != (books.Amounts{}) {
 		t.Errorf("%v is booked", got)
 	}
-	if err := s.SettleBooked(t.Context(), r, []int64{2}, &e); err != nil {
+	if err := inside(s).SettleBooked(t.Context(), r, []int64{2}, &e); err != nil {
 		t.Fatal(err)
 	}
 	update(t, s, "PRAGMA max_page_count = "+query(t, s, "PRAGMA page_count"))
@@ -108,11 +108,11 @@ func TestBooksOfATransactionThatFails(t *testing.T) {
 	for i := range full {
 		full[i].Project = fmt.Sprint(i, strings.Repeat("x", 200))
 	}
-	if err := s.Book(t.Context(), full); err == nil {
+	if err := inside(s).Book(t.Context(), full); err == nil {
 		t.Error("no error while the disk is full")
 	}
 	update(t, s, "PRAGMA max_page_count = 1000000")
-	if err := s.Book(t.Context(), nil); err != nil {
+	if err := inside(s).Book(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	if got := bookedTotal(t, s); got != e.Amounts {
@@ -126,7 +126,7 @@ func TestBooksOfATransactionThatFails(t *testing.T) {
 // A reset of what was used leaves the books alone.
 func TestBooksStay(t *testing.T) {
 	s := open(t)
-	if err := s.Book(t.Context(), []books.Entry{{Amounts: books.Amounts{books.Denied: 1}}}); err != nil {
+	if err := inside(s).Book(t.Context(), []books.Entry{{Amounts: books.Amounts{books.Denied: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Reset(t.Context(), ""); err != nil {

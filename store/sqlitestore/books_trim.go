@@ -11,7 +11,7 @@ import (
 const trimAtOnce = 1000
 
 // TrimBooks implements [books.Keeper].
-func (s *Store) TrimBooks(ctx context.Context, r books.Retention) error {
+func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := s.foldNow(ctx); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Store) TrimBooks(ctx context.Context, r books.Retention) error {
 }
 
 func (s *Store) dropPage(ctx context.Context, p page) error {
-	return s.Update(ctx, func(tx transaction.Tx) error {
+	return s.update(ctx, func(tx transaction.Tx) error {
 		if _, err := tx.Exec("DELETE FROM books WHERE day = ? AND at = ?", p.day, p.at); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *Store) dropPage(ctx context.Context, p page) error {
 // in one transaction.
 func (s *Store) mergeHour(ctx context.Context, hour page) error {
 	for more := true; more; {
-		err := s.Update(ctx, func(tx transaction.Tx) (err error) {
+		err := s.update(ctx, func(tx transaction.Tx) (err error) {
 			more, err = s.mergeLines(tx, hour)
 			return err
 		})

@@ -18,11 +18,11 @@ type messenger struct {
 
 const idLength = 13 // 65 random bits
 
-var _ bus.Bus = (*Store)(nil)
+var _ bus.Bus = internals{}
 
 // Publish implements [bus.Bus]. It waits at most for a millisecond for another process that does not
 // read its messages, and then not again until that process has read some.
-func (s *Store) Publish(ctx context.Context, message []byte) error {
+func (s internals) Publish(ctx context.Context, message []byte) error {
 	if err := bus.Check(message); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Store) Publish(ctx context.Context, message []byte) error {
 
 // Subscribe implements [bus.Bus]. The messages come through a socket beside the file. The error wraps
 // errors.ErrUnsupported where there cannot be one.
-func (s *Store) Subscribe(receive func(message []byte)) (unsubscribe func(), err error) {
+func (s internals) Subscribe(receive func(message []byte)) (unsubscribe func(), err error) {
 	if s.closed.Load() {
 		return nil, store.ErrClosed
 	}

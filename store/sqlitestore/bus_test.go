@@ -22,13 +22,13 @@ import (
 func TestBus(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bustest.Connect {
 		path := filepath.Join(t.TempDir(), "limits.db")
-		return func() bustest.Node { return openAt(t, path) }
+		return func() bustest.Node { return inside(openAt(t, path)) }
 	})
 }
 
 func BenchmarkBus(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "limits.db")
-	bustest.Benchmark(b, func() bustest.Node { return openAt(b, path) })
+	bustest.Benchmark(b, func() bustest.Node { return inside(openAt(b, path)) })
 }
 
 // shortDir returns a directory whose path leaves room for sockets.
@@ -70,11 +70,11 @@ func TestSockets(t *testing.T) {
 			t.Setenv("TMPDIR", temporary)
 			path := filepath.Join(test.folder, "limits.db")
 			a, b, c := openAt(t, path), openAt(t, path), openAt(t, path)
-			bustest.Publish(t, a, "nobody is there")
+			bustest.Publish(t, inside(a), "nobody is there")
 			wantSockets(t, "before", path+".peers", -1)
 			wantSockets(t, "before", temporary, 0)
-			received := bustest.Subscribe(t, b)
-			unsubscribe, err := c.Subscribe(func([]byte) {})
+			received := bustest.Subscribe(t, inside(b))
+			unsubscribe, err := inside(c).Subscribe(func([]byte) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestSockets(t *testing.T) {
 			if info, err := os.Stat(dir); err != nil || info.Mode() != fs.ModeDir|0o700 {
 				t.Errorf("the directory: %v, %v", info, err)
 			}
-			bustest.Publish(t, a, "x")
+			bustest.Publish(t, inside(a), "x")
 			bustest.Want(t, received, "x")
 			if open := len(a.messenger.peers.open); open != 2 {
 				t.Errorf("%d connections to two sockets", open)
@@ -98,7 +98,7 @@ func TestSockets(t *testing.T) {
 			wantSockets(t, "one subscription", dir, 1)
 			b.Close()
 			wantSockets(t, "none", dir, -1)
-			bustest.Publish(t, a, "nobody is there")
+			bustest.Publish(t, inside(a), "nobody is there")
 			wantSockets(t, "after", dir, -1)
 			if open := len(a.messenger.peers.open); open != 0 {
 				t.Errorf("%d connections to sockets that are gone", open)
@@ -111,8 +111,8 @@ func TestSockets(t *testing.T) {
 func TestConnectionsClosed(t *testing.T) {
 	path := filepath.Join(shortDir(t), "limits.db")
 	a, b := openAt(t, path), openAt(t, path)
-	received := bustest.Subscribe(t, b)
-	bustest.Publish(t, a, "x")
+	received := bustest.Subscribe(t, inside(b))
+	bustest.Publish(t, inside(a), "x")
 	bustest.Want(t, received, "x")
 	a.Close()
 	if open := len(a.messenger.peers.open); open != 0 {
@@ -131,8 +131,8 @@ func TestBusOfOneFile(t *testing.T) {
 	}
 	b := openAt(t, link)
 	t.Chdir("/")
-	received := bustest.Subscribe(t, b)
-	bustest.Publish(t, a, "x")
+	received := bustest.Subscribe(t, inside(b))
+	bustest.Publish(t, inside(a), "x")
 	bustest.Want(t, received, "x")
 }
 
@@ -149,10 +149,10 @@ func TestBusUnsupported(t *testing.T) {
 			if err := place(s.path + ".peers"); err != nil {
 				t.Skip(err) // only the superuser gives directories away
 			}
-			if _, err := s.Subscribe(func([]byte) {}); !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "ratelimit: "+s.path) {
+			if _, err := inside(s).Subscribe(func([]byte) {}); !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "ratelimit: "+s.path) {
 				t.Errorf("subscribe: %v", err)
 			}
-			if err := s.Publish(t.Context(), []byte("x")); !errors.Is(err, errors.ErrUnsupported) {
+			if err := inside(s).Publish(t.Context(), []byte("x")); !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("publish: %v", err)
 			}
 			s.Close()
@@ -165,7 +165,7 @@ func TestBusUnsupported(t *testing.T) {
 		long := filepath.Join(shortDir(t), strings.Repeat("long", 25))
 		t.Setenv("TMPDIR", long)
 		s := openAt(t, filepath.Join(long, "limits.db"))
-		if _, err := s.Subscribe(func([]byte) {}); !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := inside(s).Subscribe(func([]byte) {}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("subscribe: %v", err)
 		}
 	})
@@ -175,7 +175,7 @@ func TestBusUnsupported(t *testing.T) {
 func TestLargeDatagram(t *testing.T) {
 	path := filepath.Join(shortDir(t), "limits.db")
 	a, b := openAt(t, path), openAt(t, path)
-	received := bustest.Subscribe(t, b)
+	received := bustest.Subscribe(t, inside(b))
 	sockets, err := filepath.Glob(path + ".peers/*")
 	if err != nil || len(sockets) != 1 {
 		t.Fatal(sockets, err)
@@ -188,7 +188,7 @@ func TestLargeDatagram(t *testing.T) {
 	if _, err := conn.Write(make([]byte, bus.MaxMessage+1)); err != nil {
 		t.Fatal(err)
 	}
-	bustest.Publish(t, a, "x")
+	bustest.Publish(t, inside(a), "x")
 	bustest.Want(t, received, "x")
 }
 
@@ -199,12 +199,12 @@ func init() {
 // echo answers messages that are no echoes, until one tells it to end.
 func echo(s *Store, _ string) error {
 	ended := make(chan error, 1)
-	_, err := s.Subscribe(func(message []byte) {
+	_, err := inside(s).Subscribe(func(message []byte) {
 		switch {
 		case string(message) == "end":
 			ended <- nil
 		case !strings.HasPrefix(string(message), "echo"):
-			s.Publish(context.Background(), fmt.Append(nil, "echo of ", len(message)))
+			inside(s).Publish(context.Background(), fmt.Append(nil, "echo of ", len(message)))
 		}
 	})
 	if err != nil {
@@ -229,19 +229,19 @@ func startEcho(t *testing.T, path string) *process {
 func TestBusOfProcesses(t *testing.T) {
 	path := filepath.Join(shortDir(t), "limits.db")
 	s := openAt(t, path)
-	received := bustest.Subscribe(t, s)
+	received := bustest.Subscribe(t, inside(s))
 	killed := startEcho(t, path)
 	wantSockets(t, "two processes", path+".peers", 2)
-	bustest.Publish(t, s, "x")
+	bustest.Publish(t, inside(s), "x")
 	bustest.Want(t, received, "echo of 1")
 	killed.Process.Kill()
 	killed.Wait()
 	other := startEcho(t, path)
 	wantSockets(t, "one of three was killed", path+".peers", 3)
-	bustest.Publish(t, s, "xx")
+	bustest.Publish(t, inside(s), "xx")
 	bustest.Want(t, received, "echo of 2")
 	wantSockets(t, "published since", path+".peers", 2)
-	bustest.Publish(t, s, "end")
+	bustest.Publish(t, inside(s), "end")
 	if err := other.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -253,8 +253,8 @@ func TestBusOfProcesses(t *testing.T) {
 func TestStoppedProcess(t *testing.T) {
 	path := filepath.Join(shortDir(t), "limits.db")
 	a, b := openAt(t, path), openAt(t, path)
-	echoes := bustest.Subscribe(t, a)
-	received := bustest.Subscribe(t, b)
+	echoes := bustest.Subscribe(t, inside(a))
+	received := bustest.Subscribe(t, inside(b))
 	p := startEcho(t, path)
 	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -264,14 +264,14 @@ func TestStoppedProcess(t *testing.T) {
 	}
 	large := strings.Repeat("x", bus.MaxMessage)
 	for range 100 {
-		bustest.Publish(t, a, large)
+		bustest.Publish(t, inside(a), large)
 		bustest.Want(t, received, large)
 	}
 	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "an echo of the process that goes on", func() bool {
-		bustest.Publish(t, a, "x")
+		bustest.Publish(t, inside(a), "x")
 		for len(echoes) > 0 {
 			if <-echoes == "echo of 1" {
 				return true
@@ -279,5 +279,5 @@ func TestStoppedProcess(t *testing.T) {
 		}
 		return false
 	})
-	bustest.Publish(t, a, "end")
+	bustest.Publish(t, inside(a), "end")
 }

@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-var _ accounts.Depository = (*Store)(nil)
+var _ accounts.Depository = internals{}
 
 // depositsSchema makes the table of takes that are settled later, maybe by another process.
 const depositsSchema = `
@@ -25,11 +25,11 @@ CREATE INDEX IF NOT EXISTS deposits_name ON deposits (name) WHERE name IS NOT NU
 CREATE INDEX IF NOT EXISTS deposits_at ON deposits (at)`
 
 // Deposit implements [accounts.Depository].
-func (s *Store) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
+func (s internals) Deposit(ctx context.Context, id string, r store.Receipt, note []byte) error {
 	d := accounts.Deposit{Note: note}
 	if r != nil {
 		own, ok := r.(*receipt)
-		if !ok || own.store != s {
+		if !ok || own.store != s.Store {
 			return store.ErrReceipt
 		}
 		for i, c := range own.charges {
@@ -63,7 +63,7 @@ func (b *batch) change(query string, args ...any) (rows int64, err error) {
 }
 
 // NameDeposit implements [accounts.Depository].
-func (s *Store) NameDeposit(ctx context.Context, id, name string) error {
+func (s internals) NameDeposit(ctx context.Context, id, name string) error {
 	return s.write(ctx, func(b *batch) error {
 		_, err := b.change("UPDATE deposits SET name = ? WHERE id = ?", []byte(name), []byte(id))
 		return err
@@ -71,7 +71,7 @@ func (s *Store) NameDeposit(ctx context.Context, id, name string) error {
 }
 
 // FindDeposit implements [accounts.Depository].
-func (s *Store) FindDeposit(ctx context.Context, name string) (id string, note []byte, err error) {
+func (s internals) FindDeposit(ctx context.Context, name string) (id string, note []byte, err error) {
 	var form []byte
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
 		id, form, err = s.deposit("id = ?1 OR name = ?1", name)
@@ -99,7 +99,7 @@ func (s *Store) deposit(condition, name string) (id string, form []byte, err err
 
 // SettleDeposit implements [accounts.Depository]. Everything is done in one transaction, in which the
 // deposit ends.
-func (s *Store) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
+func (s internals) SettleDeposit(ctx context.Context, id string, actual []int64, e *books.Entry) error {
 	return s.write(ctx, func(b *batch) error {
 		found, form, err := s.deposit("id = ?1", id)
 		if err != nil || found == "" {
@@ -139,7 +139,7 @@ func chargesOf(d *accounts.Deposit) (charges []store.Charge, receipts []limit.Re
 }
 
 // DropDeposit implements [accounts.Depository].
-func (s *Store) DropDeposit(ctx context.Context, id string) error {
+func (s internals) DropDeposit(ctx context.Context, id string) error {
 	return s.write(ctx, func(b *batch) error {
 		_, err := b.change("DELETE FROM deposits WHERE id = ?", []byte(id))
 		return err
@@ -147,11 +147,11 @@ func (s *Store) DropDeposit(ctx context.Context, id string) error {
 }
 
 // DueDeposits implements [accounts.Depository]. No settlement is ever left half done.
-func (s *Store) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
+func (s internals) DueDeposits(ctx context.Context, before int64, most int) (ids []string, err error) {
 	const due = "SELECT id FROM deposits WHERE at < ?1 OR at <= (SELECT at FROM deposits ORDER BY at DESC LIMIT 1 OFFSET ?2)"
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {
 		var id []byte
-		return (&tx{s: s}).scan(due, []any{before, most}, func() { ids = append(ids, string(id)) }, &id)
+		return (&tx{s: s.Store}).scan(due, []any{before, most}, func() { ids = append(ids, string(id)) }, &id)
 	}})
 	return ids, err
 }

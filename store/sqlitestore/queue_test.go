@@ -33,7 +33,7 @@ func occupy(t *testing.T, s *Store) (release func()) {
 	inside, end := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := s.Update(t.Context(), func(transaction.Tx) error {
+		err := s.update(t.Context(), func(transaction.Tx) error {
 			close(inside)
 			<-end
 			return nil
@@ -238,7 +238,7 @@ func TestGivingUp(t *testing.T) {
 			func() error { _, err := s.Peek(ctx, charge("key", 1, perDay(10))); return err },
 			func() error { return s.Settle(ctx, taken, []int64{0}) },
 			func() error { return s.Reset(ctx, "") },
-			func() error { return s.Update(ctx, func(transaction.Tx) error { t.Error("it ran"); return nil }) },
+			func() error { return s.update(ctx, func(transaction.Tx) error { t.Error("it ran"); return nil }) },
 		} {
 			wg.Go(func() {
 				if err := call(); !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "ratelimit: ") {
@@ -389,7 +389,7 @@ func TestCloseWaits(t *testing.T) {
 			"reset":  func() error { return s.Reset(t.Context(), "") },
 			"read":   func() error { _, _, err := s.Read(t.Context(), "key"); return err },
 			"keys":   func() error { _, err := s.Keys(t.Context(), ""); return err },
-			"update": func() error { return s.Update(t.Context(), func(transaction.Tx) error { return nil }) },
+			"update": func() error { return s.update(t.Context(), func(transaction.Tx) error { return nil }) },
 		} {
 			if err := call(); !errors.Is(err, store.ErrClosed) {
 				t.Errorf("%s: %v", name, err)

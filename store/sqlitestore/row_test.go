@@ -137,7 +137,7 @@ func TestCorruptRows(t *testing.T) {
 			func() error { _, err := s.Peek(t.Context(), charge("key", 1, perDay(10))); return err },
 			func() error { _, _, err := s.Read(t.Context(), "key"); return err },
 			func() error {
-				return s.Update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Account("key"); return err })
+				return s.update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Account("key"); return err })
 			},
 		}
 		for i, call := range calls {
@@ -159,7 +159,7 @@ func TestTypes(t *testing.T) {
 	s := open(t)
 	take(t, s, charge("key", 3, perDay(10)))
 	for _, row := range []string{"account = NULL", "account = 'text'", "full_at = NULL", "full_at = 'text'", "key = NULL", "key = 'text'"} {
-		err := s.Update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("UPDATE accounts SET " + row); return err })
+		err := s.update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("UPDATE accounts SET " + row); return err })
 		if err == nil {
 			t.Errorf("%s is let through", row)
 		}
@@ -204,7 +204,7 @@ func FuzzTampered(f *testing.F) {
 	f.Fuzz(func(t *testing.T, account []byte, fullAt int64, which, types byte) {
 		l := limits[int(which)%len(limits)]
 		now = noon
-		err := s.Update(t.Context(), func(tx transaction.Tx) error {
+		err := s.update(t.Context(), func(tx transaction.Tx) error {
 			_, err := tx.Exec("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?)", []byte("key"), typed(types>>4, fullAt), typed(types&15, account))
 			return err
 		})

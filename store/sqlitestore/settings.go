@@ -23,11 +23,11 @@ CREATE TABLE IF NOT EXISTS settings (
 ) STRICT`
 
 // Settings returns all settings by their names.
-func (s *Store) Settings(ctx context.Context) (values map[string]string, err error) {
+func (s internals) Settings(ctx context.Context) (values map[string]string, err error) {
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {
 		values = map[string]string{}
 		var name, value []byte
-		return (&tx{s: s}).scan("SELECT name, value FROM settings", nil, func() {
+		return (&tx{s: s.Store}).scan("SELECT name, value FROM settings", nil, func() {
 			values[string(name)] = string(value)
 		}, &name, &value)
 	}})
@@ -46,7 +46,7 @@ func (s *Store) setting(name string) (value string, exists bool, err error) {
 
 // PutSettings sets values by their names, or with onlyNew only those of names without a value, in
 // one step. It returns the values that the names have now.
-func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
+func (s internals) PutSettings(ctx context.Context, values map[string]string, onlyNew bool) (map[string]string, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (s *Store) PutSettings(ctx context.Context, values map[string]string, onlyN
 
 // SwapSetting sets the value of a name if the value is still old; an empty old is none. It reports whether
 // it did.
-func (s *Store) SwapSetting(ctx context.Context, name, old, new string) (swapped bool, err error) {
+func (s internals) SwapSetting(ctx context.Context, name, old, new string) (swapped bool, err error) {
 	err = s.Update(ctx, func(tx transaction.Tx) error {
 		current, _, err := s.setting(name)
 		if swapped = err == nil && current == old; !swapped || old == new {
@@ -103,7 +103,7 @@ const putSetting = "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"
 // WatchSettings calls changed when settings have changed, one call at a time, until stop returns:
 // at once if they were set through this Store, and within about a second otherwise. It also calls
 // it when it begins to watch.
-func (s *Store) WatchSettings(changed func()) (stop func()) {
+func (s internals) WatchSettings(changed func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watch(ctx, changed) })

@@ -20,7 +20,7 @@ import (
 func TestKeeper(t *testing.T) {
 	settingstest.Run(t, func(t *testing.T) settingstest.Connect {
 		path := filepath.Join(t.TempDir(), "limits.db")
-		return func() settings.Keeper { return openAt(t, path) }
+		return func() settings.Keeper { return inside(openAt(t, path)) }
 	})
 }
 
@@ -28,7 +28,7 @@ type values = map[string]string
 
 func wantSettings(t *testing.T, s *Store, want values) {
 	t.Helper()
-	if got, err := s.Settings(t.Context()); err != nil || !maps.Equal(got, want) {
+	if got, err := inside(s).Settings(t.Context()); err != nil || !maps.Equal(got, want) {
 		t.Errorf("settings %q, %v; want %q", got, err, want)
 	}
 }
@@ -37,7 +37,7 @@ func wantSettings(t *testing.T, s *Store, want values) {
 func TestSettingsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s := openAt(t, path)
-	settingstest.Put(t, s, "x", "1")
+	settingstest.Put(t, inside(s), "x", "1")
 	take(t, s, charge("x", 1, perDay(10)))
 	if err := s.Reset(t.Context(), ""); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestFileWithoutSettings(t *testing.T) {
 	s = openAt(t, path)
 	wantUsed(t, s, "key", perDay(10), 3)
 	wantSettings(t, s, values{})
-	settingstest.Put(t, s, "x", "1")
+	settingstest.Put(t, inside(s), "x", "1")
 	wantSettings(t, s, values{"x": "1"})
 }
 
@@ -94,7 +94,7 @@ func TestLastChange(t *testing.T) {
 		{values{"x": "2"}, false, true},
 		{values{"x": "1"}, false, true},
 	} {
-		if _, err := s.PutSettings(t.Context(), step.values, step.onlyNew); err != nil {
+		if _, err := inside(s).PutSettings(t.Context(), step.values, step.onlyNew); err != nil {
 			t.Fatal(err)
 		}
 		take(t, s, charge("key", 1, perDay(10)))
@@ -110,10 +110,10 @@ func TestLastChange(t *testing.T) {
 func TestWatchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t)
-		news := settingstest.Watched(t, s)
+		news := settingstest.Watched(t, inside(s))
 		<-news
 		began := time.Now()
-		settingstest.Put(t, s, "x", "1")
+		settingstest.Put(t, inside(s), "x", "1")
 		<-news
 		if took := time.Since(began); took != 0 {
 			t.Errorf("reported after %v", took)
@@ -124,12 +124,12 @@ func TestWatchAtOnce(t *testing.T) {
 // If one of several values cannot be written, none is.
 func TestPutSettingsFails(t *testing.T) {
 	s := open(t)
-	settingstest.Put(t, s, "x", "1")
-	news := settingstest.Watched(t, s)
-	settingstest.Await(t, s, news, "x", "1")
+	settingstest.Put(t, inside(s), "x", "1")
+	news := settingstest.Watched(t, inside(s))
+	settingstest.Await(t, inside(s), news, "x", "1")
 	wantFault := func(what, want string) {
 		t.Helper()
-		now, err := s.PutSettings(t.Context(), values{"x": "2", "long": strings.Repeat("x", 50_000)}, false)
+		now, err := inside(s).PutSettings(t.Context(), values{"x": "2", "long": strings.Repeat("x", 50_000)}, false)
 		if now != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: "+s.path+": "+want) {
 			t.Errorf("%s: %v, %v", what, now, err)
 		}
@@ -147,31 +147,31 @@ func TestPutSettingsFails(t *testing.T) {
 		t.Error("a change that has failed is reported")
 	default:
 	}
-	settingstest.Put(t, s, "x", "2")
-	settingstest.Await(t, s, news, "x", "2")
+	settingstest.Put(t, inside(s), "x", "2")
+	settingstest.Await(t, inside(s), news, "x", "2")
 }
 
 // A watcher of a closed store is not called, and can still be stopped.
 func TestSettingsOfAClosedStore(t *testing.T) {
 	s := open(t)
 	news := make(chan struct{}, 100)
-	stop := s.WatchSettings(func() { news <- struct{}{} })
+	stop := inside(s).WatchSettings(func() { news <- struct{}{} })
 	<-news
 	s.Close()
-	if _, err := s.Settings(t.Context()); !errors.Is(err, store.ErrClosed) {
+	if _, err := inside(s).Settings(t.Context()); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if _, err := s.PutSettings(t.Context(), values{"x": "1"}, true); !errors.Is(err, store.ErrClosed) {
+	if _, err := inside(s).PutSettings(t.Context(), values{"x": "1"}, true); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 	stop()
-	late := s.WatchSettings(func() { t.Error("called for a store that is closed") })
+	late := inside(s).WatchSettings(func() { t.Error("called for a store that is closed") })
 	late()
 }
 
 func init() {
 	children["put"] = func(s *Store, input string) error {
-		_, err := s.PutSettings(context.Background(), values{"x": strings.TrimSpace(input)}, false)
+		_, err := inside(s).PutSettings(context.Background(), values{"x": strings.TrimSpace(input)}, false)
 		return err
 	}
 }
@@ -179,9 +179,9 @@ func init() {
 // Changes of settings by another process are noticed.
 func TestSettingsOfAnotherProcess(t *testing.T) {
 	s := open(t)
-	news := settingstest.Watched(t, s)
+	news := settingstest.Watched(t, inside(s))
 	for i := range 2 {
 		start(t, "put", s.path).begin(fmt.Sprint(i))
-		settingstest.Await(t, s, news, "x", fmt.Sprint(i))
+		settingstest.Await(t, inside(s), news, "x", fmt.Sprint(i))
 	}
 }

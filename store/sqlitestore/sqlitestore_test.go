@@ -71,7 +71,7 @@ func wantUsed(t testing.TB, s *Store, key string, l limit.Limit, want int64) {
 // update runs statements.
 func update(t testing.TB, s *Store, statements ...string) {
 	t.Helper()
-	err := s.Update(t.Context(), func(tx transaction.Tx) error {
+	err := s.update(t.Context(), func(tx transaction.Tx) error {
 		for _, statement := range statements {
 			if _, err := tx.Exec(statement); err != nil {
 				return err
@@ -87,7 +87,7 @@ func update(t testing.TB, s *Store, statements ...string) {
 // query returns the one value of a query.
 func query(t testing.TB, s *Store, query string) (value string) {
 	t.Helper()
-	err := s.Update(t.Context(), func(tx transaction.Tx) error {
+	err := s.update(t.Context(), func(tx transaction.Tx) error {
 		rows, err := tx.Query(query)
 		if err != nil {
 			return err

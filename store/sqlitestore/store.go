@@ -157,5 +157,5 @@ func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err err
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, prefix string) error {
-	return s.Update(ctx, func(tx transaction.Tx) error { return tx.Delete(prefix) })
+	return s.update(ctx, func(tx transaction.Tx) error { return tx.Delete(prefix) })
 }

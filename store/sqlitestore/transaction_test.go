@@ -29,7 +29,7 @@ func TestLocked(t *testing.T) {
 		"settle": func() error { return s.Settle(t.Context(), taken, []int64{0}) },
 		"reset":  func() error { return s.Reset(t.Context(), "") },
 		"update": func() error {
-			return s.Update(t.Context(), func(transaction.Tx) error { t.Error("it ran"); return nil })
+			return s.update(t.Context(), func(transaction.Tx) error { t.Error("it ran"); return nil })
 		},
 		"open": func() error {
 			other := newStore(s.path)
@@ -180,7 +180,7 @@ func TestUpdate(t *testing.T) {
 	} {
 		func() {
 			defer func() { recover() }()
-			err := s.Update(t.Context(), func(tx transaction.Tx) error {
+			err := s.update(t.Context(), func(tx transaction.Tx) error {
 				if err := work(tx); err != nil {
 					t.Error(err)
 				}
@@ -199,7 +199,7 @@ func TestUpdate(t *testing.T) {
 		wantUsed(t, s, "imported", perDay(10), 0)
 		wantUsed(t, s, "old", perDay(10), 3)
 	}
-	if err := s.Update(t.Context(), work); err != nil {
+	if err := s.update(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
 	if got := query(t, s, "SELECT COUNT(*) FROM mine"); got != "1" {
@@ -207,7 +207,7 @@ func TestUpdate(t *testing.T) {
 	}
 	wantUsed(t, s, "imported", perDay(10), 4)
 	wantUsed(t, s, "old", perDay(10), 0)
-	if err := s.Update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("nonsense"); return err }); err == nil ||
+	if err := s.update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("nonsense"); return err }); err == nil ||
 		!strings.HasPrefix(err.Error(), "ratelimit: "+s.path) {
 		t.Errorf("%v does not name the file", err)
 	}
@@ -217,7 +217,7 @@ func TestUpdate(t *testing.T) {
 func TestPutVoidsReceipts(t *testing.T) {
 	s := open(t)
 	taken := take(t, s, charge("key", 3, perDay(10)))
-	err := s.Update(t.Context(), func(tx transaction.Tx) error {
+	err := s.update(t.Context(), func(tx transaction.Tx) error {
 		a := new(limit.Account)
 		a.Take([]limit.Limit{perDay(10)}, tx.Now(), 5)
 		return tx.Put("key", a)

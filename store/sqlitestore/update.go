@@ -15,10 +15,14 @@ type tx struct {
 	announced bool
 }
 
-// Update runs fn in a transaction, and commits the transaction if fn returns nil. fn must not call
-// the store, which would wait for fn to end. Update is for package ratelimit, which keeps tables of
-// its own in the file.
-func (s *Store) Update(ctx context.Context, fn func(transaction.Tx) error) error {
+// Update is update for package database, which keeps tables of its own in the file.
+func (s internals) Update(ctx context.Context, fn func(transaction.Tx) error) error {
+	return s.update(ctx, fn)
+}
+
+// update runs fn in a transaction, and commits the transaction if fn returns nil. fn must not call
+// the store, which would wait for fn to end.
+func (s *Store) update(ctx context.Context, fn func(transaction.Tx) error) error {
 	o := &operation{ctx: ctx}
 	t := &tx{s: s}
 	o.exclusive = func() error {

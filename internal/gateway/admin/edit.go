@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
@@ -131,7 +132,7 @@ func flag(q url.Values, name string) (bool, error) {
 
 // refresh reads what the store keeps of quotas, limits and pauses.
 func (a *Admin) refresh(ctx context.Context) error {
-	if _, keeps := a.gateway.Models().Store().(settings.Keeper); !keeps {
+	if hidden.Of[settings.Keeper](a.gateway.Models().Store()) == nil {
 		return nil
 	}
 	if err := a.gateway.Models().Load(); err != nil {

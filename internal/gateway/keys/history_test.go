@@ -11,7 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 )
 
@@ -192,10 +194,10 @@ func TestHistories(t *testing.T) {
 	}{
 		"memory": {50, func(t *testing.T) []*Ring { return []*Ring{ring(t, nil)} }},
 		"SQLite": {10, func(t *testing.T) []*Ring {
-			if err := file.Update(bg, func(tx transaction.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err }); err != nil {
+			if err := hidden.Of[transaction.Store](file).Update(bg, func(tx transaction.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err }); err != nil {
 				t.Fatal(err)
 			}
-			return []*Ring{ring(t, &flaky{Keeper: file}), ring(t, &flaky{Keeper: file})}
+			return []*Ring{ring(t, &flaky{Keeper: hidden.Of[settings.Keeper](file)}), ring(t, &flaky{Keeper: hidden.Of[settings.Keeper](file)})}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestHistoriesInRedis(t *testing.T) {
 		if _, err := server.Do("DEL", "ratelimit:settings"); err != nil {
 			rt.Fatal(err)
 		}
-		if differs := play([]*Ring{ring(t, &flaky{Keeper: a}), ring(t, &flaky{Keeper: b})}, all); differs != "" {
+		if differs := play([]*Ring{ring(t, &flaky{Keeper: hidden.Of[settings.Keeper](a)}), ring(t, &flaky{Keeper: hidden.Of[settings.Keeper](b)})}, all); differs != "" {
 			rt.Fatal(differs)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/settings/settingstest"
@@ -25,7 +26,7 @@ import (
 func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	s := openSQLite(t, path)
-	r := ring(t, s)
+	r := ring(t, hidden.Of[settings.Keeper](s))
 	kept, k := create(t, r, "p", "kept", time.Hour)
 	before, rotated := create(t, r, "q", "rotated", 0)
 	now, _ := rotate(t, r, rotated.ID, time.Hour)
@@ -37,7 +38,7 @@ func TestRestart(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r = ring(t, openSQLite(t, path))
+	r = ring(t, hidden.Of[settings.Keeper](openSQLite(t, path)))
 	wantKey(t, r, kept, true, k)
 	wantKey(t, r, before, true, rotated)
 	wantKey(t, r, now, true, rotated)
@@ -164,7 +165,7 @@ func TestAtTheSameTime(t *testing.T) {
 func TestSecretsAreNowhere(t *testing.T) {
 	dir := t.TempDir()
 	s := openSQLite(t, filepath.Join(dir, "limits.db"))
-	r := ring(t, s)
+	r := ring(t, hidden.Of[settings.Keeper](s))
 	first, k := create(t, r, "p", "n", time.Hour)
 	second, _ := rotate(t, r, k.ID, time.Hour)
 	list, err := json.Marshal(r.List())
@@ -176,7 +177,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		_, _, err := r.Rotate(bg, id, 0)
 		said = append(said, fmt.Sprint(err, r.Revoke(bg, id)))
 	}
-	all, err := s.Settings(bg)
+	all, err := hidden.Of[settings.Keeper](s).Settings(bg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +224,12 @@ func TestSecretsAreNowhere(t *testing.T) {
 func TestBadRecords(t *testing.T) {
 	server := redistest.New(t)
 	s := openRedis(t, server.URL())
-	r := ring(t, s)
+	r := ring(t, hidden.Of[settings.Keeper](s))
 	good, k := create(t, r, "p", "good", 0)
 	first, bad := create(t, r, "p", "bad", 0)
 	second, _ := rotate(t, r, bad.ID, time.Hour)
 	id, name, turn := bad.ID, settingPrefix+bad.ID, settingPrefix+bad.ID+"/1"
-	all, err := s.Settings(bg)
+	all, err := hidden.Of[settings.Keeper](s).Settings(bg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestBadRecords(t *testing.T) {
 		{turn, "null", "not all that the store should have"},
 	} {
 		do(t, server, "HSET", "ratelimit:settings", each.setting, each.value)
-		late := ring(t, s)
+		late := ring(t, hidden.Of[settings.Keeper](s))
 		wantKey(t, late, first, false, Key{})
 		wantKey(t, late, second, false, Key{})
 		wantKey(t, late, good, true, k)
@@ -269,11 +270,11 @@ func TestBadRecords(t *testing.T) {
 	}
 	do(t, server, "HSET", "ratelimit:settings", settingPrefix, "{}", "key", "?", "keys/"+id, "?", settingPrefix+id+"/2", all[turn])
 	do(t, server, "HDEL", "ratelimit:settings", turn, settingPrefix+id+"/2")
-	late := ring(t, s)
+	late := ring(t, hidden.Of[settings.Keeper](s))
 	wantKey(t, late, first, true, bad) // the second secret has vanished without a trace
 	do(t, server, "HDEL", "ratelimit:settings", name)
 	do(t, server, "HSET", "ratelimit:settings", turn, all[turn])
-	late = ring(t, s)
+	late = ring(t, hidden.Of[settings.Keeper](s))
 	if late.Missed(); len(late.List()) != 1 {
 		t.Errorf("a rotation without its key: %v", late.List())
 	}
@@ -313,11 +314,11 @@ func (f *flaky) WatchSettings(func()) (stop func()) { return func() {} }
 func TestKeeperFails(t *testing.T) {
 	lost := errors.New("ratelimit: lost")
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
-	f := &flaky{Keeper: s}
+	f := &flaky{Keeper: hidden.Of[settings.Keeper](s)}
 	r := ring(t, f)
 	first, k := create(t, r, "p", "", 0)
 	second, _ := rotate(t, r, k.ID, time.Hour)
-	before, err := s.Settings(bg)
+	before, err := hidden.Of[settings.Keeper](s).Settings(bg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +340,7 @@ func TestKeeperFails(t *testing.T) {
 		if got := r.List(); len(got) != 1 {
 			t.Errorf("%s: %v", name, got)
 		}
-		if after, err := s.Settings(bg); err != nil || fmt.Sprint(after) != fmt.Sprint(before) {
+		if after, err := hidden.Of[settings.Keeper](s).Settings(bg); err != nil || fmt.Sprint(after) != fmt.Sprint(before) {
 			t.Errorf("%s: %v, %v; want %v", name, after, err, before)
 		}
 	}
@@ -353,8 +354,8 @@ func TestKeeperFails(t *testing.T) {
 // does not read its keys again.
 func TestOtherSettings(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
-	settingstest.Put(t, s, "project/p", "{}")
-	r := ring(t, &flaky{Keeper: s})
+	settingstest.Put(t, hidden.Of[settings.Keeper](s), "project/p", "{}")
+	r := ring(t, &flaky{Keeper: hidden.Of[settings.Keeper](s)})
 	create(t, r, "p", "", 0)
 	load := func() map[string]*entry {
 		if err := r.Load(bg); err != nil {
@@ -363,12 +364,12 @@ func TestOtherSettings(t *testing.T) {
 		return *r.entries.Load()
 	}
 	before := load()
-	settingstest.Put(t, s, "project/p", `{"requests_per_minute":1}`)
+	settingstest.Put(t, hidden.Of[settings.Keeper](s), "project/p", `{"requests_per_minute":1}`)
 	if after := load(); after[r.List()[0].ID] != before[r.List()[0].ID] {
 		t.Error("keys were read anew")
 	}
 	_, k := create(t, r, "p", "deleted by hand", 0)
-	err := s.Update(bg, func(tx transaction.Tx) error {
+	err := hidden.Of[transaction.Store](s).Update(bg, func(tx transaction.Tx) error {
 		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(settingPrefix+k.ID))
 		return err
 	})
@@ -378,7 +379,7 @@ func TestOtherSettings(t *testing.T) {
 	if after := load(); after[k.ID] != nil || len(after) != 1 {
 		t.Error("keys were not read anew")
 	}
-	all, err := s.Settings(bg)
+	all, err := hidden.Of[settings.Keeper](s).Settings(bg)
 	if err != nil || len(all) != 2 || all["project/p"] != `{"requests_per_minute":1}` {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -391,7 +392,7 @@ func TestOtherSettings(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
 	reported := 0
-	r, err := Open(&flaky{Keeper: s}, func(n int) { reported += n })
+	r, err := Open(&flaky{Keeper: hidden.Of[settings.Keeper](s)}, func(n int) { reported += n })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,9 +402,9 @@ func TestForgotten(t *testing.T) {
 		_, last = create(t, r, "p", "", 0)
 	}
 	rotate(t, r, last.ID, time.Hour)
-	revoke(t, ring(t, &flaky{Keeper: s}), last.ID)
+	revoke(t, ring(t, &flaky{Keeper: hidden.Of[settings.Keeper](s)}), last.ID)
 	forget := func() error {
-		return s.Update(bg, func(tx transaction.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err })
+		return hidden.Of[transaction.Store](s).Update(bg, func(tx transaction.Tx) error { _, err := tx.Exec("DELETE FROM settings"); return err })
 	}
 	nothing := func() error { return nil }
 	for i, step := range []struct {
@@ -424,7 +425,7 @@ func TestForgotten(t *testing.T) {
 // A store may be closed before the ring is.
 func TestClosedStore(t *testing.T) {
 	s := openSQLite(t, filepath.Join(t.TempDir(), "limits.db"))
-	r := ring(t, s)
+	r := ring(t, hidden.Of[settings.Keeper](s))
 	secret, k := create(t, r, "p", "", 0)
 	s.Close()
 	if err := r.Load(bg); err != nil {
@@ -440,7 +441,7 @@ func TestClosedStore(t *testing.T) {
 	if err := r.Missed(); err != nil {
 		t.Error(err)
 	}
-	if _, err := Open(s, nil); err == nil {
+	if _, err := Open(hidden.Of[settings.Keeper](s), nil); err == nil {
 		t.Error("opened in a store that is closed")
 	}
 }

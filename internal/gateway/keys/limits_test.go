@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -47,7 +49,7 @@ func followed(r *Ring) func() map[string]project.Limit {
 // Its secrets stay valid, those in their grace period too.
 func TestTerms(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.db")
-	one, other := ring(t, openSQLite(t, path)), ring(t, openSQLite(t, path))
+	one, other := ring(t, hidden.Of[settings.Keeper](openSQLite(t, path))), ring(t, hidden.Of[settings.Keeper](openSQLite(t, path)))
 	limits := followed(one)
 	five := project.Limit{DollarsPerDay: 5 * price.Dollar}
 	first, k, err := one.CreateKey(bg, Key{ID: "ignored", Project: "acme/search", Limit: five, Models: []string{"gpt-6-luna*"}}, 0)
@@ -95,7 +97,7 @@ func TestTerms(t *testing.T) {
 // Two rings that change a key at the same time do so one after another.
 func TestChangesAtTheSameTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.db")
-	one, other := ring(t, openSQLite(t, path)), ring(t, openSQLite(t, path))
+	one, other := ring(t, hidden.Of[settings.Keeper](openSQLite(t, path))), ring(t, hidden.Of[settings.Keeper](openSQLite(t, path)))
 	_, k, err := one.Create(bg, "p", "", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
@@ -102,10 +103,10 @@ func openRedis(t testing.TB, url string) *redisstore.Store {
 var stores = map[string]func(t testing.TB) (connect func() settings.Keeper){
 	"SQLite": func(t testing.TB) func() settings.Keeper {
 		path := filepath.Join(t.TempDir(), "limits.db")
-		return func() settings.Keeper { return openSQLite(t, path) }
+		return func() settings.Keeper { return hidden.Of[settings.Keeper](openSQLite(t, path)) }
 	},
 	"Redis": func(t testing.TB) func() settings.Keeper {
 		url := redistest.New(t).URL()
-		return func() settings.Keeper { return openRedis(t, url) }
+		return func() settings.Keeper { return hidden.Of[settings.Keeper](openRedis(t, url)) }
 	},
 }

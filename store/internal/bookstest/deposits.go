@@ -1,4 +1,4 @@
-package storetest
+package bookstest
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 // RunDeposits tests that stores keep takes as [accounts.Depository] promises: any store settles what
 // another one has deposited, in the windows that it was taken from, and once.
-func RunDeposits(t *testing.T, newStores NewBooks) {
+func RunDeposits(t *testing.T, newStores Open) {
 	for _, test := range []struct {
 		name string
 		run  func(v *vault)
@@ -40,7 +40,7 @@ func RunDeposits(t *testing.T, newStores NewBooks) {
 
 // vaultStore is a store that keeps books and deposits.
 type vaultStore interface {
-	BookStore
+	Store
 	accounts.Depository
 }
 
@@ -48,7 +48,7 @@ type vaultStore interface {
 type vault struct {
 	*testing.T
 	clock *clock
-	open  func() BookStore
+	open  func() Store
 	a, b  vaultStore
 }
 

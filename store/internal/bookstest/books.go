@@ -1,4 +1,4 @@
-package storetest
+package bookstest
 
 import (
 	"errors"
@@ -13,23 +13,23 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// BookStore is a store that keeps books.
-type BookStore interface {
+// Store is a store that keeps books.
+type Store interface {
 	store.Store
 	books.Keeper
 }
 
-// NewBooks returns a function that opens stores with a clock that share one set of books, in which an
+// Open returns a function that opens stores with a clock that share one set of books, in which an
 // hour has at most so many separate lines. At first the books are empty. A store in memory may be the
 // same one each time.
-type NewBooks func(t *testing.T, clock func() int64, maxLines int) (open func() BookStore)
+type Open func(t *testing.T, clock func() int64, maxLines int) (open func() Store)
 
-// RunBooks tests that stores keep books as package store promises: exact sums, each call once, in the
+// Run tests that stores keep books as package store promises: exact sums, each call once, in the
 // right hour, and after a restart as well.
-func RunBooks(t *testing.T, newBooks NewBooks) {
+func Run(t *testing.T, newBooks Open) {
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, newBooks NewBooks)
+		run  func(t *testing.T, newBooks Open)
 	}{
 		{"random histories", bookHistories},
 		{"sums are exact, however many book at once", bookedAtOnce},
@@ -74,9 +74,9 @@ func totalOf(t testing.TB, s books.Keeper, q books.Query) books.Amounts {
 	return sum.Total
 }
 
-func bookedAtOnce(t *testing.T, newBooks NewBooks) {
+func bookedAtOnce(t *testing.T, newBooks Open) {
 	open := newBooks(t, newClock().now, 1000)
-	stores := []BookStore{open(), open()}
+	stores := []Store{open(), open()}
 	var mu sync.Mutex
 	want := map[string]*books.Amounts{}
 	atOnce(func(random *rand.Rand) {
@@ -111,7 +111,7 @@ func bookedAtOnce(t *testing.T, newBooks NewBooks) {
 	}
 }
 
-func bookedOnce(t *testing.T, newBooks NewBooks) {
+func bookedOnce(t *testing.T, newBooks Open) {
 	s := newBooks(t, newClock().now, 1000)()
 	e := entry("acme", "model", "", 7)
 	r := takeOne(t, s)
@@ -131,7 +131,7 @@ func bookedOnce(t *testing.T, newBooks NewBooks) {
 	}
 }
 
-func boundedLines(t *testing.T, newBooks NewBooks) {
+func boundedLines(t *testing.T, newBooks Open) {
 	const most = 10
 	c := newClock()
 	s := newBooks(t, c.now, most)()
@@ -180,7 +180,7 @@ func boundedLines(t *testing.T, newBooks NewBooks) {
 	}
 }
 
-func hugeSums(t *testing.T, newBooks NewBooks) {
+func hugeSums(t *testing.T, newBooks Open) {
 	s := newBooks(t, newClock().now, 1000)()
 	e := entry("acme", "model", "key", 1<<62)
 	e.Amounts[books.Output] = -5
@@ -199,7 +199,7 @@ func hugeSums(t *testing.T, newBooks NewBooks) {
 	}
 }
 
-func oddNames(t *testing.T, newBooks NewBooks) {
+func oddNames(t *testing.T, newBooks Open) {
 	s := newBooks(t, newClock().now, 1000)()
 	long := make([]byte, 1000)
 	for i := range long {
@@ -219,14 +219,14 @@ func oddNames(t *testing.T, newBooks NewBooks) {
 	}
 }
 
-func badQueries(t *testing.T, newBooks NewBooks) {
+func badQueries(t *testing.T, newBooks Open) {
 	s := newBooks(t, newClock().now, 1000)()
 	if _, err := s.ReadBooks(t.Context(), books.Query{By: []books.Dimension{"weather"}}); err == nil {
 		t.Error("usage by weather is no error")
 	}
 }
 
-func closedBooks(t *testing.T, newBooks NewBooks) {
+func closedBooks(t *testing.T, newBooks Open) {
 	s := newBooks(t, newClock().now, 1000)()
 	r := takeOne(t, s)
 	s.Close()

@@ -1,4 +1,4 @@
-package storetest
+package bookstest
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // bookHistories compares books with a model of them: a list of entries and the times at which they
 // were booked.
-func bookHistories(t *testing.T, newBooks NewBooks) {
+func bookHistories(t *testing.T, newBooks Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClock()
 		open := newBooks(t, c.now, 1000)
@@ -96,7 +96,7 @@ func (m *bookModel) trim(now int64, r books.Retention) {
 }
 
 // compare fails unless a store says of a query what the model says.
-func (m bookModel) compare(rt *rapid.T, t *testing.T, s BookStore, q books.Query) {
+func (m bookModel) compare(rt *rapid.T, t *testing.T, s Store, q books.Query) {
 	got, err := s.ReadBooks(t.Context(), q)
 	if err != nil {
 		rt.Fatal(err)
