@@ -140,6 +140,10 @@ func storage(to *string) func(yamlValue) {
 		switch {
 		case !isRedis && !here:
 			p.Fault("what is there is no URL of Redis: it must begin with redis:// or rediss://; a path, or memory, stands here itself")
+		case strings.Contains(text, "$"):
+			p.Fault("variables are not expanded here: for the URL of Redis in a variable it must be {env: NAME}, such as state: {env: REDIS_URL}")
+		case !isURL && isAddress.MatchString(text):
+			p.Fault("it looks like the address of a server: for Redis it must be like redis://127.0.0.1:6379/0; a file with such a name must begin with ./")
 		case !isURL:
 			*to = home(p, text)
 		case !isRedis:
@@ -152,6 +156,10 @@ func storage(to *string) func(yamlValue) {
 		}
 	}
 }
+
+// isAddress matches texts that are no path of a file: a host with a port, and a scheme without slashes. A drive of
+// Windows has one letter.
+var isAddress = regexp.MustCompile(`^(//|[A-Za-z0-9][A-Za-z0-9.+_-]+:|\[[0-9A-Fa-f:.]+\]:)`)
 
 // stateText returns the text of the field state, and whether the configuration itself has it: a
 // URL with a password may be in the environment or in another file.

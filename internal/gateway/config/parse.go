@@ -93,9 +93,13 @@ type reader struct {
 
 // override reads a value of the command line in place of the file's.
 func (r *reader) override(path, flag, value string, read func(yamlValue)) {
-	if value != "" {
-		r.flags[path] = r.Flag(flag, value)
-		read(r.flags[path])
+	if value == "" {
+		return
+	}
+	r.flags[path] = r.Flag(flag, value)
+	read(r.flags[path])
+	if names := strings.Split(path, "."); r.Root().Has(names[0]) && !r.Root().At(names...).Missing() {
+		r.flags[path].Warn("%s in the file does not count, since the flag wins", path)
 	}
 }
 
