@@ -9,6 +9,7 @@ import (
 
 	deposits "dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 )
 
 // openBatches are the batches that were submitted and whose results have not been fetched, and the calls in the
@@ -55,7 +56,7 @@ const (
 // newOpenBatches begins to close batches whose results do not come.
 func newOpenBatches(g *Gateway) *openBatches {
 	o := &openBatches{g: g, more: make(chan struct{}, 1)}
-	o.vault, _ = g.limits.Models.Store().(deposits.Depository)
+	o.vault = hidden.Of[deposits.Depository](g.limits.Models.Store())
 	ctx, stop := context.WithCancel(context.Background())
 	o.stop = stop
 	if o.vault != nil {
