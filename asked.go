@@ -40,7 +40,7 @@ type WaitingCall struct {
 
 	Since    time.Time
 	Until    time.Time // when it gives up; zero: when its context ends
-	Limit    string    // that it waits for, as in [Event]
+	Limit    string    // that it waits for, as in [event.Event]
 	Owner    string    // whose limit it is, as in [LimitAnswer]
 	Known    bool      // the owner is known: if not, the call waits behind others
 	PassesAt time.Time // when Limit lets the call pass at the earliest; zero: nobody knows

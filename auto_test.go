@@ -11,6 +11,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -77,7 +78,7 @@ func TestAuto(t *testing.T) {
 					if want == before {
 						d.none(t, "nothing to learn")
 					} else {
-						d.want(t, "learned", event(ratelimit.EventLearned, func(e *ratelimit.Event) { e.Limit, e.Said = c.name, c.say.Limit }), nil)
+						d.want(t, "learned", eventOf(event.Learned, func(e *event.Event) { e.Limit, e.Said = c.name, c.say.Limit }), nil)
 					}
 					learn(t, rl, c.say)
 					d.none(t, "it is known")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 // spent is the usage of a model, and the total usage of a project.
@@ -195,7 +196,7 @@ func TestInvalidFreeEstimates(t *testing.T) {
 			if res != nil || d.Code != ratelimit.DecisionInvalidTokens || d.RetryAfter != ratelimit.Never {
 				t.Errorf("%+v: %v, %+v", tokens, res, d)
 			}
-			if list := seen.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventRefused {
+			if list := seen.Since(); len(list) != 1 || list[0].Kind != event.Refused {
 				t.Errorf("%+v: %+v", tokens, list)
 			}
 			call := projectCall{Model: "m", Tokens: tokens}
@@ -220,15 +221,15 @@ func TestInvalidFreeEstimates(t *testing.T) {
 func TestObserverOfFreeTokens(t *testing.T) {
 	observed(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 		res, _ := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 60, Output: 40, FreeInput: 30})
-		d.want(t, "admitted", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Estimated = 70 }), nil)
+		d.want(t, "admitted", eventOf(event.Admitted, func(e *event.Event) { e.Estimated = 70 }), nil)
 		res.CommitTokens(ratelimit.Tokens{Input: 80, Output: 30, FreeInput: 99, FreeOutput: -1})
-		d.want(t, "settled", event(ratelimit.EventSettled, func(e *ratelimit.Event) {
+		d.want(t, "settled", eventOf(event.Settled, func(e *event.Event) {
 			e.Estimated, e.Used = 70, ratelimit.Tokens{Input: 80, Output: 30, FreeInput: 80}
 		}), nil)
 		res, _ = rl.TryAcquire("m", 10)
 		d.Since()
 		res.CommitTokens(ratelimit.Tokens{Input: -5, Output: -1, FreeInput: 5})
-		d.want(t, "nothing known", event(ratelimit.EventSettled, func(e *ratelimit.Event) {
+		d.want(t, "nothing known", eventOf(event.Settled, func(e *event.Event) {
 			e.Estimated, e.Used = 10, ratelimit.Tokens{Input: -1, Output: -1}
 		}), nil)
 	})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
@@ -59,7 +60,7 @@ type Config struct {
 	MaxPause time.Duration
 
 	// Observer is told of everything that happens. It may be nil.
-	Observer Observer
+	Observer event.Observer
 
 	// OnError is called with errors that no method can return, as they happen: a Commit
 	// that could not be made because the store was lost, a quota in the store that is not

@@ -66,7 +66,7 @@ type Decision struct {
 	// project's [project.Concurrent] it is a guess.
 	RetryAfter time.Duration
 
-	// Limit is the name of the limit that Code stands for, as in [Event]; empty if
+	// Limit is the name of the limit that Code stands for, as in [event.Event]; empty if
 	// none denies.
 	Limit string
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
@@ -29,7 +30,7 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 	used := usedAtProvider(s)
 	grown, shrunk := m.lower(q, said, &used, now)
 	for _, d := range grown {
-		rl.observeProvider(ctx, Event{Kind: EventLowered, Model: m.name, Limit: d.Name(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
+		rl.observeProvider(ctx, event.Event{Kind: event.Lowered, Model: m.name, Limit: d.Name(), Said: said[d].Remaining, RetryAfter: said.reset(d)})
 	}
 	if shrunk {
 		rl.engine.Wake(m.scope) // waiting calls have timers for the lower limits

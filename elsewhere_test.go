@@ -14,6 +14,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -768,8 +769,8 @@ func TestObserverOfLowered(t *testing.T) {
 		requests := func(remaining int64) llm.Window {
 			return leaves(llm.Requests, time.Minute, remaining, 30*time.Second)
 		}
-		told := func(limit string, said int64, reset time.Duration) ratelimit.Event {
-			return event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = limit, said, reset })
+		told := func(limit string, said int64, reset time.Duration) event.Event {
+			return eventOf(event.Lowered, func(e *event.Event) { e.Limit, e.Said, e.RetryAfter = limit, said, reset })
 		}
 		heed(requests(10))
 		heed(requests(500))

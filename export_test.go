@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 )
 
@@ -28,4 +29,4 @@ func (cfg Config) Patient() Config {
 }
 
 // TheObserver returns the limiter's observer.
-func (rl *RateLimiter) TheObserver() Observer { return rl.engine.Observer() }
+func (rl *RateLimiter) TheObserver() event.Observer { return rl.engine.Observer() }

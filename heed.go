@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
@@ -65,7 +66,7 @@ func (rl *RateLimiter) learn(ctx context.Context, m *model, said *providerLimits
 	}
 	for d := range kind.Models {
 		if most := *q.Max(d); most != *was.Max(d) {
-			rl.observeProvider(ctx, Event{Kind: EventLearned, Model: m.name, Limit: d.Name(), Said: int64(most)})
+			rl.observeProvider(ctx, event.Event{Kind: event.Learned, Model: m.name, Limit: d.Name(), Said: int64(most)})
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (s *providerLimits) applyTo(q state.Quota) state.Quota {
 }
 
 // observeProvider sends the observer an event about what the provider of e.Model has said.
-func (rl *RateLimiter) observeProvider(ctx context.Context, e Event) {
+func (rl *RateLimiter) observeProvider(ctx context.Context, e event.Event) {
 	o := rl.engine.Observer()
 	if o == nil {
 		return

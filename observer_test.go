@@ -11,7 +11,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	events "dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -24,12 +24,12 @@ import (
 
 // diary is an observer that records events, and compares them with what a test wants.
 type diary struct {
-	testkit.Recorder[ratelimit.Event]
+	testkit.Recorder[event.Event]
 }
 
 // want fails the test unless there was exactly this event since the last check, with an error
 // that wraps err, or without an error.
-func (d *diary) want(t testing.TB, what string, want ratelimit.Event, err error) {
+func (d *diary) want(t testing.TB, what string, want event.Event, err error) {
 	t.Helper()
 	list := d.Since()
 	if len(list) != 1 {
@@ -82,9 +82,9 @@ func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.Rate
 	}
 }
 
-// event returns an event of a model with a quota, for a test to complete.
-func event(kind ratelimit.EventKind, change func(*ratelimit.Event)) ratelimit.Event {
-	e := ratelimit.Event{Kind: kind, Model: "m", Limited: true, RemainingMinute: -1}
+// eventOf returns an event of a model with a quota, for a test to complete.
+func eventOf(kind event.Kind, change func(*event.Event)) event.Event {
+	e := event.Event{Kind: kind, Model: "m", Limited: true, RemainingMinute: -1}
 	if change != nil {
 		change(&e)
 	}
@@ -94,76 +94,76 @@ func event(kind ratelimit.EventKind, change func(*ratelimit.Event)) ratelimit.Ev
 // Every method that decides sends one event for its decision, and one for the end of the call.
 func TestObserverOfModels(t *testing.T) {
 	observed(t, quotas{"m": {MaxRPM: 2, MaxTPM: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
-		ten := func(e *ratelimit.Event) { e.Estimated = 10 }
+		ten := func(e *event.Event) { e.Estimated = 10 }
 		first, _ := rl.TryAcquire("m", 10)
-		d.want(t, "TryAcquire", event(ratelimit.EventAdmitted, ten), nil)
+		d.want(t, "TryAcquire", eventOf(event.Admitted, ten), nil)
 		second, _ := rl.TryAcquireTokens("m", ratelimit.Tokens{Input: 3, Output: 7})
-		d.want(t, "TryAcquireTokens", event(ratelimit.EventAdmitted, ten), nil)
+		d.want(t, "TryAcquireTokens", eventOf(event.Admitted, ten), nil)
 		time.Sleep(20 * time.Second)
 		rl.TryAcquire("m", 5)
-		d.want(t, "denied", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+		d.want(t, "denied", eventOf(event.Denied, func(e *event.Event) {
 			e.Limit, e.RetryAfter, e.Estimated = "max_rpm", 40*time.Second, 5
 		}), nil)
 		rl.TryAcquire("m", 101)
-		d.want(t, "never", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+		d.want(t, "never", eventOf(event.Denied, func(e *event.Event) {
 			e.Limit, e.RetryAfter, e.Estimated = "max_tpm", ratelimit.Never, 101
 		}), nil)
 		if _, err := rl.Acquire(t.Context(), "m", 101); !errors.Is(err, ratelimit.ErrNever) {
 			t.Error(err)
 		}
-		d.want(t, "never, Acquire", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+		d.want(t, "never, Acquire", eventOf(event.Denied, func(e *event.Event) {
 			e.Limit, e.RetryAfter, e.Estimated = "max_tpm", ratelimit.Never, 101
 		}), ratelimit.ErrNever)
 
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		rl.Acquire(ctx, "m", 5)
-		d.want(t, "a deadline that is too soon", event(ratelimit.EventDenied, func(e *ratelimit.Event) {
+		d.want(t, "a deadline that is too soon", eventOf(event.Denied, func(e *event.Event) {
 			e.Limit, e.RetryAfter, e.Estimated = "max_rpm", 40*time.Second, 5
 		}), context.DeadlineExceeded)
 		<-ctx.Done()
 		rl.Acquire(ctx, "m", 5)
-		d.want(t, "had given up", event(ratelimit.EventLeft, func(e *ratelimit.Event) { e.Estimated = 5 }), context.DeadlineExceeded)
+		d.want(t, "had given up", eventOf(event.Left, func(e *event.Event) { e.Estimated = 5 }), context.DeadlineExceeded)
 		cancel()
 
 		third, _ := rl.Acquire(t.Context(), "m", 5)
-		d.want(t, "Acquire", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Estimated, e.Waited = 5, 30*time.Second }), nil)
+		d.want(t, "Acquire", eventOf(event.Admitted, func(e *event.Event) { e.Estimated, e.Waited = 5, 30*time.Second }), nil)
 		fourth, _ := rl.AcquireTokens(t.Context(), "m", ratelimit.Tokens{Output: 5})
-		d.want(t, "AcquireTokens, at once", event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Estimated = 5 }), nil)
+		d.want(t, "AcquireTokens, at once", eventOf(event.Admitted, func(e *event.Event) { e.Estimated = 5 }), nil)
 
 		first.Commit(3, 4)
-		d.want(t, "Commit", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 10, ratelimit.Tokens{Input: 3, Output: 4} }), nil)
+		d.want(t, "Commit", eventOf(event.Settled, func(e *event.Event) { e.Estimated, e.Used = 10, ratelimit.Tokens{Input: 3, Output: 4} }), nil)
 		second.Commit(-9, 4)
-		d.want(t, "Commit of what is not known", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 10, ratelimit.Tokens{Input: -1, Output: 4} }), nil)
+		d.want(t, "Commit of what is not known", eventOf(event.Settled, func(e *event.Event) { e.Estimated, e.Used = 10, ratelimit.Tokens{Input: -1, Output: 4} }), nil)
 		third.Cancel()
-		d.want(t, "Cancel", event(ratelimit.EventCancelled, func(e *ratelimit.Event) { e.Estimated = 5 }), nil)
+		d.want(t, "Cancel", eventOf(event.Cancelled, func(e *event.Event) { e.Estimated = 5 }), nil)
 		for _, res := range []*ratelimit.Reservation{first, second, third, nil} {
 			res.Commit(1, 1)
 			res.Cancel()
 		}
 		d.none(t, "ended before")
 		fourth.Commit(-1, -1)
-		d.want(t, "Commit of nothing known", event(ratelimit.EventSettled, func(e *ratelimit.Event) { e.Estimated, e.Used = 5, ratelimit.Tokens{Input: -1, Output: -1} }), nil)
+		d.want(t, "Commit of nothing known", eventOf(event.Settled, func(e *event.Event) { e.Estimated, e.Used = 5, ratelimit.Tokens{Input: -1, Output: -1} }), nil)
 
 		rl.TryAcquire("m", -1)
 		invalid := d.Since()
-		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].RetryAfter != 0 || invalid[0].Limit != "" {
+		if len(invalid) != 1 || invalid[0].Kind != event.Refused || invalid[0].RetryAfter != 0 || invalid[0].Limit != "" {
 			t.Errorf("invalid: %+v", invalid)
 		}
 		if _, err := rl.Acquire(t.Context(), "m", -1); err == nil {
 			t.Error("it is valid")
 		}
 		invalid = d.Since()
-		if len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].RetryAfter != 0 || invalid[0].Err == nil {
+		if len(invalid) != 1 || invalid[0].Kind != event.Refused || invalid[0].RetryAfter != 0 || invalid[0].Err == nil {
 			t.Errorf("invalid, Acquire: %+v", invalid)
 		}
 		for model, limited := range map[string]bool{"free": true, "unknown": false} {
 			res, _ := rl.TryAcquire(model, 10)
-			d.want(t, model, ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
+			d.want(t, model, event.Event{Kind: event.Admitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
 			rl.Acquire(t.Context(), model, 10)
-			d.want(t, model, ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
+			d.want(t, model, event.Event{Kind: event.Admitted, Model: model, Limited: limited, RemainingMinute: -1, Estimated: 10}, nil)
 			res.Commit(1, 2)
 			end := d.Since()
-			if len(end) != 1 || end[0].Kind != ratelimit.EventSettled || end[0].Model != model || end[0].Limited != limited || end[0].Used != (ratelimit.Tokens{Input: 1, Output: 2}) {
+			if len(end) != 1 || end[0].Kind != event.Settled || end[0].Model != model || end[0].Limited != limited || end[0].Used != (ratelimit.Tokens{Input: 1, Output: 2}) {
 				t.Errorf("%s: %+v", model, end)
 			}
 		}
@@ -189,36 +189,36 @@ func TestObserverOfCalls(t *testing.T) {
 		limits := perMinute(2, 0)()
 		projectsWith(rl, project.Config{MaxWaiting: 1})
 		p := projectCall{Model: "m", Project: "p", Estimated: 10, Limits: only(limits)}
-		of := func(kind ratelimit.EventKind, left int64, change func(*ratelimit.Event)) ratelimit.Event {
-			e := event(kind, func(e *ratelimit.Event) { e.Project, e.RemainingMinute, e.Estimated = "p", left, 10 })
+		of := func(kind event.Kind, left int64, change func(*event.Event)) event.Event {
+			e := eventOf(kind, func(e *event.Event) { e.Project, e.RemainingMinute, e.Estimated = "p", left, 10 })
 			if change != nil {
 				change(&e)
 			}
 			return e
 		}
 		res, _ := tryCall(t, rl, p)
-		d.want(t, "the first", of(ratelimit.EventAdmitted, 1, nil), nil)
+		d.want(t, "the first", of(event.Admitted, 1, nil), nil)
 		tryCall(t, rl, p)
-		d.want(t, "the second", of(ratelimit.EventAdmitted, 0, nil), nil)
+		d.want(t, "the second", of(event.Admitted, 0, nil), nil)
 		time.Sleep(20 * time.Second)
-		denied := func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "requests_per_minute", 40*time.Second }
+		denied := func(e *event.Event) { e.Limit, e.RetryAfter = "requests_per_minute", 40*time.Second }
 		tryCall(t, rl, p)
-		d.want(t, "the third", of(ratelimit.EventDenied, 0, denied), nil)
+		d.want(t, "the third", of(event.Denied, 0, denied), nil)
 		p.Shadow = true
 		tryCall(t, rl, p)
-		d.want(t, "a shadow", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { denied(e); e.Shadow = true }), nil)
+		d.want(t, "a shadow", of(event.Denied, 0, func(e *event.Event) { denied(e); e.Shadow = true }), nil)
 		p.Shadow = false
 
 		many := p
 		many.Requests = 3
 		acquireCall(rl, t.Context(), many)
-		d.want(t, "never", of(ratelimit.EventDenied, 0, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "requests_per_minute", ratelimit.Never }), ratelimit.ErrNever)
+		d.want(t, "never", of(event.Denied, 0, func(e *event.Event) { e.Limit, e.RetryAfter = "requests_per_minute", ratelimit.Never }), ratelimit.ErrNever)
 
 		short := p
 		short.MaxWait = 39 * time.Second
 		start := time.Now()
 		acquireCall(rl, t.Context(), short)
-		d.want(t, "would wait for too long", of(ratelimit.EventDenied, 0, denied), context.DeadlineExceeded)
+		d.want(t, "would wait for too long", of(event.Denied, 0, denied), context.DeadlineExceeded)
 		if time.Since(start) != 0 {
 			t.Errorf("it took %v", time.Since(start))
 		}
@@ -234,35 +234,35 @@ func TestObserverOfCalls(t *testing.T) {
 			t.Error(err)
 		}
 		crowded := d.Since()
-		if len(crowded) != 1 || crowded[0].Kind != ratelimit.EventDenied || crowded[0].Limit != "requests_per_minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
+		if len(crowded) != 1 || crowded[0].Kind != event.Denied || crowded[0].Limit != "requests_per_minute" || crowded[0].RetryAfter != 40*time.Second || !errors.Is(crowded[0].Err, ratelimit.ErrCrowded) {
 			t.Errorf("crowded: %+v", crowded)
 		}
 		res.Commit(1, 2)
-		d.want(t, "Commit", of(ratelimit.EventSettled, -1, func(e *ratelimit.Event) { e.Used = ratelimit.Tokens{Input: 1, Output: 2} }), nil)
+		d.want(t, "Commit", of(event.Settled, -1, func(e *event.Event) { e.Used = ratelimit.Tokens{Input: 1, Output: 2} }), nil)
 		res = <-done
-		d.want(t, "waited", of(ratelimit.EventAdmitted, 1, func(e *ratelimit.Event) { e.Waited = 40 * time.Second }), nil)
+		d.want(t, "waited", of(event.Admitted, 1, func(e *event.Event) { e.Waited = 40 * time.Second }), nil)
 		res.Cancel()
-		d.want(t, "Cancel", of(ratelimit.EventCancelled, -1, nil), nil)
+		d.want(t, "Cancel", of(event.Cancelled, -1, nil), nil)
 
 		for range 6 { // now the model denies
 			rl.RecordUsage("m", 0, 0)
 		}
 		d.Since()
 		tryCall(t, rl, p)
-		d.want(t, "the model denies", of(ratelimit.EventDenied, 2, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "max_rpm", time.Minute }), nil)
+		d.want(t, "the model denies", of(event.Denied, 2, func(e *event.Event) { e.Limit, e.RetryAfter = "max_rpm", time.Minute }), nil)
 
 		p.Limits = perMinute(0, 100)
 		tryCall(t, rl, p)
-		d.want(t, "no limit on requests", of(ratelimit.EventDenied, -1, func(e *ratelimit.Event) { e.Limit, e.RetryAfter = "max_rpm", time.Minute }), nil)
+		d.want(t, "no limit on requests", of(event.Denied, -1, func(e *event.Event) { e.Limit, e.RetryAfter = "max_rpm", time.Minute }), nil)
 		p.Model, p.Limits = "", perMinute(5, 0)
 		res, _ = tryCall(t, rl, p)
-		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "p", RemainingMinute: 4, Estimated: 10}, nil)
+		d.want(t, "no model", event.Event{Kind: event.Admitted, Project: "p", RemainingMinute: 4, Estimated: 10}, nil)
 		res.Commit(1, 1)
-		d.want(t, "no model", ratelimit.Event{Kind: ratelimit.EventSettled, Project: "p", RemainingMinute: -1, Estimated: 10, Used: ratelimit.Tokens{Input: 1, Output: 1}}, nil)
+		d.want(t, "no model", event.Event{Kind: event.Settled, Project: "p", RemainingMinute: -1, Estimated: 10, Used: ratelimit.Tokens{Input: 1, Output: 1}}, nil)
 
 		_, _, err := tryAcquireCall(rl, t.Context(), projectCall{Project: "p", Requests: -1, Limits: p.Limits})
 		invalid := d.Since()
-		if err == nil || len(invalid) != 1 || invalid[0].Kind != ratelimit.EventRefused || invalid[0].Project != "p" {
+		if err == nil || len(invalid) != 1 || invalid[0].Kind != event.Refused || invalid[0].Project != "p" {
 			t.Errorf("invalid: %+v, %v", invalid, err)
 		}
 	})
@@ -286,7 +286,7 @@ func TestObserverOfALostStore(t *testing.T) {
 		"AcquireCall":    func() { acquireCall(rl, t.Context(), call) },
 	} {
 		do()
-		if list := d.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventLost || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
+		if list := d.Since(); len(list) != 1 || list[0].Kind != event.Lost || list[0].Err != lost || list[0].Model != "m" || list[0].RemainingMinute != -1 {
 			t.Errorf("%s: %+v; want that it failed", what, list)
 		}
 	}
@@ -295,7 +295,7 @@ func TestObserverOfALostStore(t *testing.T) {
 	d.Since()
 	e.lose(lost)
 	reserved.Commit(1, 1) // the correction is made later
-	if list := d.Since(); len(list) != 1 || list[0].Kind != ratelimit.EventSettled {
+	if list := d.Since(); len(list) != 1 || list[0].Kind != event.Settled {
 		t.Errorf("%+v", list)
 	}
 	e.lose(nil)
@@ -306,7 +306,7 @@ func TestObserverOfManyAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &diary{}, &diary{}
 		rl, err := ratelimit.NewWithConfig(ratelimit.Config{
-			FilePath: "none", Quotas: quotas{"m": {MaxRPM: 100}}, Observer: ratelimit.Observers{a, b},
+			FilePath: "none", Quotas: quotas{"m": {MaxRPM: 100}}, Observer: event.Observers{a, b},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -330,14 +330,14 @@ func TestObserverOfManyAtATime(t *testing.T) {
 		}
 		group.Wait()
 		one, other := a.Since(), b.Since()
-		count := map[ratelimit.EventKind]int{}
+		count := map[event.Kind]int{}
 		for _, e := range one {
 			count[e.Kind]++
 		}
-		if decided := count[ratelimit.EventAdmitted] + count[ratelimit.EventDenied] + count[ratelimit.EventLeft]; decided != 64*15 || count[ratelimit.EventLost] != 0 {
+		if decided := count[event.Admitted] + count[event.Denied] + count[event.Left]; decided != 64*15 || count[event.Lost] != 0 {
 			t.Errorf("%v: %d decisions; want %d", count, decided, 64*15)
 		}
-		if len(one) != len(other) || min(count[ratelimit.EventAdmitted], count[ratelimit.EventDenied], count[ratelimit.EventSettled]) == 0 {
+		if len(one) != len(other) || min(count[event.Admitted], count[event.Denied], count[event.Settled]) == 0 {
 			t.Errorf("%v, and %d of %d are told of to the other", count, len(other), len(one))
 		}
 	})
@@ -345,10 +345,10 @@ func TestObserverOfManyAtATime(t *testing.T) {
 
 func TestStoreEvents(t *testing.T) {
 	d := &diary{}
-	lost := redisstore.Event{Kind: redisstore.Lost, Err: redisstore.ErrLost, Denied: 3}
-	events.OfStore(d)(lost)
+	lost := store.Event{Kind: store.Lost, Err: redisstore.ErrLost, Denied: 3}
+	event.OfStore(d)(lost)
 	list := d.Since()
-	if len(list) != 1 || list[0].Kind != ratelimit.EventStore || list[0].RemainingMinute != -1 || list[0].Store == nil || *list[0].Store != lost || list[0].Err != lost.Err {
+	if len(list) != 1 || list[0].Kind != event.Store || list[0].RemainingMinute != -1 || list[0].Store == nil || *list[0].Store != lost || list[0].Err != lost.Err {
 		t.Errorf("%+v", list)
 	}
 }
@@ -364,24 +364,24 @@ func TestRedisObserver(t *testing.T) {
 	if _, dec := rl.TryAcquire("m", 1); dec.Code != ratelimit.DecisionStoreLost {
 		t.Errorf("%+v", dec)
 	}
-	var kinds []ratelimit.EventKind
-	told := func(want func(e ratelimit.Event) bool) func() bool {
+	var kinds []event.Kind
+	told := func(want func(e event.Event) bool) func() bool {
 		return func() bool {
 			list := d.Since()
 			for _, e := range list {
 				kinds = append(kinds, e.Kind)
 			}
-			return slices.ContainsFunc(list, func(e ratelimit.Event) bool { return e.Kind == ratelimit.EventStore && want(e) })
+			return slices.ContainsFunc(list, func(e event.Event) bool { return e.Kind == event.Store && want(e) })
 		}
 	}
-	testkit.Eventually(t, "it is told of the loss", told(func(e ratelimit.Event) bool {
-		return e.Store.Kind == redisstore.Lost && errors.Is(e.Err, redisstore.ErrLost)
+	testkit.Eventually(t, "it is told of the loss", told(func(e event.Event) bool {
+		return e.Store.Kind == store.Lost && errors.Is(e.Err, redisstore.ErrLost)
 	}))
-	if !slices.Contains(kinds, ratelimit.EventLost) {
+	if !slices.Contains(kinds, event.Lost) {
 		t.Errorf("%v; want the call that failed too", kinds)
 	}
 	proxy.Heal()
-	testkit.Eventually(t, "it is told of the return", told(func(e ratelimit.Event) bool { return e.Store.Kind == redisstore.Back }))
+	testkit.Eventually(t, "it is told of the return", told(func(e event.Event) bool { return e.Store.Kind == store.Back }))
 }
 
 // Without an observer, a call and its settlement allocate 6 times, or 7 times if many scopes are charged: whatever the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -67,7 +68,7 @@ func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits,
 	now := rl.engine.Now()
 	began, news := rl.pauses.Extend(model, now, feedback.Throttle{At: now, Length: said.Pause, Max: most, Cause: said.Cause})
 	length := max(min(said.Pause, feedback.MaxPause, most), 0)
-	rl.observeProvider(ctx, Event{Kind: EventPaused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
+	rl.observeProvider(ctx, event.Event{Kind: event.Paused, Model: model, RetryAfter: length, Cause: said.Cause, Began: began})
 	if news {
 		rl.storePause(ctx, model, storedPause{From: now, Until: now + int64(length)})
 	}
@@ -82,7 +83,7 @@ func (rl *RateLimiter) resume(model string, now int64, ends func(s feedback.Paus
 	}
 	if s.Cause != "" {
 		lasted := time.Duration(min(now, s.Ends) - s.From)
-		rl.observeProvider(context.Background(), Event{Kind: EventResumed, Model: model, Waited: lasted, Cause: s.Cause})
+		rl.observeProvider(context.Background(), event.Event{Kind: event.Resumed, Model: model, Waited: lasted, Cause: s.Cause})
 	}
 	rl.engine.Wake(rl.find(model).scope)
 	return true

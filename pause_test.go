@@ -13,6 +13,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -584,13 +585,13 @@ func TestRedisPauseNonsense(t *testing.T) {
 // denial.
 func TestObserverOfPaused(t *testing.T) {
 	observed(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
-		told := func(model string, limited bool, pause time.Duration, cause llm.Cause) ratelimit.Event {
-			return event(ratelimit.EventPaused, func(e *ratelimit.Event) {
+		told := func(model string, limited bool, pause time.Duration, cause llm.Cause) event.Event {
+			return eventOf(event.Paused, func(e *event.Event) {
 				e.Model, e.Limited, e.RetryAfter, e.Cause, e.Began = model, limited, pause, cause, true
 			})
 		}
-		resumed := func(after time.Duration) ratelimit.Event {
-			return event(ratelimit.EventResumed, func(e *ratelimit.Event) { e.Waited, e.Cause = after, llm.RateLimited })
+		resumed := func(after time.Duration) event.Event {
+			return eventOf(event.Resumed, func(e *event.Event) { e.Waited, e.Cause = after, llm.RateLimited })
 		}
 		for i, cause := range []llm.Cause{llm.RateLimited, llm.DayLimited, llm.SpendCap, llm.Overloaded} {
 			rl.Heed(t.Context(), "free", llm.Limits{Cause: cause, Pause: time.Minute})
@@ -604,21 +605,21 @@ func TestObserverOfPaused(t *testing.T) {
 		d.want(t, "for two days", told("auto", true, ratelimit.DefaultMaxPause, llm.RateLimited), nil)
 		rl.Heed(t.Context(), "m", llm.Limits{Windows: []llm.Window{leaves(llm.Requests, time.Minute, 3, time.Minute)}, Cause: llm.RateLimited, Pause: 10 * time.Second})
 		list := d.Since()
-		lower := event(ratelimit.EventLowered, func(e *ratelimit.Event) { e.Limit, e.Said, e.RetryAfter = "max_rpm", 3, time.Minute })
+		lower := eventOf(event.Lowered, func(e *event.Event) { e.Limit, e.Said, e.RetryAfter = "max_rpm", 3, time.Minute })
 		if len(list) != 2 || list[0] != lower || list[1] != told("m", true, 10*time.Second, llm.RateLimited) {
 			t.Errorf("refused, and lowered: %+v", list)
 		}
 
-		denial := func(kind ratelimit.EventKind) ratelimit.Event {
-			return event(kind, func(e *ratelimit.Event) { e.Limit, e.RetryAfter, e.Estimated = "paused", 10*time.Second, 5 })
+		denial := func(kind event.Kind) event.Event {
+			return eventOf(kind, func(e *event.Event) { e.Limit, e.RetryAfter, e.Estimated = "paused", 10*time.Second, 5 })
 		}
 		rl.TryAcquire("m", 5)
-		d.want(t, "TryAcquire", denial(ratelimit.EventDenied), nil)
+		d.want(t, "TryAcquire", denial(event.Denied), nil)
 		acquireCall(rl, t.Context(), projectCall{Model: "m", Estimated: 5, MaxWait: time.Second})
-		d.want(t, "AcquireCall", denial(ratelimit.EventDenied), context.DeadlineExceeded)
+		d.want(t, "AcquireCall", denial(event.Denied), context.DeadlineExceeded)
 		rl.Acquire(t.Context(), "m", 5)
-		admitted := event(ratelimit.EventAdmitted, func(e *ratelimit.Event) { e.Waited, e.Estimated = 10*time.Second, 5 })
-		if list := d.Since(); !slices.Equal(list, []ratelimit.Event{resumed(10 * time.Second), admitted}) {
+		admitted := eventOf(event.Admitted, func(e *event.Event) { e.Waited, e.Estimated = 10*time.Second, 5 })
+		if list := d.Since(); !slices.Equal(list, []event.Event{resumed(10 * time.Second), admitted}) {
 			t.Errorf("Acquire: %+v", list)
 		}
 		refuse(t, rl, "m", time.Hour)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -231,7 +232,7 @@ func TestShadowDelaysNothing(t *testing.T) {
 
 // Observers are told of a denial that a limit in shadow would have made, as one of a call that goes on.
 func TestShadowIsObserved(t *testing.T) {
-	var told testkit.Recorder[ratelimit.Event]
+	var told testkit.Recorder[event.Event]
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{
 		FilePath: filepath.Join(t.TempDir(), "none.yaml"), Quotas: map[string]ratelimit.ModelQuota{"m": {MaxRPM: 1}}, Observer: &told,
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -174,29 +175,29 @@ func TestBehindThoseWhoWaitForAShare(t *testing.T) {
 func TestShares(t *testing.T) {
 	limits := map[string]project.Limit{"vip": {MinShare: 20, Dedicated: true}, "heavy": {Weight: 3}}
 	sharing(t, ratelimit.ModelQuota{MaxRPM: 100, MaxTPD: 1000, MaxConcurrent: 500}, limits, func(t *testing.T, rl *ratelimit.RateLimiter, projects *project.Limiter) {
-		want := func(when string, want ...ratelimit.ProjectShare) {
+		want := func(when string, want ...event.ProjectShare) {
 			t.Helper()
 			testkit.Equal(t, when, want, rl.Shares("m"))
 		}
-		share := func(id string, waiting int, limits ...ratelimit.LimitShare) ratelimit.ProjectShare {
-			return ratelimit.ProjectShare{Project: id, Waiting: waiting, Limits: limits}
+		share := func(id string, waiting int, limits ...event.LimitShare) event.ProjectShare {
+			return event.ProjectShare{Project: id, Waiting: waiting, Limits: limits}
 		}
-		want("before any call", share("vip", 0, ratelimit.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
+		want("before any call", share("vip", 0, event.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, event.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
 		for range 30 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "light", Estimated: 10}); !d.Allowed || err != nil {
 				t.Fatal(d, err)
 			}
 		}
 		want("a project that is alone",
-			share("light", 0, ratelimit.LimitShare{Name: "max_rpm", Share: 80, Used: 30, Part: 80}, ratelimit.LimitShare{Name: "max_tpd", Share: 800, Used: 300, Part: 800}),
-			share("vip", 0, ratelimit.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, ratelimit.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
+			share("light", 0, event.LimitShare{Name: "max_rpm", Share: 80, Used: 30, Part: 80}, event.LimitShare{Name: "max_tpd", Share: 800, Used: 300, Part: 800}),
+			share("vip", 0, event.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, event.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
 		for range 2 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "heavy"}); !d.Allowed || err != nil {
 				t.Fatal(d, err)
 			}
 		}
 		all := rl.Shares("m")
-		rpm := map[string]ratelimit.LimitShare{}
+		rpm := map[string]event.LimitShare{}
 		sum := 0
 		for _, s := range all {
 			rpm[s.Project] = s.Limits[0]

@@ -66,8 +66,8 @@ func loseRedis(server *redistest.Server, charges []store.Charge) (*redisstore.St
 	notice := sync.OnceFunc(func() { close(noticed) })
 	s, err := openRedis(server.Addr, redisstore.Config{
 		OnStoreLoss: redisstore.Share,
-		OnEvent: func(e redisstore.Event) {
-			if e.Kind == redisstore.Lost {
+		OnEvent: func(e store.Event) {
+			if e.Kind == store.Lost {
 				notice()
 			}
 		},

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
@@ -249,7 +250,7 @@ func TestContextEndsDuringRead(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if n := events.Count(ratelimit.EventSettled); n != 1 {
+		if n := events.Count(event.Settled); n != 1 {
 			t.Errorf("%d calls are settled", n)
 		}
 	})
@@ -276,7 +277,7 @@ func TestContextEndsBeforeTheAnswer(t *testing.T) {
 			cancel()
 		}
 		synctest.Wait()
-		if n := events.Count(ratelimit.EventSettled); n != calls {
+		if n := events.Count(event.Settled); n != calls {
 			t.Errorf("%d of %d calls are settled", n, calls)
 		}
 	})
@@ -564,7 +565,7 @@ func TestFailures(t *testing.T) {
 			}
 			var reserved int
 			for _, e := range events.All() {
-				if e.Kind == ratelimit.EventAdmitted {
+				if e.Kind == event.Admitted {
 					reserved = int(e.Estimated)
 				}
 			}
@@ -580,7 +581,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%d bytes of %d, %v", len(text), len(long), err)
 			}
 			response.Body.Close()
-			if n := events.Count(ratelimit.EventSettled); n != 1 || body.closed.Load() != 1 {
+			if n := events.Count(event.Settled); n != 1 || body.closed.Load() != 1 {
 				t.Errorf("%d calls are settled, and the body is closed %d times", n, body.closed.Load())
 			}
 		})
@@ -667,7 +668,7 @@ func TestCompressedResponse(t *testing.T) {
 				synctest.Wait()
 				if c.exact {
 					events.Used(t, 1, 7, 5)
-				} else if s := limiter.Stats(model); events.Count(ratelimit.EventSettled) != 1 || s.TPM < 500 || s.Concurrent != 0 {
+				} else if s := limiter.Stats(model); events.Count(event.Settled) != 1 || s.TPM < 500 || s.Concurrent != 0 {
 					t.Errorf("%+v, %+v", events.All(), s)
 				}
 			})
@@ -713,7 +714,7 @@ func TestCloseDuringRead(t *testing.T) {
 				}
 				all.Wait()
 			}
-			if n, cancelled := events.Count(ratelimit.EventSettled), events.Count(ratelimit.EventCancelled); n != calls || cancelled != 0 {
+			if n, cancelled := events.Count(event.Settled), events.Count(event.Cancelled); n != calls || cancelled != 0 {
 				t.Errorf("%d of %d calls are settled, %d are cancelled", n, calls, cancelled)
 			}
 		})

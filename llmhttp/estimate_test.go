@@ -12,6 +12,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -257,9 +258,9 @@ func TestEstimatesAreLearned(t *testing.T) {
 				for _, e := range w.Events.All() {
 					switch {
 					case e.Project != name:
-					case e.Kind == ratelimit.EventSettled:
+					case e.Kind == event.Settled:
 						used = e.Used.Input + e.Used.Output - e.Used.FreeInput - e.Used.FreeOutput
-					case e.Kind == ratelimit.EventAdmitted:
+					case e.Kind == event.Admitted:
 						last = int(e.Estimated)
 					}
 				}
@@ -291,7 +292,7 @@ func TestEstimatesAreLearnedOnce(t *testing.T) {
 			}
 		}
 		for _, e := range events.All() {
-			if e.Kind == ratelimit.EventAdmitted {
+			if e.Kind == event.Admitted {
 				last = e.Estimated
 			}
 		}

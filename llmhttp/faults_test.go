@@ -14,6 +14,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
@@ -263,7 +264,7 @@ func TestNeverSent(t *testing.T) {
 				}
 				synctest.Wait()
 				w.Unused()
-				if n := w.Events.Count(ratelimit.EventCancelled); n != 1 {
+				if n := w.Events.Count(event.Cancelled); n != 1 {
 					t.Errorf("%d calls were cancelled", n)
 				}
 			})
@@ -277,13 +278,13 @@ func TestTransportsOfOtherTypes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		base tripper
-		kind ratelimit.EventKind
+		kind event.Kind
 	}{
-		{"before", func(*http.Request) (*http.Response, error) { return nil, broken }, ratelimit.EventCancelled},
+		{"before", func(*http.Request) (*http.Response, error) { return nil, broken }, event.Cancelled},
 		{"after", func(r *http.Request) (*http.Response, error) {
 			io.Copy(io.Discard, r.Body)
 			return nil, broken
-		}, ratelimit.EventSettled},
+		}, event.Settled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			events := &llmhttptest.Recorder{}
@@ -292,7 +293,7 @@ func TestTransportsOfOtherTypes(t *testing.T) {
 			if _, err := whole.read(t.Context(), client); !errors.Is(err, broken) {
 				t.Error(err)
 			}
-			if s := limiter.Stats(model); events.Count(c.kind) != 1 || s.Concurrent != 0 || (s.TPM == 0) != (c.kind == ratelimit.EventCancelled) {
+			if s := limiter.Stats(model); events.Count(c.kind) != 1 || s.Concurrent != 0 || (s.TPM == 0) != (c.kind == event.Cancelled) {
 				t.Errorf("%+v, %+v", events.All(), s)
 			}
 		})
@@ -503,7 +504,7 @@ func TestTransportsThatFail(t *testing.T) {
 			if s := limiter.Stats(model); s.Concurrent != 0 {
 				t.Errorf("%d slots are taken", s.Concurrent)
 			}
-			if settled, cancelled := events.Count(ratelimit.EventSettled), events.Count(ratelimit.EventCancelled); settled != c.settled || cancelled != c.cancelled {
+			if settled, cancelled := events.Count(event.Settled), events.Count(event.Cancelled); settled != c.settled || cancelled != c.cancelled {
 				t.Errorf("%d settled, %d cancelled; want %d and %d", settled, cancelled, c.settled, c.cancelled)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -133,7 +134,7 @@ func TestTokenizer(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	for _, e := range w.Events.All() {
-		if e.Kind == ratelimit.EventAdmitted && (e.Estimated < 12_345 || e.Estimated > 20_000) {
+		if e.Kind == event.Admitted && (e.Estimated < 12_345 || e.Estimated > 20_000) {
 			t.Errorf("%d tokens were reserved", e.Estimated)
 		}
 	}
@@ -186,11 +187,11 @@ func TestPauses(t *testing.T) {
 					}
 				}
 				for _, e := range w.Events.All() {
-					if e.Kind == ratelimit.EventPaused && e.Cause != c.cause {
+					if e.Kind == event.Paused && e.Cause != c.cause {
 						t.Errorf("%+v", e)
 					}
 				}
-				if n := w.Events.Count(ratelimit.EventPaused); n != 1 {
+				if n := w.Events.Count(event.Paused); n != 1 {
 					t.Errorf("it was paused %d times", n)
 				}
 			})

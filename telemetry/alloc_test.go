@@ -3,7 +3,7 @@ package telemetry
 import (
 	"testing"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
@@ -15,7 +15,7 @@ func TestPrometheusAllocatesNothing(t *testing.T) {
 	}
 	p, _ := newProm(t, PrometheusConfig{Projects: []string{"acme"}})
 	for i, e := range telemetrytest.Story {
-		if n := telemetrytest.Allocs(p, e); n != 0 && e.Kind != ratelimit.EventThreshold {
+		if n := telemetrytest.Allocs(p, e); n != 0 && e.Kind != event.Threshold {
 			t.Errorf("event %d, %s: %v allocations, want none", i, e.Kind, n)
 		}
 	}

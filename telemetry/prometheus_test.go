@@ -14,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -21,18 +22,18 @@ import (
 func TestPrometheusCounts(t *testing.T) {
 	type changes map[string]float64
 	for name, c := range map[string]struct {
-		event ratelimit.Event
+		event event.Event
 		want  changes
 	}{
 		"admitted at once": {
-			ratelimit.Event{Kind: ratelimit.EventAdmitted, Model: "m", Limited: true},
+			event.Event{Kind: event.Admitted, Model: "m", Limited: true},
 			changes{
 				"ratelimit_decisions_total{limit=,model=m,outcome=admitted,project=,shadow=false}": 1,
 				"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                           1,
 			},
 		},
 		"admitted after a wait": {
-			ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "m", Limited: true, Limit: "max_tpm", Waited: 2500 * time.Millisecond},
+			event.Event{Kind: event.Admitted, Project: "acme", Model: "m", Limited: true, Limit: "max_tpm", Waited: 2500 * time.Millisecond},
 			changes{
 				"ratelimit_decisions_total{limit=max_tpm,model=m,outcome=admitted,project=acme,shadow=false}": 1,
 				"ratelimit_wait_seconds_count{model=m,outcome=admitted}":                                      1,
@@ -40,23 +41,23 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"denied": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "tokens_per_day", RetryAfter: time.Hour},
+			event.Event{Kind: event.Denied, Project: "acme", Limit: "tokens_per_day", RetryAfter: time.Hour},
 			changes{"ratelimit_decisions_total{limit=tokens_per_day,model=,outcome=denied,project=acme,shadow=false}": 1},
 		},
 		"denied, but only in the shadow": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "initech", Limit: "requests_per_hour", Shadow: true},
+			event.Event{Kind: event.Denied, Project: "initech", Limit: "requests_per_hour", Shadow: true},
 			changes{"ratelimit_decisions_total{limit=requests_per_hour,model=,outcome=denied,project=other,shadow=true}": 1},
 		},
 		"denied for ever": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "max_input_tpm", RetryAfter: ratelimit.Never},
+			event.Event{Kind: event.Denied, Model: "m", Limited: true, Limit: "max_input_tpm", RetryAfter: ratelimit.Never},
 			changes{"ratelimit_decisions_total{limit=max_input_tpm,model=m,outcome=denied,project=,shadow=false}": 1},
 		},
 		"a limit that is not known": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Limit: "fortnight"},
+			event.Event{Kind: event.Denied, Limit: "fortnight"},
 			changes{"ratelimit_decisions_total{limit=other,model=,outcome=denied,project=,shadow=false}": 1},
 		},
 		"waited in vain": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "max_concurrent", Waited: time.Second},
+			event.Event{Kind: event.Denied, Model: "m", Limited: true, Limit: "max_concurrent", Waited: time.Second},
 			changes{
 				"ratelimit_decisions_total{limit=max_concurrent,model=m,outcome=denied,project=,shadow=false}": 1,
 				"ratelimit_wait_seconds_count{model=m,outcome=denied}":                                         1,
@@ -64,15 +65,15 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"failed, for a model that anybody can name": {
-			ratelimit.Event{Kind: ratelimit.EventLost, Model: "made-up", Err: telemetrytest.ErrGone},
+			event.Event{Kind: event.Lost, Model: "made-up", Err: telemetrytest.ErrGone},
 			changes{"ratelimit_decisions_total{limit=,model=other,outcome=lost,project=,shadow=false}": 1},
 		},
 		"a name that is not text": {
-			ratelimit.Event{Kind: ratelimit.EventLost, Project: "\xff", Model: "\xff", Limited: true},
+			event.Event{Kind: event.Lost, Project: "\xff", Model: "\xff", Limited: true},
 			changes{"ratelimit_decisions_total{limit=,model=other,outcome=lost,project=other,shadow=false}": 1},
 		},
 		"settled for less": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
+			event.Event{Kind: event.Settled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
 			changes{
 				"ratelimit_estimated_tokens_total{model=m,project=acme}":        1000,
 				"ratelimit_compared_tokens_total{model=m,project=acme}":         250,
@@ -83,7 +84,7 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"settled for more": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
+			event.Event{Kind: event.Settled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
 			changes{
 				"ratelimit_estimated_tokens_total{model=,project=}":        100,
 				"ratelimit_compared_tokens_total{model=,project=}":         300,
@@ -93,26 +94,26 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"settled at a price": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: -1, Output: -1}, Dollars: 2_500_000_000},
+			event.Event{Kind: event.Settled, Used: ratelimit.Tokens{Input: -1, Output: -1}, Dollars: 2_500_000_000},
 			changes{"ratelimit_used_dollars_total{model=,project=}": 2.5},
 		},
 		"denied at a price": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "dollars_per_day", Dollars: 500_000_000},
+			event.Event{Kind: event.Denied, Project: "acme", Limit: "dollars_per_day", Dollars: 500_000_000},
 			changes{
 				"ratelimit_decisions_total{limit=dollars_per_day,model=,outcome=denied,project=acme,shadow=false}": 1,
 				"ratelimit_denied_dollars_total{model=,project=acme}":                                              0.5,
 			},
 		},
 		"denied in shadow": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "dollars_per_day", Shadow: true, Dollars: 500_000_000},
+			event.Event{Kind: event.Denied, Project: "acme", Limit: "dollars_per_day", Shadow: true, Dollars: 500_000_000},
 			changes{"ratelimit_decisions_total{limit=dollars_per_day,model=,outcome=denied,project=acme,shadow=true}": 1},
 		},
 		"settled without an estimate": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 7}},
+			event.Event{Kind: event.Settled, Used: ratelimit.Tokens{Input: 7}},
 			changes{"ratelimit_used_tokens_total{model=,project=,type=input}": 7},
 		},
 		"settled for nothing": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000},
+			event.Event{Kind: event.Settled, Estimated: 1000},
 			changes{
 				"ratelimit_estimated_tokens_total{model=,project=}": 1000,
 				"ratelimit_estimate_error_ratio_count{model=}":      1,
@@ -120,55 +121,55 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"settled, and it is not known for what": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
 			changes{},
 		},
 		"settled, and only the prompt is known": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 30, Output: -1}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: 30, Output: -1}},
 			changes{"ratelimit_used_tokens_total{model=,project=,type=input}": 30},
 		},
 		"settled, and only the output is known": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 30}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 30}},
 			changes{"ratelimit_used_tokens_total{model=,project=,type=output}": 30},
 		},
 		"cancelled": {
-			ratelimit.Event{Kind: ratelimit.EventCancelled, Model: "m", Limited: true, Estimated: 5},
+			event.Event{Kind: event.Cancelled, Model: "m", Limited: true, Estimated: 5},
 			changes{"ratelimit_cancelled_total{model=m,project=}": 1},
 		},
 		"refused by the provider": {
-			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
+			event.Event{Kind: event.Paused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
 			changes{"ratelimit_provider_throttled_total{cause=day_limit,model=m}": 1},
 		},
 		"refused by the provider of a model that anybody can name, for a reason that is not known": {
-			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "made-up", RetryAfter: ratelimit.Never, Cause: "bad mood"},
+			event.Event{Kind: event.Paused, Model: "made-up", RetryAfter: ratelimit.Never, Cause: "bad mood"},
 			changes{"ratelimit_provider_throttled_total{cause=other,model=other}": 1},
 		},
 		"denied, because the provider has refused others": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "m", Limited: true, Limit: "paused", RetryAfter: time.Hour},
+			event.Event{Kind: event.Denied, Model: "m", Limited: true, Limit: "paused", RetryAfter: time.Hour},
 			changes{"ratelimit_decisions_total{limit=paused,model=m,outcome=denied,project=,shadow=false}": 1},
 		},
 		"lowered": {
-			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "max_rpm", Said: 3, RetryAfter: time.Minute},
+			event.Event{Kind: event.Lowered, Model: "m", Limited: true, Limit: "max_rpm", Said: 3, RetryAfter: time.Minute},
 			changes{"ratelimit_quota_lowered_total{limit=max_rpm,model=m}": 1},
 		},
 		"learned": {
-			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "max_input_tpm", Said: 30_000},
+			event.Event{Kind: event.Learned, Model: "m", Limited: true, Limit: "max_input_tpm", Said: 30_000},
 			changes{"ratelimit_quota_learned_total{limit=max_input_tpm,model=m}": 1},
 		},
 		"a budget above the project has reached a threshold": {
-			ratelimit.Event{Kind: ratelimit.EventThreshold, Project: "acme/a", Limit: "dollars_per_day", Budget: &event.Budget{Owner: "acme", Percent: 80}},
+			event.Event{Kind: event.Threshold, Project: "acme/a", Limit: "dollars_per_day", Budget: &event.Budget{Owner: "acme", Percent: 80}},
 			changes{"ratelimit_thresholds_total{limit=dollars_per_day,owner=project,percent=80,project=acme}": 1},
 		},
 		"a budget of a run has reached a threshold": {
-			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "runs.calls", Budget: &event.Budget{Owner: "run r1", Percent: 100}},
+			event.Event{Kind: event.Threshold, Limit: "runs.calls", Budget: &event.Budget{Owner: "run r1", Percent: 100}},
 			changes{"ratelimit_thresholds_total{limit=runs.calls,owner=run,percent=100,project=}": 1},
 		},
 		"a threshold is not told": {
-			ratelimit.Event{Kind: ratelimit.EventThreshold, Limit: "requests_per_day", Budget: &event.Budget{Owner: "p", Percent: 80}, Err: errors.New("lost")},
+			event.Event{Kind: event.Threshold, Limit: "requests_per_day", Budget: &event.Budget{Owner: "p", Percent: 80}, Err: errors.New("lost")},
 			changes{"ratelimit_thresholds_missed_total": 1},
 		},
 		"settled for what the provider does not count": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 150, FreeInput: 800}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: 150, FreeInput: 800}},
 			changes{
 				"ratelimit_estimated_tokens_total{model=,project=}":        1000,
 				"ratelimit_compared_tokens_total{model=,project=}":         250,
@@ -179,23 +180,23 @@ func TestPrometheusCounts(t *testing.T) {
 			},
 		},
 		"the store is lost": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),
+			telemetrytest.Stored(store.Event{Kind: store.Lost, Mode: redisstore.Deny}),
 			changes{"ratelimit_store_lost": 1, "ratelimit_store_losses_total": 1},
 		},
 		"decided without the store": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
+			telemetrytest.Stored(store.Event{Kind: store.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
 			changes{
 				"ratelimit_store_lost_decisions_total{mode=allow,outcome=admitted}": 3,
 				"ratelimit_store_lost_decisions_total{mode=allow,outcome=denied}":   2,
 			},
 		},
-		"a mode that is not known": {telemetrytest.Stored(redisstore.Event{Kind: redisstore.Decided, Mode: "guess", Allowed: 3}), changes{}},
+		"a mode that is not known": {telemetrytest.Stored(store.Event{Kind: store.Decided, Mode: "guess", Allowed: 3}), changes{}},
 		"reconciled, and events were missed before": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
+			telemetrytest.Stored(store.Event{Kind: store.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
 			changes{"ratelimit_store_reconciled_keys_total": 3, "ratelimit_store_reconciled_units_total": 40, "ratelimit_store_missed_events_total": 2},
 		},
-		"an event of the store without one":     {ratelimit.Event{Kind: ratelimit.EventStore}, changes{}},
-		"something that is new since, of kinds": {ratelimit.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
+		"an event of the store without one":     {event.Event{Kind: event.Store}, changes{}},
+		"something that is new since, of kinds": {event.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, registry := newProm(t, PrometheusConfig{Projects: []string{"acme", "acme"}})
@@ -230,7 +231,7 @@ func TestPrometheusSameCalls(t *testing.T) {
 func TestPrometheusStoreLost(t *testing.T) {
 	p, registry := newProm(t, PrometheusConfig{})
 	for i, step := range telemetrytest.Losing {
-		telemetrytest.Tell(t, p, telemetrytest.Stored(redisstore.Event{Kind: step.Kind, Group: step.Group}))
+		telemetrytest.Tell(t, p, telemetrytest.Stored(store.Event{Kind: step.Kind, Group: step.Group}))
 		if got := telemetrytest.Gathered(t, registry)["ratelimit_store_lost"]; got != step.Lost {
 			t.Errorf("step %d, %s %d: %v are lost, want %v", i, step.Kind, step.Group, got, step.Lost)
 		}
@@ -295,7 +296,7 @@ func TestPrometheusSeveral(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "east" {
-			telemetrytest.Tell(t, p, telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost}))
+			telemetrytest.Tell(t, p, telemetrytest.Stored(store.Event{Kind: store.Lost}))
 		}
 	}
 	got := telemetrytest.Gathered(t, registry)

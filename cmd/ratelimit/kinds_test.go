@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/dashboard"
@@ -187,7 +188,7 @@ func TestADenialNamesEveryKind(t *testing.T) {
 }
 
 // deniedByModel returns the limit that denies the second of two calls to a model that has one limit, of 1.
-func deniedByModel(t *testing.T, k kind.Kind, o ratelimit.Observer) (limit, reason string) {
+func deniedByModel(t *testing.T, k kind.Kind, o event.Observer) (limit, reason string) {
 	t.Helper()
 	var quota ratelimit.ModelQuota
 	quotaFields.Set(&quota, k, 1)
@@ -206,7 +207,7 @@ func deniedByModel(t *testing.T, k kind.Kind, o ratelimit.Observer) (limit, reas
 }
 
 // deniedByProject returns the limit that denies the second of two calls of a project, or of a run, with one limit.
-func deniedByProject(t *testing.T, k kind.Kind, o ratelimit.Observer) (limit, reason string) {
+func deniedByProject(t *testing.T, k kind.Kind, o event.Observer) (limit, reason string) {
 	t.Helper()
 	cfg := project.Config{Default: &project.Limit{}, Observer: o}
 	if k.Owner() == kind.Run {

@@ -8,6 +8,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -45,12 +46,12 @@ b        1 / 9              -`,
 		},
 		"shares": {
 			admin.State{Ready: true, Models: []admin.Model{
-				{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 100, MaxTPM: 20_000}}, Usage: &admin.Usage{Used: map[string]int{"max_rpm": 70, "max_tpm": 9_500}}, Shares: []ratelimit.ProjectShare{
-					{Limits: []ratelimit.LimitShare{{Name: "max_rpm", Share: 10}, {Name: "max_tpm", Share: 2_000}}},
-					{Project: "batch", Waiting: 7, Limits: []ratelimit.LimitShare{{Name: "max_rpm", Share: 60, Used: 58, Borrowed: 33}, {Name: "max_tpm", Share: 15_000, Used: 9_000, Borrowed: 4_000}}},
-					{Project: "search", Limits: []ratelimit.LimitShare{{Name: "max_rpm", Share: 30, Used: 12, Lent: 45}, {Name: "max_tpm", Share: 3_000, Used: 500}}},
+				{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 100, MaxTPM: 20_000}}, Usage: &admin.Usage{Used: map[string]int{"max_rpm": 70, "max_tpm": 9_500}}, Shares: []event.ProjectShare{
+					{Limits: []event.LimitShare{{Name: "max_rpm", Share: 10}, {Name: "max_tpm", Share: 2_000}}},
+					{Project: "batch", Waiting: 7, Limits: []event.LimitShare{{Name: "max_rpm", Share: 60, Used: 58, Borrowed: 33}, {Name: "max_tpm", Share: 15_000, Used: 9_000, Borrowed: 4_000}}},
+					{Project: "search", Limits: []event.LimitShare{{Name: "max_rpm", Share: 30, Used: 12, Lent: 45}, {Name: "max_tpm", Share: 3_000, Used: 500}}},
 				}},
-				{Name: "alone", Usage: &admin.Usage{Used: map[string]int{"max_rpm": 1}}, Shares: []ratelimit.ProjectShare{{Project: "batch", Limits: []ratelimit.LimitShare{{Name: "max_rpd", Share: 10}}}}},
+				{Name: "alone", Usage: &admin.Usage{Used: map[string]int{"max_rpm": 1}}, Shares: []event.ProjectShare{{Project: "batch", Limits: []event.LimitShare{{Name: "max_rpd", Share: 10}}}}},
 			}},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
@@ -152,9 +153,9 @@ acme                          dollars_per_month  $1,234.56  $5,000.00     14d17h
 	shares := shown(innerShareLines([]admin.Project{{
 		ID: "acme", Windows: []admin.Window{dollars("dollars_per_day", 6, 20, 99), {Name: "tokens_per_minute", Unit: "tokens", Limit: 6000, Remaining: 400}}, More: true,
 		Shares: []admin.InnerShare{
-			{ProjectShare: ratelimit.ProjectShare{Project: "acme/chat", Waiting: 2, Limits: []ratelimit.LimitShare{{Name: "dollars_per_day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens_per_minute", Share: 1500, Used: 1600, Borrowed: 100}}}, Weight: 1},
-			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens_per_minute", Share: 4500, Used: 4000}}}, Weight: 3, Priority: 2},
-			{ProjectShare: ratelimit.ProjectShare{Project: "acme/search", Limits: []ratelimit.LimitShare{{Name: "tokens_per_minute", Share: 500, Used: 7}}}, Weight: 1, Own: true},
+			{ProjectShare: event.ProjectShare{Project: "acme/chat", Waiting: 2, Limits: []event.LimitShare{{Name: "dollars_per_day", Share: 5e9, Used: 2e9, Lent: 1e9}, {Name: "tokens_per_minute", Share: 1500, Used: 1600, Borrowed: 100}}}, Weight: 1},
+			{ProjectShare: event.ProjectShare{Project: "acme/search", Limits: []event.LimitShare{{Name: "tokens_per_minute", Share: 4500, Used: 4000}}}, Weight: 3, Priority: 2},
+			{ProjectShare: event.ProjectShare{Project: "acme/search", Limits: []event.LimitShare{{Name: "tokens_per_minute", Share: 500, Used: 7}}}, Weight: 1, Own: true},
 		},
 	}, {ID: "beta", Windows: []admin.Window{dollars("dollars_per_day", 1, 20, 99)}}}, 90))
 	wantShares := `

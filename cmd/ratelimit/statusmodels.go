@@ -8,6 +8,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
@@ -158,7 +159,7 @@ func shareLines(models []admin.Model, width int) []string {
 			t.AddStyled(styleOf(0, p.Waiting > 0), shareRow(m.Name, p)...)
 		}
 		if m.More {
-			t.Add(shareRow(m.Name, ratelimit.ProjectShare{Project: "and more"})...)
+			t.Add(shareRow(m.Name, event.ProjectShare{Project: "and more"})...)
 		}
 	}
 	if t.Len() == 0 {
@@ -167,11 +168,11 @@ func shareLines(models []admin.Model, width int) []string {
 	return t.Lines(width)
 }
 
-func shareRow(model string, p ratelimit.ProjectShare) []string {
+func shareRow(model string, p event.ProjectShare) []string {
 	row := []string{model, cmp.Or(p.Project, "(none)"), waiting(p.Waiting)}
 	var notes []string
 	for _, k := range sharedKinds {
-		i := slices.IndexFunc(p.Limits, func(l ratelimit.LimitShare) bool { return l.Name == k.Name() })
+		i := slices.IndexFunc(p.Limits, func(l event.LimitShare) bool { return l.Name == k.Name() })
 		if i < 0 {
 			row = append(row, "-")
 			continue

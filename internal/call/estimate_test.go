@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -69,7 +70,7 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 // A call that may be charged to several quotas is estimated once, and its estimate is cut down
 // to each of them. Observers are told of a tentative call only if it is admitted.
 func TestTryTentatively(t *testing.T) {
-	var told testkit.Recorder[ratelimit.Event]
+	var told testkit.Recorder[event.Event]
 	models, err := ratelimit.NewWithConfig(ratelimit.Config{
 		FilePath: filepath.Join(t.TempDir(), "none.yaml"),
 		Quotas:   map[string]ratelimit.ModelQuota{"small": {MaxTPM: 1500}, "large": {MaxTPM: 5000}},
@@ -96,11 +97,11 @@ func TestTryTentatively(t *testing.T) {
 		c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 500, Output: 9, Exact: true}) // by other calls
 	}
 	c.Unanswered(false)
-	var kinds []ratelimit.EventKind
+	var kinds []event.Kind
 	for _, e := range told.Since() {
 		kinds = append(kinds, e.Kind)
 	}
-	testkit.Equal(t, "told", []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventCancelled}, kinds)
+	testkit.Equal(t, "told", []event.Kind{event.Admitted, event.Cancelled}, kinds)
 }
 
 // What the estimator has learned to be cached is free for the model, within the limits.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -27,9 +26,9 @@ type alerts struct {
 // timeToSend is how long a webhook may take for what waits when the gateway stops.
 const timeToSend = 5 * time.Second
 
-// Observe implements [ratelimit.Observer].
-func (a *alerts) Observe(ctx context.Context, e ratelimit.Event) {
-	if e.Kind != ratelimit.EventThreshold || e.Err != nil { // the metrics have what was missed
+// Observe implements [event.Observer].
+func (a *alerts) Observe(ctx context.Context, e event.Event) {
+	if e.Kind != event.Threshold || e.Err != nil { // the metrics have what was missed
 		return
 	}
 	kept := e // Observe is called for every call: only here the event is allocated
@@ -48,7 +47,7 @@ func (a *alerts) Observe(ctx context.Context, e ratelimit.Event) {
 }
 
 // HasRoom implements [event.Bounded].
-func (a *alerts) HasRoom(e ratelimit.Event) bool {
+func (a *alerts) HasRoom(e event.Event) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.to == nil || a.to.HasRoom(e)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -20,7 +21,7 @@ import (
 type asked struct {
 	store.Store
 	takes, peeks atomic.Int32
-	testkit.Recorder[ratelimit.Event]
+	testkit.Recorder[event.Event]
 }
 
 func (a *asked) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
@@ -89,10 +90,10 @@ func TestOneTakeChoosesADeployment(t *testing.T) {
 			a.Since()
 			answer := r.post(t, chat, hello)
 			r.settled(t)
-			events := func(kind ratelimit.EventKind) int {
-				return a.Count(func(e ratelimit.Event) bool { return e.Kind == kind })
+			events := func(kind event.Kind) int {
+				return a.Count(func(e event.Event) bool { return e.Kind == kind })
 			}
-			got := count{answer.status, int(a.takes.Load()), int(a.peeks.Load()), events(ratelimit.EventAdmitted), events(ratelimit.EventDenied)}
+			got := count{answer.status, int(a.takes.Load()), int(a.peeks.Load()), events(event.Admitted), events(event.Denied)}
 			testkit.Equal(t, answer.body, test.want, got)
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 // EventKind is what has happened, in one word.
@@ -29,7 +29,7 @@ type Event struct {
 	Kind     EventKind
 	Time     time.Time
 	Record   *Record
-	Limiter  *ratelimit.Event
+	Limiter  *event.Event
 	Provider string // of the model in Limiter
 	Change   any    // what the admin API says of it
 	Err      error

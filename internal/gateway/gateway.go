@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/admit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
@@ -121,7 +122,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 
 // openState opens the state: the limiters of models and projects, and the keys.
 func (g *Gateway) openState(s *setup) (err error) {
-	if g.limits.Models, err = newModels(s, ratelimit.Observers{g.metrics.limiter, g.loss, pauses{g}, &g.alerts}); err != nil {
+	if g.limits.Models, err = newModels(s, event.Observers{g.metrics.limiter, g.loss, pauses{g}, &g.alerts}); err != nil {
 		return err
 	}
 	if err = g.openProjects(s); err != nil {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/store/redisstore"
+	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // loss is an observer that logs when Redis is lost and when it is back. For a cluster, it
@@ -25,28 +25,28 @@ func newLoss(log *slog.Logger, f *followers) *loss {
 }
 
 // Observe records events of the store.
-func (l *loss) Observe(_ context.Context, e ratelimit.Event) {
-	if e.Kind != ratelimit.EventStore || e.Store == nil {
+func (l *loss) Observe(_ context.Context, e event.Event) {
+	if e.Kind != event.Store || e.Store == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch e.Store.Kind {
-	case redisstore.Lost:
+	case store.Lost:
 		l.parts[e.Store.Group] = true
 		if l.why == nil {
 			l.why = e.Store.Err
 			l.log.Error("Redis is lost", "on_store_loss", e.Store.Mode, "error", l.why)
 			l.followers.publish(&Event{Kind: EventStore, Err: l.why})
 		}
-	case redisstore.Back:
+	case store.Back:
 		delete(l.parts, e.Store.Group)
 		if l.why != nil && len(l.parts) == 0 {
 			l.why = nil
 			l.log.Warn("Redis is back", "on_store_loss", e.Store.Mode)
 			l.followers.publish(&Event{Kind: EventStore})
 		}
-	case redisstore.Unsaved:
+	case store.Unsaved:
 		l.log.Warn("Redis forgets limits, budgets, books and virtual keys when it is restarted", "error", e.Store.Err)
 	}
 }

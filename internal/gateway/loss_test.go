@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -18,20 +18,20 @@ import (
 func TestLossIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	l := newLoss(slog.New(slog.NewTextHandler(&log, nil)), new(followers))
-	lost := func(part int) redisstore.Event {
-		return redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Allow, Group: part, Err: fmt.Errorf("part %d is cut off", part)}
+	lost := func(part int) store.Event {
+		return store.Event{Kind: store.Lost, Mode: redisstore.Allow, Group: part, Err: fmt.Errorf("part %d is cut off", part)}
 	}
-	back := func(part int) redisstore.Event {
-		return redisstore.Event{Kind: redisstore.Back, Mode: redisstore.Allow, Group: part}
+	back := func(part int) store.Event {
+		return store.Event{Kind: store.Back, Mode: redisstore.Allow, Group: part}
 	}
 	for i, step := range []struct {
-		event redisstore.Event
+		event store.Event
 		why   string // why Redis counts as lost afterwards
 		line  string // the new line of the log
 	}{
 		{event: back(0)},
 		{lost(0), "part 0 is cut off", `level=ERROR msg="Redis is lost" on_store_loss=allow error="part 0 is cut off"`},
-		{event: redisstore.Event{Kind: redisstore.Decided, Allowed: 3}, why: "part 0 is cut off"},
+		{event: store.Event{Kind: store.Decided, Allowed: 3}, why: "part 0 is cut off"},
 		{event: lost(0), why: "part 0 is cut off"},
 		{event: lost(63), why: "part 0 is cut off"},
 		{event: back(0), why: "part 0 is cut off"},
@@ -49,7 +49,7 @@ func TestLossIsLogged(t *testing.T) {
 			t.Errorf("step %d: it is lost because of %v: want %q", i, why, step.why)
 		}
 	}
-	l.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventStore}) // an event without a store is ignored
+	l.Observe(t.Context(), event.Event{Kind: event.Store}) // an event without a store is ignored
 }
 
 func errorOf(text string) error {

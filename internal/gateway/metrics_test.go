@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
@@ -256,7 +257,7 @@ func TestMetricsBoundProjects(t *testing.T) {
 	for i := range 3 * maxLabelled {
 		named = []string{fmt.Sprint(i), fmt.Sprint(i + 1)}
 		m.labelProjects()
-		m.limiter.Observe(t.Context(), ratelimit.Event{Kind: ratelimit.EventCancelled, Project: named[0]})
+		m.limiter.Observe(t.Context(), event.Event{Kind: event.Cancelled, Project: named[0]})
 	}
 	if got := gathered(t, m, "ratelimit_cancelled_total"); len(got) != maxLabelled+1 || got["[ other]"] != 2*maxLabelled {
 		t.Errorf("%d series; %v are of others", len(got), got["[ other]"])

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 // pauses is an observer that logs the beginning and the end of each pause of a model, and tells
@@ -12,15 +12,15 @@ import (
 // not logged.
 type pauses struct{ g *Gateway }
 
-// Observe implements [ratelimit.Observer].
-func (p pauses) Observe(_ context.Context, e ratelimit.Event) {
+// Observe implements [event.Observer].
+func (p pauses) Observe(_ context.Context, e event.Event) {
 	switch {
-	case e.Kind == ratelimit.EventPaused && e.Began:
+	case e.Kind == event.Paused && e.Began:
 		provider := p.g.setup.Load().providerOf(e.Model)
 		p.publish(EventPause, e, provider)
 		p.g.log.Warn("a model is paused: its provider has refused a call", "model", e.Model, "provider", provider,
 			"cause", e.Cause, "for", e.RetryAfter.String(), "until", time.Now().Add(e.RetryAfter))
-	case e.Kind == ratelimit.EventResumed:
+	case e.Kind == event.Resumed:
 		provider := p.g.setup.Load().providerOf(e.Model)
 		p.publish(EventResume, e, provider)
 		p.g.log.Info("a model is not paused any more", "model", e.Model, "provider", provider,
@@ -30,6 +30,6 @@ func (p pauses) Observe(_ context.Context, e ratelimit.Event) {
 
 // publish tells those who follow of a pause. Only here the event is allocated: Observe is called for
 // every call.
-func (p pauses) publish(kind EventKind, e ratelimit.Event, provider string) {
+func (p pauses) publish(kind EventKind, e event.Event, provider string) {
 	p.g.Publish(&Event{Kind: kind, Limiter: &e, Provider: provider})
 }

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // newModels opens the state, and returns the limiter of models that counts there.
-func newModels(s *setup, o ratelimit.Observer) (*ratelimit.RateLimiter, error) {
+func newModels(s *setup, o event.Observer) (*ratelimit.RateLimiter, error) {
 	cfg := ratelimit.Config{
 		Quotas:     map[string]ratelimit.ModelQuota{},
 		NoDefaults: true,

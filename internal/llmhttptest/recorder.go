@@ -7,30 +7,31 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 )
 
 // Recorder is an observer that records events.
 type Recorder struct {
 	mu   sync.Mutex
-	list []ratelimit.Event
+	list []event.Event
 }
 
-// Observe implements [ratelimit.Observer].
-func (r *Recorder) Observe(_ context.Context, e ratelimit.Event) {
+// Observe implements [event.Observer].
+func (r *Recorder) Observe(_ context.Context, e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, e)
 }
 
 // All returns the events in their order.
-func (r *Recorder) All() []ratelimit.Event {
+func (r *Recorder) All() []event.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list)
 }
 
 // Count returns the number of events of a kind.
-func (r *Recorder) Count(kind ratelimit.EventKind) (n int) {
+func (r *Recorder) Count(kind event.Kind) (n int) {
 	for _, e := range r.All() {
 		if e.Kind == kind {
 			n++
@@ -45,7 +46,7 @@ func (r *Recorder) Used(t *testing.T, calls, input, output int) {
 	var n int
 	var sum ratelimit.Tokens
 	for _, e := range r.All() {
-		if e.Kind == ratelimit.EventSettled {
+		if e.Kind == event.Settled {
 			n, sum.Input, sum.Output = n+1, sum.Input+e.Used.Input, sum.Output+e.Used.Output
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 )
@@ -40,7 +41,7 @@ func New(t *testing.T, config mockprovider.Config, quota ratelimit.ModelQuota, o
 }
 
 // NewLimiter returns a limiter of one model.
-func NewLimiter(t *testing.T, quota ratelimit.ModelQuota, observer ratelimit.Observer) *ratelimit.RateLimiter {
+func NewLimiter(t *testing.T, quota ratelimit.ModelQuota, observer event.Observer) *ratelimit.RateLimiter {
 	t.Helper()
 	limiter, err := ratelimit.NewWithConfig(ratelimit.Config{
 		FilePath: filepath.Join(t.TempDir(), "none.yaml"), Observer: observer,
@@ -85,18 +86,18 @@ func (w *World) Settled() {
 func (w *World) Ended() (used ratelimit.Tokens) {
 	w.t.Helper()
 	sent := w.Server.Totals()[Model]
-	counts := map[ratelimit.EventKind]int{}
+	counts := map[event.Kind]int{}
 	for _, e := range w.Events.All() {
 		counts[e.Kind]++
-		if e.Kind == ratelimit.EventSettled {
+		if e.Kind == event.Settled {
 			used.Input += max(e.Used.Input, 0)
 			used.Output += max(e.Used.Output, 0)
 		}
 	}
-	if n := counts[ratelimit.EventSettled]; n != sent.Requests+sent.Refused {
+	if n := counts[event.Settled]; n != sent.Requests+sent.Refused {
 		w.t.Errorf("%d calls are settled; the provider has had %+v", n, sent)
 	}
-	if admitted, ended := counts[ratelimit.EventAdmitted], counts[ratelimit.EventSettled]+counts[ratelimit.EventCancelled]; admitted != ended {
+	if admitted, ended := counts[event.Admitted], counts[event.Settled]+counts[event.Cancelled]; admitted != ended {
 		w.t.Errorf("%d calls were admitted, %d have ended", admitted, ended)
 	}
 	if n := w.Limiter.Stats(Model).Concurrent; n != 0 {

@@ -14,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
+	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
@@ -47,7 +48,7 @@ func MostSeries() int {
 }
 
 // Flood passes a number of random events to an observer, four at a time.
-func Flood(t *testing.T, o ratelimit.Observer, events int) {
+func Flood(t *testing.T, o event.Observer, events int) {
 	t.Helper()
 	var all sync.WaitGroup
 	for seed := range uint64(4) {
@@ -63,14 +64,14 @@ func Flood(t *testing.T, o ratelimit.Observer, events int) {
 
 var (
 	limits = append(slices.Clone(Limits), "other")
-	kinds  = []ratelimit.EventKind{ratelimit.EventAdmitted, ratelimit.EventDenied, ratelimit.EventLeft, ratelimit.EventLost,
-		ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, ratelimit.EventThreshold, "made up"}
-	storeKinds = []redisstore.EventKind{redisstore.Lost, redisstore.Decided, redisstore.Back, redisstore.Reconciled, "made up"}
+	kinds  = []event.Kind{event.Admitted, event.Denied, event.Left, event.Lost,
+		event.Settled, event.Cancelled, event.Store, event.Paused, event.Lowered, event.Learned, event.Threshold, "made up"}
+	storeKinds = []store.EventKind{store.Lost, store.Decided, store.Back, store.Reconciled, "made up"}
 	modes      = []redisstore.StoreLoss{redisstore.Deny, redisstore.Allow, redisstore.Share, "made up"}
 )
 
-func randomEvent(random *rand.Rand) ratelimit.Event {
-	e := ratelimit.Event{
+func randomEvent(random *rand.Rand) event.Event {
+	e := event.Event{
 		Kind:            kinds[random.IntN(len(kinds))],
 		Project:         randomName(random, "acme", "initech"),
 		Model:           randomName(random, "gpt-4o", "other"),
@@ -90,13 +91,13 @@ func randomEvent(random *rand.Rand) ratelimit.Event {
 	if random.IntN(4) == 0 {
 		e.RetryAfter = ratelimit.Never
 	}
-	if e.Kind == ratelimit.EventStore && random.IntN(10) > 0 {
-		e.Store = &redisstore.Event{
+	if e.Kind == event.Store && random.IntN(10) > 0 {
+		e.Store = &store.Event{
 			Kind: storeKinds[random.IntN(len(storeKinds))], Mode: modes[random.IntN(len(modes))],
 			Group: random.Int() - random.Int(), Allowed: random.Int64(), Denied: -random.Int64(), Keys: random.Int(), Missed: random.Int(),
 		}
 	}
-	if e.Kind == ratelimit.EventThreshold && random.IntN(10) > 0 {
+	if e.Kind == event.Threshold && random.IntN(10) > 0 {
 		e.Budget = &event.Budget{Owner: randomName(random, "acme", "key a", "run b"), Percent: 50 * (1 + random.IntN(Percents))}
 	}
 	return e

@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
@@ -62,7 +63,7 @@ func TestRejectedSDKsComeBack(t *testing.T) {
 				}
 				synctest.Wait()
 				w.Settled()
-				if n, sent := w.Events.Count(ratelimit.EventDenied), w.Server.Totals()[model]; n != 1 || sent.Requests != 2 || sent.Refused != 0 {
+				if n, sent := w.Events.Count(event.Denied), w.Server.Totals()[model]; n != 1 || sent.Requests != 2 || sent.Refused != 0 {
 					t.Errorf("%d denials, and the provider has had %+v", n, sent)
 				}
 			})

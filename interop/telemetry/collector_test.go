@@ -16,7 +16,7 @@ import (
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
 )
@@ -72,7 +72,7 @@ func TestOTLP(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, parent := provider.Tracer("app").Start(t.Context(), "POST /v1/chat/completions")
-	o.Observe(ctx, ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Model: "gpt-4o", Limit: "requests_per_minute", RemainingMinute: 0, Waited: 1500 * time.Millisecond})
+	o.Observe(ctx, event.Event{Kind: event.Denied, Project: "acme", Model: "gpt-4o", Limit: "requests_per_minute", RemainingMinute: 0, Waited: 1500 * time.Millisecond})
 	parent.End()
 	if err := provider.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -24,7 +25,7 @@ func TestWithLimiter(t *testing.T) {
 		o, provider, recorder := newTraced(t)
 		rl := telemetrytest.NewLimiter(t, ratelimit.Config{
 			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 2, MaxTPM: 1000}},
-			Observer: ratelimit.Observers{p, o},
+			Observer: event.Observers{p, o},
 		})
 		ctx, parent := provider.Tracer("test").Start(t.Context(), "chat")
 
@@ -94,7 +95,7 @@ func TestWithProvider(t *testing.T) {
 		o, _, recorder := newTraced(t)
 		rl := telemetrytest.NewLimiter(t, ratelimit.Config{
 			Quotas:   map[string]ratelimit.ModelQuota{"m": {MaxRPM: 5, Auto: true}},
-			Observer: ratelimit.Observers{p, o},
+			Observer: event.Observers{p, o},
 		})
 		if _, err := rl.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 60}}); err != nil {
 			t.Fatal(err)

@@ -21,9 +21,11 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/redisstore"
 	"dappco.re/go/core/go-ratelimit/telemetry"
 	"dappco.re/go/core/go-ratelimit/telemetry/opentelemetry"
@@ -75,52 +77,52 @@ func collected(t testing.TB, from sdkmetric.Reader) map[string]metricdata.Metric
 func TestSpans(t *testing.T) {
 	type attributes = map[string]any
 	for name, c := range map[string]struct {
-		event  ratelimit.Event
+		event  event.Event
 		want   attributes
 		status codes.Code
 		reason string
 	}{
 		"admitted": {
-			ratelimit.Event{Kind: ratelimit.EventAdmitted, Project: "acme", Model: "gpt-4o", RemainingMinute: 59},
+			event.Event{Kind: event.Admitted, Project: "acme", Model: "gpt-4o", RemainingMinute: 59},
 			attributes{"project_id": "acme", "remaining_minute": int64(59), "gen_ai.request.model": "gpt-4o",
 				"ratelimit.outcome": "admitted", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Ok, "",
 		},
 		"admitted after a wait, for which no limit is exceeded any more": {
-			ratelimit.Event{Kind: ratelimit.EventAdmitted, Limit: "requests_per_minute", Waited: 1500 * time.Millisecond},
+			event.Event{Kind: event.Admitted, Limit: "requests_per_minute", Waited: 1500 * time.Millisecond},
 			attributes{"remaining_minute": int64(0), "ratelimit.outcome": "admitted", "ratelimit.shadow": false, "ratelimit.waited_seconds": 1.5},
 			codes.Ok, "",
 		},
 		"denied": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "acme", Limit: "requests_per_minute", RetryAfter: time.Second},
+			event.Event{Kind: event.Denied, Project: "acme", Limit: "requests_per_minute", RetryAfter: time.Second},
 			attributes{"project_id": "acme", "limit_exceeded": "requests_per_minute", "remaining_minute": int64(0),
 				"ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Unset, "",
 		},
 		"denied in the shadow": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Project: "anybody's", Limit: "requests_per_hour", Shadow: true, RemainingMinute: -1},
+			event.Event{Kind: event.Denied, Project: "anybody's", Limit: "requests_per_hour", Shadow: true, RemainingMinute: -1},
 			attributes{"project_id": "anybody's", "limit_exceeded": "requests_per_hour",
 				"ratelimit.outcome": "denied", "ratelimit.shadow": true, "ratelimit.waited_seconds": 0.0},
 			codes.Unset, "",
 		},
 		"never": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Model: "made-up", Limit: "max_tpm", RetryAfter: ratelimit.Never, RemainingMinute: -1},
+			event.Event{Kind: event.Denied, Model: "made-up", Limit: "max_tpm", RetryAfter: ratelimit.Never, RemainingMinute: -1},
 			attributes{"gen_ai.request.model": "made-up", "limit_exceeded": "max_tpm",
 				"ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Unset, "",
 		},
 		"waited in vain": {
-			ratelimit.Event{Kind: ratelimit.EventDenied, Limit: "max_rpm", Waited: time.Minute, RemainingMinute: -1, Err: context.DeadlineExceeded},
+			event.Event{Kind: event.Denied, Limit: "max_rpm", Waited: time.Minute, RemainingMinute: -1, Err: context.DeadlineExceeded},
 			attributes{"limit_exceeded": "max_rpm", "ratelimit.outcome": "denied", "ratelimit.shadow": false, "ratelimit.waited_seconds": 60.0},
 			codes.Unset, "",
 		},
 		"failed": {
-			ratelimit.Event{Kind: ratelimit.EventLost, RemainingMinute: -1, Err: telemetrytest.ErrGone},
+			event.Event{Kind: event.Lost, RemainingMinute: -1, Err: telemetrytest.ErrGone},
 			attributes{"ratelimit.outcome": "lost", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Error, "the store is gone",
 		},
 		"failed, nobody says why": {
-			ratelimit.Event{Kind: ratelimit.EventLost, RemainingMinute: -1},
+			event.Event{Kind: event.Lost, RemainingMinute: -1},
 			attributes{"ratelimit.outcome": "lost", "ratelimit.shadow": false, "ratelimit.waited_seconds": 0.0},
 			codes.Error, "ratelimit: the store could not be asked",
 		},
@@ -155,8 +157,8 @@ func TestSpanTimes(t *testing.T) {
 		o, _, recorder := newTraced(t)
 		begun := time.Now()
 		time.Sleep(3 * time.Second)
-		telemetrytest.Tell(t, o, ratelimit.Event{Kind: ratelimit.EventAdmitted, Waited: 3 * time.Second})
-		telemetrytest.Tell(t, o, ratelimit.Event{Kind: ratelimit.EventDenied})
+		telemetrytest.Tell(t, o, event.Event{Kind: event.Admitted, Waited: 3 * time.Second})
+		telemetrytest.Tell(t, o, event.Event{Kind: event.Denied})
 		for i, want := range []time.Time{begun, begun.Add(3 * time.Second)} {
 			span := recorder.Ended()[i]
 			if !span.StartTime().Equal(want) || !span.EndTime().Equal(begun.Add(3*time.Second)) {
@@ -169,8 +171,8 @@ func TestSpanTimes(t *testing.T) {
 // What is no decision makes no span.
 func TestNoSpans(t *testing.T) {
 	o, _, recorder := newTraced(t)
-	for _, kind := range []ratelimit.EventKind{ratelimit.EventSettled, ratelimit.EventCancelled, ratelimit.EventStore, ratelimit.EventPaused, ratelimit.EventLowered, ratelimit.EventLearned, "new"} {
-		telemetrytest.Tell(t, o, ratelimit.Event{Kind: kind})
+	for _, kind := range []event.Kind{event.Settled, event.Cancelled, event.Store, event.Paused, event.Lowered, event.Learned, "new"} {
+		telemetrytest.Tell(t, o, event.Event{Kind: kind})
 	}
 	if n := len(recorder.Started()); n != 0 {
 		t.Errorf("%d spans, want none", n)
@@ -270,7 +272,7 @@ func pointsOf(m metricdata.Metrics) map[string]point {
 // Tokens that were not used are not measured: who embeds has no output.
 func TestMeterNoTokens(t *testing.T) {
 	o, reader := newMetered(t, opentelemetry.Config{})
-	telemetrytest.Tell(t, o, ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 5}})
+	telemetrytest.Tell(t, o, event.Event{Kind: event.Settled, Used: ratelimit.Tokens{Input: 5}})
 	want := map[string]point{"gen_ai.token.type=input": {5, 1}}
 	testkit.Equal(t, "points", want, pointsOf(collected(t, reader)["gen_ai.client.token.usage"]))
 }
@@ -279,11 +281,11 @@ func TestMeterNoTokens(t *testing.T) {
 func TestMeterCounts(t *testing.T) {
 	type changes map[string]map[string]point
 	for name, c := range map[string]struct {
-		event ratelimit.Event
+		event event.Event
 		want  changes
 	}{
 		"settled for less": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
+			event.Event{Kind: event.Settled, Project: "acme", Model: "m", Limited: true, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
 			changes{
 				"gen_ai.client.token.usage": {
 					"gen_ai.request.model=m,gen_ai.token.type=input":  {200, 1},
@@ -295,7 +297,7 @@ func TestMeterCounts(t *testing.T) {
 			},
 		},
 		"settled for more": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
+			event.Event{Kind: event.Settled, Estimated: 100, Used: ratelimit.Tokens{Output: 300}},
 			changes{
 				"gen_ai.client.token.usage":  {"gen_ai.token.type=output": {300, 1}},
 				"ratelimit.estimated_tokens": {"": {100, 0}},
@@ -304,55 +306,55 @@ func TestMeterCounts(t *testing.T) {
 			},
 		},
 		"settled, and nothing was reserved": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Used: ratelimit.Tokens{Input: 7}},
+			event.Event{Kind: event.Settled, Used: ratelimit.Tokens{Input: 7}},
 			changes{"gen_ai.client.token.usage": {"gen_ai.token.type=input": {7, 1}}},
 		},
 		"settled, and only the prompt is known": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: -1}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: -1}},
 			changes{"gen_ai.client.token.usage": {"gen_ai.token.type=input": {900, 1}}},
 		},
 		"settled, and only the output is known": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 800}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 800}},
 			changes{"gen_ai.client.token.usage": {"gen_ai.token.type=output": {800, 1}}},
 		},
 		"settled, and it is not known for what": {
-			ratelimit.Event{Kind: ratelimit.EventSettled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
+			event.Event{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
 			changes{},
 		},
 		"cancelled, by a project that is not listed and for a model without a quota": {
-			ratelimit.Event{Kind: ratelimit.EventCancelled, Project: "initech", Model: "made-up", Estimated: 5},
+			event.Event{Kind: event.Cancelled, Project: "initech", Model: "made-up", Estimated: 5},
 			changes{"ratelimit.cancelled": {"gen_ai.request.model=other,project_id=other": {1, 0}}},
 		},
 		"refused by the provider": {
-			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
+			event.Event{Kind: event.Paused, Model: "m", Limited: true, RetryAfter: time.Hour, Cause: llm.DayLimited},
 			changes{"ratelimit.provider.throttled": {"gen_ai.request.model=m,ratelimit.cause=day_limit": {1, 0}}},
 		},
 		"refused by the provider of a model that anybody can name, for a reason that is not known": {
-			ratelimit.Event{Kind: ratelimit.EventPaused, Model: "made-up", Cause: "bad mood"},
+			event.Event{Kind: event.Paused, Model: "made-up", Cause: "bad mood"},
 			changes{"ratelimit.provider.throttled": {"gen_ai.request.model=other,ratelimit.cause=other": {1, 0}}},
 		},
 		"lowered": {
-			ratelimit.Event{Kind: ratelimit.EventLowered, Model: "m", Limited: true, Limit: "max_rpm", Said: 3, RetryAfter: time.Minute},
+			event.Event{Kind: event.Lowered, Model: "m", Limited: true, Limit: "max_rpm", Said: 3, RetryAfter: time.Minute},
 			changes{"ratelimit.quota.lowered": {"gen_ai.request.model=m,ratelimit.limit=max_rpm": {1, 0}}},
 		},
 		"learned": {
-			ratelimit.Event{Kind: ratelimit.EventLearned, Model: "m", Limited: true, Limit: "max_input_tpm", Said: 30_000},
+			event.Event{Kind: event.Learned, Model: "m", Limited: true, Limit: "max_input_tpm", Said: 30_000},
 			changes{"ratelimit.quota.learned": {"gen_ai.request.model=m,ratelimit.limit=max_input_tpm": {1, 0}}},
 		},
 		"the store is lost": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost, Mode: redisstore.Deny}),
+			telemetrytest.Stored(store.Event{Kind: store.Lost, Mode: redisstore.Deny}),
 			changes{"ratelimit.store.lost": {"": {1, 0}}, "ratelimit.store.losses": {"": {1, 0}}},
 		},
 		"decided without the store": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
+			telemetrytest.Stored(store.Event{Kind: store.Decided, Mode: redisstore.Allow, Allowed: 3, Denied: 2}),
 			changes{"ratelimit.store.decisions": {
 				"ratelimit.mode=allow,ratelimit.outcome=admitted": {3, 0},
 				"ratelimit.mode=allow,ratelimit.outcome=denied":   {2, 0},
 			}},
 		},
-		"a mode that is not known": {telemetrytest.Stored(redisstore.Event{Kind: redisstore.Decided, Mode: "guess", Allowed: 3}), changes{}},
+		"a mode that is not known": {telemetrytest.Stored(store.Event{Kind: store.Decided, Mode: "guess", Allowed: 3}), changes{}},
 		"reconciled, and events were missed before": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
+			telemetrytest.Stored(store.Event{Kind: store.Reconciled, Keys: 3, Charged: 40, Missed: 2}),
 			changes{
 				"ratelimit.store.reconciled.keys":  {"": {3, 0}},
 				"ratelimit.store.reconciled.units": {"": {40, 0}},
@@ -360,11 +362,11 @@ func TestMeterCounts(t *testing.T) {
 			},
 		},
 		"numbers that make no sense": {
-			telemetrytest.Stored(redisstore.Event{Kind: redisstore.Reconciled, Keys: -3, Charged: -40, Missed: -2}),
+			telemetrytest.Stored(store.Event{Kind: store.Reconciled, Keys: -3, Charged: -40, Missed: -2}),
 			changes{},
 		},
-		"an event of the store without one":     {ratelimit.Event{Kind: ratelimit.EventStore}, changes{}},
-		"something that is new since, of kinds": {ratelimit.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
+		"an event of the store without one":     {event.Event{Kind: event.Store}, changes{}},
+		"something that is new since, of kinds": {event.Event{Kind: "new", Model: "m", Limited: true}, changes{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, reader := newMetered(t, opentelemetry.Config{Projects: []string{"acme"}})
@@ -385,7 +387,7 @@ func TestMeterCounts(t *testing.T) {
 func TestMeterBounds(t *testing.T) {
 	p, registry := newProm(t, telemetry.PrometheusConfig{})
 	o, reader := newMetered(t, opentelemetry.Config{})
-	telemetrytest.Tell(t, ratelimit.Observers{p, o}, telemetrytest.Story...)
+	telemetrytest.Tell(t, event.Observers{p, o}, telemetrytest.Story...)
 	want, metrics := boundsOf(t, registry), collected(t, reader)
 	for name, same := range map[string]string{
 		"ratelimit.wait.duration":  "ratelimit_wait_seconds",
@@ -419,7 +421,7 @@ func boundsOf(t *testing.T, from prometheus.Gatherer) map[string][]float64 {
 func TestMeterStoreLost(t *testing.T) {
 	o, reader := newMetered(t, opentelemetry.Config{})
 	for i, step := range telemetrytest.Losing {
-		telemetrytest.Tell(t, o, telemetrytest.Stored(redisstore.Event{Kind: step.Kind, Group: step.Group}))
+		telemetrytest.Tell(t, o, telemetrytest.Stored(store.Event{Kind: step.Kind, Group: step.Group}))
 		want := map[string]point{"": {step.Lost, 0}}
 		testkit.Equal(t, fmt.Sprintf("step %d, %s %d", i, step.Kind, step.Group), want, pointsOf(collected(t, reader)["ratelimit.store.lost"]))
 	}
@@ -437,7 +439,7 @@ func TestMeterSeveralStores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		telemetrytest.Tell(t, o, telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost}), telemetrytest.Stored(redisstore.Event{Kind: redisstore.Lost, Group: group}))
+		telemetrytest.Tell(t, o, telemetrytest.Stored(store.Event{Kind: store.Lost}), telemetrytest.Stored(store.Event{Kind: store.Lost, Group: group}))
 	}
 	if got := pointsOf(collected(t, reader)["ratelimit.store.lost"])[""].Sum; got != 1+2 {
 		t.Errorf("%v groups are lost, want 3", got)

@@ -36,14 +36,14 @@ var faultsOfTheWay = map[string]func(*redistest.Proxy){
 type node struct {
 	*Store
 	mu     sync.Mutex
-	events []Event
+	events []store.Event
 }
 
 func newNode(t *testing.T, url string, cfg Config) *node {
 	t.Helper()
 	n := new(node)
-	cfg.OnEvent = func(e Event) {
-		if e.Kind == Unsaved { // no server of these tests keeps anything
+	cfg.OnEvent = func(e store.Event) {
+		if e.Kind == store.Unsaved { // no server of these tests keeps anything
 			return
 		}
 		n.mu.Lock()
@@ -132,12 +132,12 @@ func (n *node) checkEvents(t *testing.T) (allowed, denied, charged int64) {
 	for _, e := range n.events {
 		allowed, denied, charged = allowed+e.Allowed, denied+e.Denied, charged+e.Charged
 		switch {
-		case e.Kind == Lost && !lost && errors.Is(e.Err, ErrLost):
+		case e.Kind == store.Lost && !lost && errors.Is(e.Err, ErrLost):
 			lost, ever = true, true
-		case e.Kind == Back && lost:
+		case e.Kind == store.Back && lost:
 			lost = false
-		case e.Kind == Decided: // decisions may be reported before the loss
-		case e.Kind == Reconciled && ever:
+		case e.Kind == store.Decided: // decisions may be reported before the loss
+		case e.Kind == store.Reconciled && ever:
 		default:
 			t.Errorf("%+v, after %v", e, n.events)
 		}

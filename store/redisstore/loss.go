@@ -107,7 +107,7 @@ var _ layer = (*fallback)(nil)
 
 // newFallback returns a layer over below. nodes are nil unless the mode is Share. The observer may
 // be nil.
-func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(Event)) *fallback {
+func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(store.Event)) *fallback {
 	l := &fallback{
 		below:  below,
 		mode:   mode,
@@ -385,14 +385,14 @@ func (l *fallback) changed(c change) {
 		if l.nodes != nil {
 			l.nodes.lost(c.group)
 		}
-		l.emit(Event{Kind: Lost, Group: c.group, Err: c.err})
+		l.emit(store.Event{Kind: store.Lost, Group: c.group, Err: c.err})
 		return
 	}
 	if l.lost.And(^uint64(1 << c.group)); l.lost.Load() == 0 && l.nodes != nil {
 		l.nodes.back()
 	}
 	l.reportDecided()
-	l.emit(Event{Kind: Back, Group: c.group})
+	l.emit(store.Event{Kind: store.Back, Group: c.group})
 	l.wake(true)
 }
 
@@ -415,14 +415,14 @@ func (l *fallback) countDecision(allowed bool) {
 
 // reportDecided reports the decisions since the last report.
 func (l *fallback) reportDecided() {
-	e := Event{Kind: Decided, Allowed: l.allowed.Swap(0), Denied: l.denied.Swap(0)}
+	e := store.Event{Kind: store.Decided, Allowed: l.allowed.Swap(0), Denied: l.denied.Swap(0)}
 	if e.Allowed+e.Denied > 0 {
 		l.emit(e)
 	}
 }
 
 // emit passes an event to the observer.
-func (l *fallback) emit(e Event) {
+func (l *fallback) emit(e store.Event) {
 	e.Mode = l.mode
 	if l.nodes != nil {
 		s, _ := l.nodes.share()

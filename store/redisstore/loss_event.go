@@ -6,36 +6,21 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Event is a change of the connection to Redis, or what happened without Redis: see [store.Event].
-type Event = store.Event
-
-// EventKind is the kind of an event.
-type EventKind = store.EventKind
-
-// The kinds of events.
-const (
-	Lost       = store.Lost
-	Decided    = store.Decided
-	Back       = store.Back
-	Reconciled = store.Reconciled
-	Unsaved    = store.Unsaved
-)
-
 // maxEvents is how many events may wait for the observer.
 const maxEvents = 256
 
 // events passes events to the observer in order, without blocking callers. It has a goroutine while
 // events wait.
 type events struct {
-	observe func(Event) // may be nil
+	observe func(store.Event) // may be nil
 
 	mu      sync.Mutex
-	queue   []Event
+	queue   []store.Event
 	missed  int  // the number of events that were dropped since the last one that was queued
 	running bool // a goroutine passes events on
 }
 
-func (e *events) send(event Event) {
+func (e *events) send(event store.Event) {
 	if e.observe == nil {
 		return
 	}
@@ -58,8 +43,8 @@ func (e *events) send(event Event) {
 
 // merge adds an event's amounts to the last event in the queue, if it is of the same kind and has
 // nothing but amounts.
-func (e *events) merge(event Event) bool {
-	if len(e.queue) == 0 || event.Kind != Reconciled && event.Kind != Decided {
+func (e *events) merge(event store.Event) bool {
+	if len(e.queue) == 0 || event.Kind != store.Reconciled && event.Kind != store.Decided {
 		return false
 	}
 	last := &e.queue[len(e.queue)-1]

@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Events come in order, with what metrics need.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heard []Event
-		f := newFleetNode(newFakeRedis(), Share, share{0, 3}, func(e Event) { heard = append(heard, e) })
+		var heard []store.Event
+		f := newFleetNode(newFakeRedis(), Share, share{0, 3}, func(e store.Event) { heard = append(heard, e) })
 		why := fmt.Errorf("%w: the wire is cut", ErrLost)
 		f.changed(change{lost: true, group: 7, err: why})
 		f.wire.lost.Store(true)
@@ -28,7 +29,7 @@ func TestEvents(t *testing.T) {
 
 		var keys int
 		var charged, allowed, denied int64
-		kinds := make([]EventKind, 0, len(heard))
+		kinds := make([]store.EventKind, 0, len(heard))
 		for _, e := range heard {
 			if e.Mode != Share || e.Nodes != 3 || e.Missed != 0 {
 				t.Errorf("%+v", e)
@@ -39,10 +40,10 @@ func TestEvents(t *testing.T) {
 			allowed += e.Allowed
 			denied += e.Denied
 		}
-		if got := slices.Compact(slices.Clone(kinds)); !slices.Equal(got, []EventKind{Lost, Decided, Back, Reconciled}) {
+		if got := slices.Compact(slices.Clone(kinds)); !slices.Equal(got, []store.EventKind{store.Lost, store.Decided, store.Back, store.Reconciled}) {
 			t.Fatalf("heard %v", got)
 		}
-		back := heard[slices.Index(kinds, Back)]
+		back := heard[slices.Index(kinds, store.Back)]
 		if heard[0].Group != 7 || !errors.Is(heard[0].Err, ErrLost) || back.Group != 7 || back.Err != nil {
 			t.Errorf("%+v", heard)
 		}
@@ -56,26 +57,26 @@ func TestEvents(t *testing.T) {
 func TestSlowObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		var heard []Event
-		e := events{observe: func(e Event) {
+		var heard []store.Event
+		e := events{observe: func(e store.Event) {
 			<-release
 			heard = append(heard, e)
 		}}
 		for range 10 {
-			e.send(Event{Kind: Reconciled, Keys: 1, Charged: 5})
+			e.send(store.Event{Kind: store.Reconciled, Keys: 1, Charged: 5})
 		}
 		for i := range 1000 {
-			e.send(Event{Kind: Lost, Group: i})
+			e.send(store.Event{Kind: store.Lost, Group: i})
 		}
 		close(release)
 		synctest.Wait()
-		e.send(Event{Kind: Back})
+		e.send(store.Event{Kind: store.Back})
 		synctest.Wait()
 
 		keys, groups := 0, -1
 		for _, e := range heard[:len(heard)-1] {
 			keys += e.Keys
-			if e.Kind == Lost {
+			if e.Kind == store.Lost {
 				if e.Group != groups+1+e.Missed {
 					t.Fatalf("group %d comes after %d, and %d were missed", e.Group, groups, e.Missed)
 				}
@@ -83,7 +84,7 @@ func TestSlowObserver(t *testing.T) {
 			}
 		}
 		last := heard[len(heard)-1]
-		if keys != 10 || len(heard) > maxEvents+2 || last.Kind != Back || last.Missed != 999-groups {
+		if keys != 10 || len(heard) > maxEvents+2 || last.Kind != store.Back || last.Missed != 999-groups {
 			t.Errorf("%d events, of %d keys; the last is %+v", len(heard), keys, last)
 		}
 	})

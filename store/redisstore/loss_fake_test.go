@@ -198,7 +198,7 @@ func nodesAt(p share) *nodes {
 
 // newFleetNode returns the node with a share. What it owes is charged when the test says so, and
 // not in the background.
-func newFleetNode(s *fakeRedis, mode StoreLoss, p share, observer func(Event)) *fleetNode {
+func newFleetNode(s *fakeRedis, mode StoreLoss, p share, observer func(store.Event)) *fleetNode {
 	w := &fakeConn{fakeRedis: s}
 	var n *nodes
 	if mode == Share {

@@ -41,7 +41,7 @@ func (l *fallback) reconcile(ctx context.Context, g *ledger) error {
 	paid, err := l.pay(ctx, g)
 	if paid > 0 {
 		l.reportDecided()
-		l.emit(Event{Kind: Reconciled, Keys: 1, Charged: paid})
+		l.emit(store.Event{Kind: store.Reconciled, Keys: 1, Charged: paid})
 	}
 	return err
 }

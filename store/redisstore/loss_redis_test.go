@@ -14,15 +14,15 @@ import (
 type cutNode struct {
 	*Store
 	proxy  *redistest.Proxy
-	events chan Event
+	events chan store.Event
 }
 
 func newCutNode(t testing.TB, server *redistest.Server, mode StoreLoss) *cutNode {
 	t.Helper()
-	c := &cutNode{proxy: redistest.NewProxy(t, server.Addr), events: make(chan Event, 1000)}
+	c := &cutNode{proxy: redistest.NewProxy(t, server.Addr), events: make(chan store.Event, 1000)}
 	var err error
 	c.Store, err = New(Config{
-		URL: c.proxy.URL(), Timeout: 200 * time.Millisecond, OnStoreLoss: mode, OnEvent: func(e Event) { c.events <- e },
+		URL: c.proxy.URL(), Timeout: 200 * time.Millisecond, OnStoreLoss: mode, OnEvent: func(e store.Event) { c.events <- e },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func newCutNode(t testing.TB, server *redistest.Server, mode StoreLoss) *cutNode
 func (c *cutNode) fallback() *fallback { return c.top.(*fallback) }
 
 // await returns the next event of a kind.
-func (c *cutNode) await(t testing.TB, kind EventKind) Event {
+func (c *cutNode) await(t testing.TB, kind store.EventKind) store.Event {
 	t.Helper()
 	late := time.After(time.Minute)
 	for {
@@ -107,7 +107,7 @@ func TestShareOfRedis(t *testing.T) {
 				if got := c.all(t, l); got != 30 {
 					t.Errorf("%d have passed at node %d; want its half of 60", got, i)
 				}
-				if e := c.await(t, Lost); e.Mode != Share || e.Nodes != 2 || !errors.Is(e.Err, ErrLost) {
+				if e := c.await(t, store.Lost); e.Mode != Share || e.Nodes != 2 || !errors.Is(e.Err, ErrLost) {
 					t.Errorf("%+v", e)
 				}
 			}
@@ -116,8 +116,8 @@ func TestShareOfRedis(t *testing.T) {
 			}
 			for _, c := range both {
 				c.proxy.Heal()
-				c.await(t, Back)
-				if e := c.await(t, Reconciled); e.Keys != 1 || e.Charged < 30 || e.Charged > 31 {
+				c.await(t, store.Back)
+				if e := c.await(t, store.Reconciled); e.Keys != 1 || e.Charged < 30 || e.Charged > 31 {
 					t.Errorf("%+v", e)
 				}
 			}
@@ -148,7 +148,7 @@ func TestAllowWithoutRedis(t *testing.T) {
 		}
 	}
 	c.proxy.Heal()
-	if e := c.await(t, Reconciled); e.Charged != 15 {
+	if e := c.await(t, store.Reconciled); e.Charged != 15 {
 		t.Errorf("%+v", e)
 	}
 	if got := c.all(t, l); got != 0 {

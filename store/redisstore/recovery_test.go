@@ -31,11 +31,11 @@ func newBusyFleet(t testing.TB, server *redistest.Server, n int, mode StoreLoss)
 		lost: make([]atomic.Int64, n), back: make([]atomic.Int64, n), turns: make([]atomic.Int64, n),
 	}
 	for i := range n {
-		s, err := New(Config{URL: server.URL(), OnStoreLoss: mode, OnEvent: func(e Event) {
+		s, err := New(Config{URL: server.URL(), OnStoreLoss: mode, OnEvent: func(e store.Event) {
 			switch e.Kind {
-			case Lost:
+			case store.Lost:
 				f.lost[i].Add(1)
-			case Back:
+			case store.Back:
 				f.back[i].Add(1)
 			}
 		}})
@@ -210,12 +210,12 @@ func TestNodesReturnOneAfterAnother(t *testing.T) {
 	}
 	for i, c := range all {
 		c.proxy.Heal()
-		c.await(t, Back)
+		c.await(t, store.Back)
 		r := &c.fallback().nodes.recovery
 		r.mu.Lock()
 		r.until = time.Now().Add(time.Hour) // however slow this machine is
 		r.mu.Unlock()
-		c.await(t, Reconciled)
+		c.await(t, store.Reconciled)
 		if n := c.all(t, l); n != 0 {
 			t.Errorf("%d more passed at node %d", n, i)
 		}

@@ -71,7 +71,7 @@ type Config struct {
 	// OnEvent is called with events about Redis: it keeps nothing when it is restarted, it is lost, the
 	// node has decided without it, it is back, it was charged for what was admitted without it. The calls come in order, one at a
 	// time, and should not take long. OnEvent may be nil.
-	OnEvent func(Event)
+	OnEvent func(store.Event)
 }
 
 const (
@@ -221,7 +221,7 @@ func (s *Store) build(cfg Config) {
 	s.top = fall
 	if cfg.OnEvent != nil {
 		if err := s.unsaved(); err != nil {
-			fall.emit(Event{Kind: Unsaved, Err: err})
+			fall.emit(store.Event{Kind: store.Unsaved, Err: err})
 		}
 	}
 }

@@ -89,8 +89,8 @@ func awaitRecovered(t testing.TB, s *Store) {
 // which waits until it is put back.
 func TestServerForgetsUnnoticed(t *testing.T) {
 	server := redistest.New(t)
-	lost := make(chan Event, 100)
-	s, err := New(Config{URL: server.URL(), OnEvent: func(e Event) { lost <- e }})
+	lost := make(chan store.Event, 100)
+	s, err := New(Config{URL: server.URL(), OnEvent: func(e store.Event) { lost <- e }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,13 +101,13 @@ func TestServerForgetsUnnoticed(t *testing.T) {
 	if r, _, err := s.Take(t.Context(), one("key", l, 7)); r != nil || err != nil && !errors.Is(err, ErrLost) {
 		t.Fatalf("%v, %v", r, err)
 	}
-	if e := <-lost; e.Kind != Unsaved {
+	if e := <-lost; e.Kind != store.Unsaved {
 		t.Errorf("%+v", e)
 	}
-	if e := <-lost; e.Kind != Lost || !errors.Is(e.Err, errForgotten) {
+	if e := <-lost; e.Kind != store.Lost || !errors.Is(e.Err, errForgotten) {
 		t.Errorf("%+v", e)
 	}
-	if e := <-lost; e.Kind != Back {
+	if e := <-lost; e.Kind != store.Back {
 		t.Errorf("%+v", e)
 	}
 	wantLeft(t, s, "key", l, 3)
@@ -234,8 +234,8 @@ func TestUnsaved(t *testing.T) {
 	plain, saved := redistest.New(t), redistest.New(t, "--appendonly", "yes")
 	serverDo(t, plain, "ACL", "SETUSER", "limiter", "on", ">secret", "~ratelimit:*", "&ratelimit:*", "+@all", "-@admin", "-@dangerous")
 	for url, want := range map[string]bool{plain.URL(): true, saved.URL(): false, plain.LoginURL("limiter", "secret"): false} {
-		events := make(chan Event, 10)
-		s, err := New(Config{URL: url, OnEvent: func(e Event) { events <- e }})
+		events := make(chan store.Event, 10)
+		s, err := New(Config{URL: url, OnEvent: func(e store.Event) { events <- e }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestUnsaved(t *testing.T) {
 		}
 		select {
 		case e := <-events:
-			if !want || e.Kind != Unsaved || e.Err.Error() != "ratelimit: "+plain.Addr+": appendonly is no" {
+			if !want || e.Kind != store.Unsaved || e.Err.Error() != "ratelimit: "+plain.Addr+": appendonly is no" {
 				t.Errorf("%s: %+v", url, e)
 			}
 		default:

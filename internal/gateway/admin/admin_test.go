@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -232,7 +233,7 @@ func TestShares(t *testing.T) {
 	if m.Quota.Reserve != 10 || m.More || len(m.Shares) != 2 || m.Shares[0].Project != "search" || m.Shares[1].Project != "vip" {
 		t.Fatalf("%+v", m)
 	}
-	testkit.Equal(t, "what is dedicated", []ratelimit.LimitShare{{Name: "max_rpm", Share: 12, Part: 12}}, m.Shares[1].Limits)
+	testkit.Equal(t, "what is dedicated", []event.LimitShare{{Name: "max_rpm", Share: 12, Part: 12}}, m.Shares[1].Limits)
 	if l := m.Shares[0].Limits[0]; l.Used != 1 || l.Share < 80 || l.Borrowed != 0 {
 		t.Errorf("%+v", l)
 	}

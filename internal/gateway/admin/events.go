@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
@@ -166,7 +166,7 @@ func (a *Admin) eventValue(e *gateway.Event) any {
 	return lost
 }
 
-func newThreshold(e *ratelimit.Event) Threshold {
+func newThreshold(e *event.Event) Threshold {
 	b := e.Budget
 	t := Threshold{
 		Time: b.At.UTC(), Project: e.Project, Limit: b.Limit, Unit: b.Unit, Percent: b.Percent, Used: b.Used, Max: b.Max, ResetsAt: b.Resets,

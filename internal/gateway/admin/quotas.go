@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
@@ -25,8 +26,8 @@ type Model struct {
 	Stopped bool           `json:"paused"`         // an operator has paused the model
 	Mode    string         `json:"mode"`           // "enforce", or "shadow": its quota denies nothing
 
-	Shares []ratelimit.ProjectShare `json:"shares,omitempty"`      // of the projects that use the model, 1,000 at most
-	More   bool                     `json:"more_shares,omitempty"` // there are more projects
+	Shares []event.ProjectShare `json:"shares,omitempty"`      // of the projects that use the model, 1,000 at most
+	More   bool                 `json:"more_shares,omitempty"` // there are more projects
 
 	Lifted []string `json:"lifted,omitempty"` // in the answer to a change: the limits that it has removed
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 	"github.com/openai/openai-go/v3"
@@ -135,14 +136,14 @@ func (p *printer) say(text string) {
 	fmt.Fprintln(p.w, text)
 }
 
-// Observe is [ratelimit.Observer]'s.
-func (p *printer) Observe(_ context.Context, e ratelimit.Event) {
+// Observe is [event.Observer]'s.
+func (p *printer) Observe(_ context.Context, e event.Event) {
 	switch e.Kind {
-	case ratelimit.EventAdmitted:
+	case event.Admitted:
 		p.say(fmt.Sprintf("  admitted: reserved %d tokens, waited %v", e.Estimated, e.Waited.Round(time.Millisecond)))
-	case ratelimit.EventSettled:
+	case event.Settled:
 		p.say(fmt.Sprintf("  settled: used %d and %d tokens", e.Used.Input, e.Used.Output))
-	case ratelimit.EventPaused:
+	case event.Paused:
 		p.say(fmt.Sprintf("  paused for %v: %s", e.RetryAfter, e.Cause))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/telemetrytest"
 )
 
@@ -38,7 +38,7 @@ func TestModelsFirstCome(t *testing.T) {
 		{"a", true, "a"}, {"b", false, other}, {"", true, ""}, {other, true, other},
 		{"b", true, "b"}, {"c", true, other}, {"a", true, "a"}, {"a", false, other}, {"c", true, other},
 	} {
-		if got := *s.of(&ratelimit.Event{Model: c.model, Limited: c.limited}); got != c.want {
+		if got := *s.of(&event.Event{Model: c.model, Limited: c.limited}); got != c.want {
 			t.Errorf("%q (limited: %v) counts as %q, want %q", c.model, c.limited, got, c.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestSeriesTogether(t *testing.T) {
 			found[i] = map[string]*int{}
 			for n := range 100 {
 				model := fmt.Sprint(n % 20)
-				found[i][model] = s.of(&ratelimit.Event{Model: model, Limited: true, Project: "acme"})
+				found[i][model] = s.of(&event.Event{Model: model, Limited: true, Project: "acme"})
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestProjectsAreAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(project string) *string {
-		return s.of(&ratelimit.Event{Model: "m", Limited: true, Project: project})
+		return s.of(&event.Event{Model: "m", Limited: true, Project: project})
 	}
 	first, others := of("0"), of("1")
 	var all sync.WaitGroup
@@ -118,7 +118,7 @@ func TestProjectsAreAdded(t *testing.T) {
 
 // A goroutine that finds a cell empty which another fills in the meantime does not add a second T.
 func TestSeriesMeanwhile(t *testing.T) {
-	e := &ratelimit.Event{Model: "a", Limited: true}
+	e := &event.Event{Model: "a", Limited: true}
 	var s *series[int]
 	var first *int
 	s, err := newSeries(1, nil, func(_, _ string) *int {
@@ -146,7 +146,7 @@ func TestModelsDefault(t *testing.T) {
 	}
 	for i := range 101 {
 		model := strconv.Itoa(i)
-		got := *s.of(&ratelimit.Event{Model: model, Limited: true})
+		got := *s.of(&event.Event{Model: model, Limited: true})
 		if own := got == model; own != (i < 100) {
 			t.Errorf("model %d counts as %q", i, got)
 		}

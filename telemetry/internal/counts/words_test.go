@@ -4,25 +4,26 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Each kind of decision has its outcome, and other events have none.
 func TestOutcomes(t *testing.T) {
-	for e, want := range map[ratelimit.Event]string{
-		{Kind: ratelimit.EventAdmitted}:                                 "admitted",
-		{Kind: ratelimit.EventDenied, RetryAfter: 1}:                    "denied",
-		{Kind: ratelimit.EventDenied, RetryAfter: ratelimit.Never}:      "denied",
-		{Kind: ratelimit.EventRefused}:                                  "refused",
-		{Kind: ratelimit.EventLeft}:                                     "left",
-		{Kind: ratelimit.EventLost}:                                     "lost",
-		{Kind: ratelimit.EventSettled}:                                  "",
-		{Kind: ratelimit.EventCancelled}:                                "",
-		{Kind: ratelimit.EventStore}:                                    "",
-		{Kind: ratelimit.EventPaused, RetryAfter: 1}:                    "",
-		{Kind: ratelimit.EventLowered, RetryAfter: 1, Limit: "max_rpm"}: "",
-		{Kind: ratelimit.EventLearned, Limit: "max_rpm"}:                "",
-		{Kind: "something new"}:                                         "",
+	for e, want := range map[event.Event]string{
+		{Kind: event.Admitted}:                                 "admitted",
+		{Kind: event.Denied, RetryAfter: 1}:                    "denied",
+		{Kind: event.Denied, RetryAfter: ratelimit.Never}:      "denied",
+		{Kind: event.Refused}:                                  "refused",
+		{Kind: event.Left}:                                     "left",
+		{Kind: event.Lost}:                                     "lost",
+		{Kind: event.Settled}:                                  "",
+		{Kind: event.Cancelled}:                                "",
+		{Kind: event.Store}:                                    "",
+		{Kind: event.Paused, RetryAfter: 1}:                    "",
+		{Kind: event.Lowered, RetryAfter: 1, Limit: "max_rpm"}: "",
+		{Kind: event.Learned, Limit: "max_rpm"}:                "",
+		{Kind: "something new"}:                                "",
 	} {
 		got := ""
 		if i := outcomeOf(e.Kind); i >= 0 {
