@@ -81,7 +81,7 @@ more than the limit ever passes.`,
 	root.SetFlagErrorFunc(wrongFlag)
 	addGroup(root, "Run:", newServe(), newDemo(), newMock(), newBench())
 	addGroup(root, "See:", newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newWaiting(), newAudit())
-	addGroup(root, "Act:", newProject(), newModel(), newKey(), newMode(), newReload())
+	addGroup(root, "Act:", newProject(), newModel(), newKey(), newToken(), newMode(), newReload())
 	addGroup(root, "Prepare:", newCheck(), newPrices(), newMigrate(), newConvert(), newMan(), newVersion())
 	root.SetCompletionCommandGroupID("Prepare:")
 	root.SetHelpCommandGroupID("Prepare:")

@@ -56,6 +56,7 @@ type Gateway struct {
 
 	limits   call.Limits
 	keys     *keys.Ring
+	tokens   *keys.Ring // of the admin API
 	controls *control.Board
 	policies admit.Policies
 	books    *ledger
@@ -141,11 +142,16 @@ func (g *Gateway) openProjects(s *setup) (err error) {
 		return errors.Join(err, g.limits.Projects.Close())
 	}
 	g.keys.FollowLimits(g.limits.Projects.SetKeyLimits)
+	if g.tokens, err = keys.OpenTokens(keeper, g.logVanishedTokens); err != nil {
+		g.keys.Close()
+		return errors.Join(err, g.limits.Projects.Close())
+	}
 	if g.controls, err = control.Open(keeper); err == nil {
 		err = g.declare(s, &setup{cfg: &config.Config{}})
 	}
 	if err != nil {
 		g.keys.Close()
+		g.tokens.Close()
 		if g.controls != nil {
 			g.controls.Close()
 		}
@@ -182,6 +188,9 @@ func (g *Gateway) logMissedKeys() {
 	if err := g.keys.Missed(); err != nil {
 		g.log.Warn("some virtual keys of the state may be missing", "error", err)
 	}
+	if err := g.tokens.Missed(); err != nil {
+		g.log.Warn("some tokens of the admin API in the state may be missing", "error", err)
+	}
 	if err := g.controls.Missed(); err != nil {
 		g.log.Warn("some pauses of the state may be missing", "error", err)
 	}
@@ -201,6 +210,11 @@ func (g *Gateway) logExposedState(cfg *config.Config) {
 // persistence restarts.
 func (g *Gateway) logVanishedKeys(n int) {
 	g.log.Error("virtual keys have vanished from the state: clients that send them are refused", "keys", n)
+}
+
+// logVanishedTokens does the same of tokens of the admin API.
+func (g *Gateway) logVanishedTokens(n int) {
+	g.log.Error("tokens of the admin API have vanished from the state: requests with them are refused", "tokens", n)
 }
 
 // ReloadFailed counts a reload whose configuration could not be read.
@@ -244,6 +258,9 @@ func (g *Gateway) Projects() *project.Limiter { return g.limits.Projects }
 
 // Keys returns the virtual keys.
 func (g *Gateway) Keys() *keys.Ring { return g.keys }
+
+// Tokens returns the tokens of the admin API.
+func (g *Gateway) Tokens() *keys.Ring { return g.tokens }
 
 // Controls returns what an operator has switched at run time, such as pauses.
 func (g *Gateway) Controls() *control.Board { return g.controls }
@@ -295,6 +312,7 @@ func (g *Gateway) Close() error {
 	g.books.close()
 	g.logMissedKeys()
 	g.keys.Close()
+	g.tokens.Close()
 	g.controls.Close()
 	for _, t := range g.transports {
 		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {

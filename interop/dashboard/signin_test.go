@@ -20,7 +20,7 @@ func TestSignIn(t *testing.T) {
 	b.shows("h1", "Sign in")
 	b.fill("token", "wrong")
 	b.press("Sign in")
-	b.shows(".fault", "not the token")
+	b.shows(".fault", "not a token")
 	b.fill("token", token)
 	b.press("Sign in")
 	b.shows("h1", "Keys")
@@ -34,6 +34,59 @@ func TestSignIn(t *testing.T) {
 	b.shows("h1", "Sign in")
 	if text := eval[string](b, `document.body.innerText`); strings.Contains(text, "gpt-large") {
 		t.Error("what was seen is still there")
+	}
+}
+
+// A viewer is offered nothing that changes something, and one who is bound to a project sees its page and no other.
+func TestSignInWithARole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, usual, "listen: 127.0.0.1:0, token: {file: "+path+"}")
+	create := func(body string) string {
+		req, err := http.NewRequest("POST", r.url+"/v1/tokens", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", "Bearer "+token)
+		var made struct{ Secret string }
+		if status := send(t, req, &made); status != 201 {
+			t.Fatal(status)
+		}
+		return made.Secret
+	}
+	enter := func(secret string) *tab {
+		b := open(t, r, "/#/keys", "401 (Unauthorized)")
+		b.shows("h1", "Sign in")
+		b.fill("token", secret)
+		b.press("Sign in")
+		b.shows("h1", "Keys")
+		return b
+	}
+	visible := `[...document.querySelectorAll('main button')].filter((each) => each.offsetParent !== null).map((each) => each.textContent).join()`
+	b := enter(create(`{"name": "wall", "role": "viewer"}`))
+	b.shows("#connection", "live")
+	if text := eval[string](b, visible); text != "" {
+		t.Errorf("a viewer is offered %s", text)
+	}
+	b.visit("/#/project/acme")
+	b.shows("h1", "acme")
+	if text := eval[string](b, visible); strings.Contains(text, "limits") || strings.Contains(text, "Pause") || strings.Contains(text, "Create") {
+		t.Errorf("a viewer is offered %s", text)
+	}
+	b.press("Sign out")
+	b.shows("h1", "Sign in")
+
+	b = enter(create(`{"name": "team", "role": "operator", "project": "acme"}`))
+	if text := eval[string](b, visible); !strings.Contains(text, "Create a key") {
+		t.Errorf("an operator is offered %s", text)
+	}
+	b.visit("/#/")
+	b.shows("h1", "acme")
+	if text := eval[string](b, `[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.textContent).join()`); text != "Overview,Decisions,Explain,Keys" {
+		t.Errorf("the pages are %s", text)
 	}
 }
 

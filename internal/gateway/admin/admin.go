@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 )
 
 // Options configures the API.
@@ -73,7 +74,14 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 	if a.audit, err = openAudit(auditFile(g.Config()), a.log); err != nil {
 		return nil, err
 	}
-	a.mux.Handle("GET /metrics", promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{}))
+	metrics := promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{})
+	a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if p := a.permit(r, &route{role: keys.RoleMetrics, reach: forAll}); p != nil {
+			p.send(w)
+			return
+		}
+		metrics.ServeHTTP(w, r)
+	})
 	for _, r := range a.routes() {
 		a.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { a.serve(w, req, &r) })
 	}
@@ -83,56 +91,66 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 // routes returns all routes but /metrics.
 func (a *Admin) routes() []route {
 	return []route{
-		{"GET /healthz", http.StatusOK, a.health},
-		{"GET /readyz", http.StatusOK, a.ready},
-		{"GET /openapi.json", http.StatusOK, a.document},
-		{"GET /session", http.StatusOK, a.session},
-		{"POST /session", http.StatusOK, a.signIn},
-		{"DELETE /session", http.StatusNoContent, a.signOut},
-		{"GET /v1/state", http.StatusOK, a.state},
-		{"GET /v1/config", http.StatusOK, a.config},
-		{"POST /v1/reload", http.StatusOK, a.reloadConfig},
-		{"POST /v1/reset", http.StatusNoContent, a.reset},
-		{"GET /v1/quotas", http.StatusOK, a.quotas},
-		{"GET /v1/quotas/{model...}", http.StatusOK, a.quota},
-		{"PUT /v1/quotas/{model...}", http.StatusOK, a.setQuota},
-		{"PATCH /v1/quotas/{model...}", http.StatusOK, a.changeQuota},
-		{"GET /v1/projects", http.StatusOK, a.projects},
-		{"GET /v1/projects/{project...}", http.StatusOK, a.project},
-		{"PUT /v1/projects/{project...}", http.StatusOK, a.setLimit},
-		{"PATCH /v1/projects/{project...}", http.StatusOK, a.changeProject},
-		{"DELETE /v1/projects/{project...}", http.StatusOK, a.unsetLimit},
-		{"GET /v1/gateway", http.StatusOK, a.gatewaySettings},
-		{"PATCH /v1/gateway", http.StatusOK, a.changeGateway},
-		{"GET /v1/keys", http.StatusOK, a.keys},
-		{"POST /v1/keys", http.StatusCreated, a.createKey},
-		{"PATCH /v1/keys/{id}", http.StatusOK, a.changeKey},
-		{"POST /v1/keys/{id}/rotate", http.StatusOK, a.rotateKey},
-		{"DELETE /v1/keys/{id}", http.StatusNoContent, a.revokeKey},
-		{"GET /v1/overview", http.StatusOK, a.overview},
-		{"GET /v1/overview/live", http.StatusOK, a.overviewLive},
-		{"GET /v1/overview/projects", http.StatusOK, a.overviewProjects},
-		{"GET /v1/matrix", http.StatusOK, a.matrix},
-		{"GET /v1/history", http.StatusOK, a.history},
-		{"GET /v1/usage", http.StatusOK, a.usage},
-		{"GET /v1/decisions", http.StatusOK, a.decisions},
-		{"GET /v1/decisions/{id}", http.StatusOK, a.explain},
-		{"POST /v1/decide", http.StatusOK, a.decide},
-		{"GET /v1/waiting", http.StatusOK, a.waiting},
-		{"GET /v1/events", http.StatusOK, a.events},
-		{"GET /v1/audit", http.StatusOK, a.auditLog},
+		{"GET /healthz", http.StatusOK, "", forAll, a.health},
+		{"GET /readyz", http.StatusOK, "", forAll, a.ready},
+		{"GET /openapi.json", http.StatusOK, keys.RoleMetrics, checked, a.document},
+		{"GET /session", http.StatusOK, "", forAll, a.session},
+		{"POST /session", http.StatusOK, "", forAll, a.signIn},
+		{"DELETE /session", http.StatusNoContent, "", forAll, a.signOut},
+		{"GET /v1/state", http.StatusOK, keys.RoleViewer, forAll, a.state},
+		{"GET /v1/config", http.StatusOK, keys.RoleViewer, forAll, a.config},
+		{"POST /v1/reload", http.StatusOK, keys.RoleAdmin, forAll, a.reloadConfig},
+		{"POST /v1/reset", http.StatusNoContent, keys.RoleAdmin, forAll, a.reset},
+		{"GET /v1/quotas", http.StatusOK, keys.RoleViewer, forAll, a.quotas},
+		{"GET /v1/quotas/{model...}", http.StatusOK, keys.RoleViewer, forAll, a.quota},
+		{"PUT /v1/quotas/{model...}", http.StatusOK, keys.RoleOperator, forAll, a.setQuota},
+		{"PATCH /v1/quotas/{model...}", http.StatusOK, keys.RoleOperator, forAll, a.changeQuota},
+		{"GET /v1/projects", http.StatusOK, keys.RoleViewer, ofBelow, a.projects},
+		{"GET /v1/projects/{project...}", http.StatusOK, keys.RoleViewer, ofPath, a.project},
+		{"PUT /v1/projects/{project...}", http.StatusOK, keys.RoleOperator, ofPath, a.setLimit},
+		{"PATCH /v1/projects/{project...}", http.StatusOK, keys.RoleOperator, ofPath, a.changeProject},
+		{"DELETE /v1/projects/{project...}", http.StatusOK, keys.RoleOperator, ofPath, a.unsetLimit},
+		{"GET /v1/gateway", http.StatusOK, keys.RoleViewer, forAll, a.gatewaySettings},
+		{"PATCH /v1/gateway", http.StatusOK, keys.RoleAdmin, forAll, a.changeGateway},
+		{"GET /v1/keys", http.StatusOK, keys.RoleViewer, checked, a.keys},
+		{"POST /v1/keys", http.StatusCreated, keys.RoleOperator, checked, a.createKey},
+		{"GET /v1/tokens", http.StatusOK, keys.RoleAdmin, forAll, a.tokens},
+		{"POST /v1/tokens", http.StatusCreated, keys.RoleAdmin, forAll, a.createToken},
+		{"POST /v1/tokens/{id}/rotate", http.StatusOK, keys.RoleAdmin, forAll, a.rotateToken},
+		{"DELETE /v1/tokens/{id}", http.StatusNoContent, keys.RoleAdmin, forAll, a.revokeToken},
+		{"PATCH /v1/keys/{id}", http.StatusOK, keys.RoleOperator, ofKey, a.changeKey},
+		{"POST /v1/keys/{id}/rotate", http.StatusOK, keys.RoleOperator, ofKey, a.rotateKey},
+		{"DELETE /v1/keys/{id}", http.StatusNoContent, keys.RoleOperator, ofKey, a.revokeKey},
+		{"GET /v1/overview", http.StatusOK, keys.RoleViewer, forAll, a.overview},
+		{"GET /v1/overview/live", http.StatusOK, keys.RoleViewer, forAll, a.overviewLive},
+		{"GET /v1/overview/projects", http.StatusOK, keys.RoleViewer, ofBelow, a.overviewProjects},
+		{"GET /v1/matrix", http.StatusOK, keys.RoleViewer, forAll, a.matrix},
+		{"GET /v1/history", http.StatusOK, keys.RoleViewer, ofProject, a.history},
+		{"GET /v1/usage", http.StatusOK, keys.RoleViewer, ofProject, a.usage},
+		{"GET /v1/decisions", http.StatusOK, keys.RoleViewer, ofProject, a.decisions},
+		{"GET /v1/decisions/{id}", http.StatusOK, keys.RoleViewer, checked, a.explain},
+		{"POST /v1/decide", http.StatusOK, keys.RoleViewer, checked, a.decide},
+		{"GET /v1/waiting", http.StatusOK, keys.RoleViewer, ofProject, a.waiting},
+		{"GET /v1/events", http.StatusOK, keys.RoleViewer, ofProject, a.events},
+		{"GET /v1/audit", http.StatusOK, keys.RoleViewer, forAll, a.auditLog},
 	}
 }
 
 // route is a method, a path, and the function that answers requests to it.
 type route struct {
 	pattern string
-	status  int // the status of every answer that is no error
+	status  int       // the status of every answer that is no error
+	role    keys.Role // that a caller needs; empty: everybody may
+	reach   reach     // how a caller that is bound to a project may use it
 	answer  func(r *http.Request) (any, error)
 }
 
 // serve answers a request to a route.
 func (a *Admin) serve(w http.ResponseWriter, r *http.Request, to *route) {
+	if p := a.permit(r, to); p != nil {
+		p.send(w)
+		return
+	}
 	answer, err := to.answer(r)
 	if err != nil {
 		problemOf(err).send(w)
@@ -166,7 +184,7 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	p := a.checkAccess(r)
+	c, p := a.checkAccess(r)
 	slowed := a.slowGuesses(r, p == nil)
 	if p != nil && publicPaths[r.URL.Path] {
 		p = nil
@@ -182,7 +200,7 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuseRoute(w, r)
 		return
 	}
-	a.mux.ServeHTTP(w, r)
+	a.mux.ServeHTTP(w, withCaller(r, c))
 }
 
 // serves reports whether there is a route for a method and the path of a request.

@@ -23,7 +23,7 @@ import (
 type Entry struct {
 	Seq     uint64    `json:"seq"` // grows by one with each entry, across restarts
 	Time    time.Time `json:"time"`
-	Who     string    `json:"who"` // "token", "session" or "loopback", and the client's address
+	Who     string    `json:"who"` // "token", "session" or "loopback", the name of the token or of the user if there is one, and the client's address
 	Action  string    `json:"action"`
 	Subject string    `json:"subject,omitempty"`
 	Before  any       `json:"before,omitempty"`
@@ -200,7 +200,7 @@ func (a *Admin) do(r *http.Request, c change) error {
 
 // record is do for a caller that has locked changing.
 func (a *Admin) record(r *http.Request, c change) error {
-	e := Entry{Who: a.actor(r), Action: c.action, Subject: c.subject, Result: intended}
+	e := Entry{Who: actor(r), Action: c.action, Subject: c.subject, Result: intended}
 	if c.before != nil {
 		e.Before = c.before()
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/loopback"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
@@ -15,24 +16,69 @@ import (
 // publicPaths need no token: load balancers probe the first two, and browsers sign in at the third.
 var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/session": true}
 
-// checkAccess returns why a request is refused, or nil. If the API has a token, the request must
-// carry it, or the cookie of a session and come from no page of another site. If not, the request
-// must come from this machine, and from no page of another site in a browser here: neither directly
-// nor by DNS rebinding, with a name of that site that resolves to this machine.
-func (a *Admin) checkAccess(r *http.Request) *Problem {
-	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" {
-		return a.checkToken(r, token)
+// caller is whoever makes a request, and what they may do.
+type caller struct {
+	who     string    // for the audit log: "loopback"; "token" or "session", and the name of the token or of the user
+	role    keys.Role // empty: nothing but the public paths
+	project string    // the project to which the caller is bound, with all inside of it; empty: all projects
+}
+
+// checkAccess returns who makes a request, or why it is refused. A request may carry a token, which is that of the
+// configuration or one of the store; or the cookie of a session, if it comes from no page of another site. Without any,
+// and if the configuration has no token, it must come from this machine, and from no page of another site in a browser
+// here: neither directly nor by DNS rebinding, with a name of that site that resolves to this machine.
+func (a *Admin) checkAccess(r *http.Request) (caller, *Problem) {
+	if c, ok := a.withToken(r); ok {
+		return c, nil
 	}
-	if !loopback.Is(r.RemoteAddr) {
-		return problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token")
+	needsToken := a.needsToken(r)
+	if c, ok := a.inSession(r); ok && needsToken && r.Header.Get("Authorization") == "" {
+		if a.fromOtherSite(r) { // browsers send a cookie by themselves, and a token they do not
+			return caller{}, otherSite()
+		}
+		return c, nil
 	}
-	if !loopback.Is(r.Host) {
-		return problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
+	switch {
+	case a.gateway.Config().Admin.Token.Reveal() != "":
+		return caller{}, problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
+	case needsToken:
+		return caller{}, problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token, or send a token that ratelimit token create has made")
+	case !loopback.Is(r.Host):
+		return caller{}, problemf(http.StatusForbidden, "the host is %.80q: without a token, it must be localhost or a loopback address", r.Host)
+	case a.fromOtherSite(r):
+		return caller{}, otherSite()
 	}
-	if a.fromOtherSite(r) {
-		return otherSite()
+	return caller{who: "loopback", role: keys.RoleAdmin}, nil
+}
+
+// needsToken reports whether a request needs a token or a session: it comes from elsewhere, or the configuration has a
+// token.
+func (a *Admin) needsToken(r *http.Request) bool {
+	return a.gateway.Config().Admin.Token.Reveal() != "" || !loopback.Is(r.RemoteAddr)
+}
+
+// withToken returns the caller of a request that carries a token.
+func (a *Admin) withToken(r *http.Request) (caller, bool) {
+	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return caller{}, false
 	}
-	return nil
+	return a.findToken(strings.TrimSpace(sent), "token")
+}
+
+// findToken returns the caller with a token: that of the configuration, or one of the store. who is how the caller
+// sends it.
+func (a *Admin) findToken(sent, who string) (caller, bool) {
+	if token := a.gateway.Config().Admin.Token.Reveal(); token != "" && sameSecret(sent, token) {
+		return caller{who: who, role: keys.RoleAdmin}, true
+	}
+	k, ok := a.gateway.Tokens().Find(sent)
+	return tokenCaller(k, who), ok
+}
+
+// tokenCaller returns the caller with a token of the store.
+func tokenCaller(k keys.Key, who string) caller {
+	return caller{who: who + " " + k.Name + " (" + k.ID + ")", role: k.Role, project: k.Project}
 }
 
 // fromOtherSite reports whether a page of another origin makes the request, as far as browsers say so. It
@@ -47,25 +93,11 @@ func otherSite() *Problem {
 	return problemf(http.StatusForbidden, "the request comes from a page of another site")
 }
 
-// checkToken refuses a request that has neither the token nor the cookie of a session.
-func (a *Admin) checkToken(r *http.Request, token string) *Problem {
-	scheme, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	switch {
-	case sameSecret(strings.TrimSpace(sent), token) && strings.EqualFold(scheme, "Bearer"):
-		return nil
-	case sent != "" || !a.inSession(r, token):
-		return problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
-	case a.fromOtherSite(r): // browsers send a cookie by themselves, and a token they do not
-		return otherSite()
-	}
-	return nil
-}
-
 // slowGuesses refuses a request with a bearer token from an address that has sent too many wrong ones, the right token
 // included: otherwise whoever guesses would learn it as fast as before. It counts and logs wrong tokens, also on
 // public paths, whose answers tell whether the token is right.
 func (a *Admin) slowGuesses(r *http.Request, right bool) *Problem {
-	if r.Header.Get("Authorization") == "" || a.gateway.Config().Admin.Token.Reveal() == "" {
+	if r.Header.Get("Authorization") == "" || !a.needsToken(r) {
 		return nil
 	}
 	ask := a.sessions.attempts.Peek
@@ -97,12 +129,4 @@ func sameSecret(got, want string) bool {
 }
 
 // actor returns who makes a change, for the audit log.
-func (a *Admin) actor(r *http.Request) string {
-	switch {
-	case a.gateway.Config().Admin.Token.Reveal() == "":
-		return "loopback " + r.RemoteAddr
-	case r.Header.Get("Authorization") == "":
-		return "session " + r.RemoteAddr
-	}
-	return "token " + r.RemoteAddr
-}
+func actor(r *http.Request) string { return callerOf(r).who + " " + r.RemoteAddr }

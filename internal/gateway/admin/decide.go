@@ -6,6 +6,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -45,6 +46,14 @@ func (a *Admin) decide(r *http.Request) (any, error) {
 	}
 	if err := q.check(); err != nil {
 		return nil, err
+	}
+	if c := callerOf(r); c.project != "" {
+		if k := a.keyOf(q.Key); q.Key != "" && (k == nil || !keys.Within(k.Project, c.project)) {
+			return nil, problemf(http.StatusBadRequest, "there is no key %.40q", q.Key)
+		}
+		if err := c.check(q.Project); err != nil && (q.Key == "" || q.Project != "") {
+			return nil, err
+		}
 	}
 	v, err := a.gateway.Decide(r.Context(), gateway.Question{
 		Provider: q.Provider, Model: q.Model, Sum: q.Tokens, Tokens: llm.Tokens{Input: q.Input, Output: q.Output},

@@ -6,6 +6,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 )
 
 // Explanation is a decision with all limits that were asked, and what would have to change for a
@@ -48,7 +49,7 @@ type AskedShare struct {
 func (a *Admin) explain(r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	e, ok := a.gateway.Explain(id)
-	if !ok {
+	if !ok || !keys.Within(e.Record.Project, callerOf(r).project) {
 		return nil, problemf(http.StatusNotFound, "there is no request %.80q, or it is not kept any more: GET /v1/decisions says which are", id)
 	}
 	limits := newAskedLimits(&e.Record, e.Limits, e.At)

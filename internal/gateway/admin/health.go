@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
@@ -16,10 +17,10 @@ type Health struct {
 // health says that the process runs.
 func (a *Admin) health(*http.Request) (any, error) { return Health{"ok"}, nil }
 
-// ready says whether the gateway serves clients. Only callers with access to the whole API have the store
+// ready says whether the gateway serves clients. Only callers that may see everything have the store
 // asked each time, and get the reason why the gateway does not.
 func (a *Admin) ready(r *http.Request) (any, error) {
-	if a.checkAccess(r) != nil {
+	if c := callerOf(r); !c.role.Includes(keys.RoleViewer) || c.project != "" {
 		if a.gateway.Readiness() != nil {
 			return nil, problemf(http.StatusServiceUnavailable, "the gateway is not ready")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
@@ -47,7 +48,8 @@ type Rotation struct {
 }
 
 func (a *Admin) keys(r *http.Request) (any, error) {
-	list, next, err := pageOf(r, a.allKeys(), func(k keys.Key) string { return k.Project + "/" + k.ID })
+	theirs := slices.DeleteFunc(a.allKeys(), func(k keys.Key) bool { return !keys.Within(k.Project, callerOf(r).project) })
+	list, next, err := pageOf(r, theirs, func(k keys.Key) string { return k.Project + "/" + k.ID })
 	return KeyList{append([]keys.Key{}, list...), next}, err
 }
 
@@ -57,6 +59,9 @@ func (a *Admin) createKey(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if err := invalid(project.CheckID(ask.Project)); err != nil {
+		return nil, err
+	}
+	if err := callerOf(r).check(ask.Project); err != nil {
 		return nil, err
 	}
 	return a.issue(r, change{action: "key.create", subject: ask.Project}, func(ctx context.Context) (string, keys.Key, error) {

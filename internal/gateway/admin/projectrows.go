@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 )
 
 // rowOrders are the orders of projects that a client may ask for. Those that are equal in one are in
@@ -25,7 +27,7 @@ var orderNames = []string{"pressure", "name", "waiting", "denied", "calls"}
 
 // overviewProjects answers with some of the rows of all projects.
 func (a *Admin) overviewProjects(r *http.Request) (any, error) {
-	q, err := parameters(r, "search", "sort", "offset", "limit")
+	q, err := parameters(r, "search", "below", "sort", "offset", "limit")
 	if err != nil {
 		return nil, err
 	}
@@ -44,17 +46,19 @@ func (a *Admin) overviewProjects(r *http.Request) (any, error) {
 		return nil, problemf(http.StatusBadRequest, "sort is %.40q: it must be one of %s", q.Get("sort"), strings.Join(orderNames, ", "))
 	}
 	a.lookout.look(r.Context(), false)
-	return a.lookout.projectRows(strings.ToLower(q.Get("search")), order, from, n), nil
+	return a.lookout.projectRows(strings.ToLower(q.Get("search")), q.Get("below"), order, from, n), nil
 }
 
 // projectRows returns the rows that the last look has seen: n from a place on, of the projects with a
-// text in their names, in an order.
-func (l *lookout) projectRows(text string, order func(a, b *standing) int, from, n int) ProjectRows {
+// text in their names, that are one or inside of it, in an order.
+func (l *lookout) projectRows(text, below string, order func(a, b *standing) int, from, n int) ProjectRows {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := slices.Clone(l.projects.list)
-	if text != "" {
-		list = slices.DeleteFunc(list, func(s *standing) bool { return !strings.Contains(strings.ToLower(s.name), text) })
+	if text != "" || below != "" {
+		list = slices.DeleteFunc(list, func(s *standing) bool {
+			return !strings.Contains(strings.ToLower(s.name), text) || !keys.Within(s.name, below)
+		})
 	}
 	slices.SortStableFunc(list, order)
 	from = min(from, len(list))

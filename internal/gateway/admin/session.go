@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,21 +10,23 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 const sessionLength = 12 * time.Hour
 
-// Session says whether a browser must sign in with the token, and whether it has.
+// Session says whether a browser must sign in, whether it has, and what it may do.
 type Session struct {
-	NeedsToken bool `json:"needs_token"`
-	SignedIn   bool `json:"signed_in"`
+	NeedsToken bool      `json:"needs_token"`
+	SignedIn   bool      `json:"signed_in"`
+	Role       keys.Role `json:"role,omitempty"`    // empty: it has not signed in
+	Project    string    `json:"project,omitempty"` // to which it is bound, with all inside of it; empty: all projects
 }
 
 // SignIn is a request for a session.
@@ -34,7 +35,8 @@ type SignIn struct {
 }
 
 // sessions begins and checks the sessions of browsers. The cookie's value is the whole session, signed with a key that
-// is derived from the admin token: every gateway with this token knows it, and another token ends it.
+// is derived from the admin token: every gateway with this token knows it, and another token ends it. That of a browser
+// that has signed in with a token of the store has a ticket in it, which ends with the token: see [keys.Ring.Ticket].
 type sessions struct {
 	attempts *limit.Limiter[*http.Request, string] // tokens that were wrong, by the client's address
 	board    *control.Board                        // has the sessions that were signed out, for all gateways on the store
@@ -42,8 +44,10 @@ type sessions struct {
 
 // session is what the cookie of one browser that has signed in says.
 type session struct {
-	ID   string `json:"id"`
-	Ends int64  `json:"ends"` // in Unix seconds
+	ID     string    `json:"id"`
+	Ends   int64     `json:"ends"` // in Unix seconds
+	Role   keys.Role `json:"role,omitempty"`
+	Ticket string    `json:"ticket,omitempty"` // of the token of the store that the browser has signed in with, whose role counts
 }
 
 func newSessions(board *control.Board) *sessions {
@@ -65,8 +69,9 @@ func clientOf(r *http.Request) string {
 }
 
 // begin returns the cookie's value of a new session: its description in JSON and the signature, both in base64.
-func (s *sessions) begin(token string) string {
-	text, err := json.Marshal(session{ID: rand.Text(), Ends: time.Now().Add(sessionLength).Unix()})
+func (s *sessions) begin(of session, token string) string {
+	of.ID, of.Ends = rand.Text(), time.Now().Add(sessionLength).Unix()
+	text, err := json.Marshal(of)
 	if err != nil {
 		panic(err) // a session is text and a number, which marshal
 	}
@@ -88,15 +93,6 @@ func (s *sessions) find(value, token string) (found session, ok bool) {
 	return found, time.Now().Unix() < found.Ends && !s.board.State().SessionEnded(found.ID)
 }
 
-// end ends a session, for all gateways on the store.
-func (s *sessions) end(ctx context.Context, value, token string) error {
-	found, ok := s.find(value, token)
-	if !ok {
-		return nil
-	}
-	return s.board.EndSession(ctx, found.ID, found.Ends)
-}
-
 // signSession returns the signature of a session's description.
 func signSession(body, token string) []byte {
 	mac := hmac.New(sha256.New, []byte(token))
@@ -111,17 +107,31 @@ func cookieName(r *http.Request) string {
 	return "ratelimit-session-" + cmp.Or(port, "0")
 }
 
-// inSession reports whether a request has the cookie of a session.
-func (a *Admin) inSession(r *http.Request, token string) bool {
-	return slices.ContainsFunc(r.CookiesNamed(cookieName(r)), func(c *http.Cookie) bool {
-		_, ok := a.sessions.find(c.Value, token)
-		return ok
-	})
+// inSession returns the caller of a request with the cookie of a session.
+func (a *Admin) inSession(r *http.Request) (caller, bool) {
+	for _, cookie := range r.CookiesNamed(cookieName(r)) {
+		if c, _, ok := a.sessionOf(cookie.Value); ok {
+			return c, true
+		}
+	}
+	return caller{}, false
+}
+
+// sessionOf returns the caller and the session of a cookie's value, unless the session has ended.
+func (a *Admin) sessionOf(value string) (caller, session, bool) {
+	token := a.gateway.Config().Admin.Token.Reveal()
+	s, ok := a.sessions.find(value, token)
+	if token == "" || !ok || s.Ticket == "" {
+		return caller{who: "session", role: s.Role}, s, ok && token != ""
+	}
+	k, ok := a.gateway.Tokens().FindTicket(s.Ticket)
+	return tokenCaller(k, "session"), s, ok
 }
 
 // session tells a browser whether it has access.
 func (a *Admin) session(r *http.Request) (any, error) {
-	return Session{a.gateway.Config().Admin.Token.Reveal() != "", a.checkAccess(r) == nil}, nil
+	c := callerOf(r)
+	return Session{a.needsToken(r), c.role != "", c.role, c.project}, nil
 }
 
 // signIn begins a session for a browser that sends the token.
@@ -131,7 +141,7 @@ func (a *Admin) signIn(r *http.Request) (any, error) {
 	}
 	token := a.gateway.Config().Admin.Token.Reveal()
 	if token == "" {
-		return nil, problemf(http.StatusConflict, "the admin API has no token: from this machine, it can be used without signing in")
+		return nil, problemf(http.StatusConflict, "nobody can sign in without admin.token in the configuration, with which sessions are signed; from this machine, the admin API can be used without")
 	}
 	attempt, d := a.sessions.attempts.Reserve(r)
 	if p := tooManyFailed(d); p != nil {
@@ -141,12 +151,17 @@ func (a *Admin) signIn(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !sameSecret(ask.Token, token) {
+	c, ok := a.findToken(ask.Token, "session")
+	if !ok {
 		a.log.Warn("admin: a sign-in has failed", "client", r.RemoteAddr)
-		return nil, problemf(http.StatusUnauthorized, "this is not the token of the admin API (admin.token in the configuration)")
+		return nil, problemf(http.StatusUnauthorized, "this is not a token of the admin API: it must be admin.token of the configuration, or one that was made with a role and is still valid")
 	}
 	attempt.Cancel()
-	return withCookie{sessionCookie(r, a.sessions.begin(token), sessionLength), Session{true, true}}, nil
+	of := session{Role: c.role}
+	if ticket, ok := a.gateway.Tokens().Ticket(ask.Token, time.Now().Add(sessionLength)); ok {
+		of = session{Ticket: ticket}
+	}
+	return withCookie{sessionCookie(r, a.sessions.begin(of, token), sessionLength), Session{true, true, c.role, c.project}}, nil
 }
 
 // signOut ends the session of a browser, and with it its streams.
@@ -155,7 +170,11 @@ func (a *Admin) signOut(r *http.Request) (any, error) {
 		return nil, otherSite()
 	}
 	for _, c := range r.CookiesNamed(cookieName(r)) {
-		if err := a.sessions.end(r.Context(), c.Value, a.gateway.Config().Admin.Token.Reveal()); err != nil {
+		_, found, ok := a.sessionOf(c.Value)
+		if !ok {
+			continue
+		}
+		if err := a.sessions.board.EndSession(r.Context(), found.ID, found.Ends); err != nil {
 			p := problemf(http.StatusServiceUnavailable, "this browser is signed out, but a copy of its cookie would be valid until it expires, since the store does not answer: %s", message.Plain(err))
 			p.header = http.Header{"Set-Cookie": {sessionCookie(r, "", -time.Second).String()}}
 			return nil, p

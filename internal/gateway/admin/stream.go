@@ -83,7 +83,7 @@ func (a *Admin) watch(ctx context.Context, r *http.Request, f *feed) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if a.checkAccess(r) != nil || f.ping() != nil {
+			if _, p := a.checkAccess(r); p != nil || f.ping() != nil {
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -18,14 +19,14 @@ func (r *Ring) Create(ctx context.Context, project, name string, ttl time.Durati
 	return r.CreateKey(ctx, Key{Project: project, Name: name}, ttl)
 }
 
-// CreateKey is Create of a key with the project, the name, the limit and the models of k.
+// CreateKey is Create of a key with the project, the role, the name, the limit and the models of k.
 func (r *Ring) CreateKey(ctx context.Context, k Key, ttl time.Duration) (key string, made Key, err error) {
 	now := time.Now()
 	k = Key{
-		Project: k.Project, Name: k.Name, Limit: k.Limit, Models: slices.Clone(k.Models),
+		Project: k.Project, Role: k.Role, Name: k.Name, Limit: k.Limit, Models: slices.Clone(k.Models),
 		Created: now.UTC().Truncate(time.Second), Expires: expiry(now, ttl),
 	}
-	if err := k.validate(); err != nil {
+	if err := cmp.Or(r.checkKind(&k), k.validate()); err != nil {
 		return "", Key{}, err
 	}
 	if ttl < 0 {
@@ -175,11 +176,11 @@ func (r *Ring) write(ctx context.Context, rec *record) (bool, error) {
 		return len(r.records[rec.ID]) == rec.Number, nil
 	}
 	name := rec.setting()
-	now, err := settings.Put(ctx, r.keeper, settingPrefix, map[string]*record{name: rec}, true)
+	now, err := settings.Put(ctx, r.keeper, r.prefix, map[string]*record{name: rec}, true)
 	if err != nil {
 		return false, err
 	}
-	stored, err := parseRecord(name, now[settingPrefix+name])
+	stored, err := r.parseRecord(name, now[r.prefix+name])
 	return err == nil && stored.equal(rec), nil
 }
 
@@ -190,7 +191,7 @@ func (r *Ring) erase(ctx context.Context, secrets []*record) error {
 		for _, secret := range secrets {
 			empty[secret.setting()] = nil
 		}
-		if _, err := settings.Put(ctx, r.keeper, settingPrefix, empty, false); err != nil {
+		if _, err := settings.Put(ctx, r.keeper, r.prefix, empty, false); err != nil {
 			return err
 		}
 	}

@@ -236,7 +236,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("", "{}", "/", "[]")
 	f.Fuzz(func(t *testing.T, name, text, name2, text2 string) {
 		r := &Ring{}
-		r.set(parse(map[string]string{settingPrefix + name: text, settingPrefix + name2: text2}, r.missed.Keep), nil)
+		r.set(r.parse(map[string]string{keyPrefix + name: text, keyPrefix + name2: text2}), nil)
 		for _, k := range r.List() {
 			if !isID(k.ID) || k.validate() != nil || r.records[k.ID][0].Number != 0 {
 				t.Errorf("%+v", k)

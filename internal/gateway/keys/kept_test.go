@@ -183,10 +183,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 	for name, text := range all { // break the record in many ways
 		for i := range len(text) {
-			miss := func(err error) { said = append(said, err.Error()) }
-			parse(map[string]string{name: text[:i]}, miss)
-			parse(map[string]string{name: text[:i] + "!" + text[i:]}, miss)
-			parse(map[string]string{name: text + text[i:]}, miss)
+			for _, broken := range []string{text[:i], text[:i] + "!" + text[i:], text + text[i:]} {
+				other := &Ring{prefix: keyPrefix}
+				other.parse(map[string]string{name: broken})
+				said = append(said, fmt.Sprint(other.Missed()))
+			}
 		}
 	}
 	stored := fmt.Sprint(all)
@@ -228,7 +229,7 @@ func TestBadRecords(t *testing.T) {
 	good, k := create(t, r, "p", "good", 0)
 	first, bad := create(t, r, "p", "bad", 0)
 	second, _ := rotate(t, r, bad.ID, time.Hour)
-	id, name, turn := bad.ID, settingPrefix+bad.ID, settingPrefix+bad.ID+"/1"
+	id, name, turn := bad.ID, keyPrefix+bad.ID, keyPrefix+bad.ID+"/1"
 	all, err := hidden.Of[settings.Keeper](s).Settings(bg)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +239,7 @@ func TestBadRecords(t *testing.T) {
 		{name, "{", "unexpected EOF"},
 		{name, "[]", "cannot unmarshal array"},
 		{name, "{}", "it is of another key"},
-		{name, all[settingPrefix+k.ID], "it is of another key"},
+		{name, all[keyPrefix+k.ID], "it is of another key"},
 		{turn, all[name], "it is of another key"},
 		{name, all[turn], "it is of another key"},
 		{name, strings.Replace(all[name], "{", `{"scope":"read",`, 1), "unknown field"},
@@ -268,8 +269,8 @@ func TestBadRecords(t *testing.T) {
 		late.Close()
 		do(t, server, "HSET", "ratelimit:settings", name, all[name], turn, all[turn])
 	}
-	do(t, server, "HSET", "ratelimit:settings", settingPrefix, "{}", "key", "?", "keys/"+id, "?", settingPrefix+id+"/2", all[turn])
-	do(t, server, "HDEL", "ratelimit:settings", turn, settingPrefix+id+"/2")
+	do(t, server, "HSET", "ratelimit:settings", keyPrefix, "{}", "key", "?", "keys/"+id, "?", keyPrefix+id+"/2", all[turn])
+	do(t, server, "HDEL", "ratelimit:settings", turn, keyPrefix+id+"/2")
 	late := ring(t, hidden.Of[settings.Keeper](s))
 	wantKey(t, late, first, true, bad) // the second secret has vanished without a trace
 	do(t, server, "HDEL", "ratelimit:settings", name)
@@ -370,7 +371,7 @@ func TestOtherSettings(t *testing.T) {
 	}
 	_, k := create(t, r, "p", "deleted by hand", 0)
 	err := hidden.Of[transaction.Store](s).Update(bg, func(tx transaction.Tx) error {
-		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(settingPrefix+k.ID))
+		_, err := tx.Exec("DELETE FROM settings WHERE name = ?", []byte(keyPrefix+k.ID))
 		return err
 	})
 	if err != nil {

@@ -2,6 +2,8 @@
 // once, when it is created.
 //
 // A key is rl-<id>-<secret>. The id is public; of the secret only a hash is stored.
+//
+// Tokens of the admin API are kept in the same way, in a [Ring] of their own: a token is a key with a [Role].
 package keys
 
 import (
@@ -24,8 +26,9 @@ var (
 
 // Key describes a key. It does not hold the secret. Times are in UTC, and in whole seconds.
 type Key struct {
-	ID      string    `json:"id"` // the public part of the key
-	Project string    `json:"project"`
+	ID      string    `json:"id"`             // the public part of the key
+	Project string    `json:"project"`        // of a token: the project to which it is bound, with all inside of it; empty: all projects
+	Role    Role      `json:"role,omitempty"` // of a token: what it may do; keys of clients have none
 	Name    string    `json:"name,omitempty"` // what it is for
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
@@ -50,7 +53,12 @@ const (
 )
 
 func (k *Key) validate() error {
-	if err := project.CheckID(k.Project); err != nil {
+	if k.Role != "" {
+		if err := k.validateToken(); err != nil {
+			return err
+		}
+	}
+	if err := project.CheckID(k.Project); err != nil && (k.Role == "" || k.Project != "") {
 		return fmt.Errorf("%w: %s", ErrInvalid, message.Detail(err, project.ErrInvalid))
 	}
 	if len(k.Name) > maxName {

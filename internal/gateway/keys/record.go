@@ -28,7 +28,11 @@ type record struct {
 	Grace  time.Time `json:"grace,omitzero"` // when the secret that this one replaces stops being valid
 }
 
-const settingPrefix = "key/"
+// The beginnings of the names of settings: of keys of clients, and of tokens of the admin API.
+const (
+	keyPrefix   = "key/"
+	tokenPrefix = "token/"
+)
 
 func (r *record) setting() string {
 	if r.Number == 0 {
@@ -57,21 +61,22 @@ func idOf(setting string) string {
 }
 
 // parse returns the records of all keys, by id and in the order of their numbers. It leaves
-// out a key of which a record is missing or not valid, and gives miss the error: a secret
+// out a key of which a record is missing or not valid, and keeps the error: a secret
 // that was replaced must not become valid again.
-func parse(all map[string]string, miss func(error)) map[string][]*record {
+func (r *Ring) parse(all map[string]string) map[string][]*record {
+	miss := r.missed.Keep
 	found, broken := map[string][]*record{}, map[string]bool{}
 	for setting, text := range all {
-		name := strings.TrimPrefix(setting, settingPrefix)
-		r, err := parseRecord(name, text)
+		name := strings.TrimPrefix(setting, r.prefix)
+		rec, err := r.parseRecord(name, text)
 		switch {
 		case err != nil:
 			broken[idOf(name)] = true
 			miss(fmt.Errorf("ratelimit: the store's setting %.80q is not used: %s", setting, message.Plain(err)))
-		case r == nil:
+		case rec == nil:
 			broken[idOf(name)] = true
 		default:
-			found[r.ID] = append(found[r.ID], r)
+			found[rec.ID] = append(found[rec.ID], rec)
 		}
 	}
 	for id, records := range found {
@@ -89,12 +94,23 @@ func parse(all map[string]string, miss func(error)) map[string][]*record {
 }
 
 // parseRecord returns nil for a record that was emptied. Its errors do not show the text.
-func parseRecord(setting, text string) (*record, error) {
-	r, err := settings.Decode[record](text)
-	if r == nil {
+func (r *Ring) parseRecord(setting, text string) (*record, error) {
+	rec, err := settings.Decode[record](text)
+	if rec == nil {
 		return nil, err
 	}
-	return r, r.validate(setting)
+	return rec, cmp.Or(r.checkKind(&rec.Key), rec.validate(setting))
+}
+
+// checkKind returns an error if a key is among tokens, or a token among keys.
+func (r *Ring) checkKind(k *Key) error {
+	switch isToken := k.Role != ""; {
+	case isToken && r.prefix == keyPrefix:
+		return fmt.Errorf("%w: a key has no role", ErrInvalid)
+	case !isToken && r.prefix == tokenPrefix:
+		return CheckRole("", "")
+	}
+	return nil
 }
 
 func (r *record) validate(setting string) error {

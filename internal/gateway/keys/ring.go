@@ -23,6 +23,7 @@ import (
 type Ring struct {
 	entries    atomic.Pointer[map[string]*entry] // by id; the map is replaced, never changed
 	keeper     settings.Keeper                   // the store of the keys; nil: they are only in memory
+	prefix     string                            // of the names of their settings: keyPrefix or tokenPrefix
 	maxKeys    int
 	onVanished func(n int)                           // may be nil
 	onLimits   func(map[string]*project.Limit) error // nil: nobody wants to know
@@ -35,14 +36,26 @@ type Ring struct {
 	loaded  map[string]string    // the settings that records were read from; nil: this ring has changed a key since
 }
 
-const defaultMaxKeys = 10_000
+const (
+	defaultMaxKeys = 10_000
+	maxTokens      = 1_000
+)
 
 // Open returns the keys that a store keeps beside its counters, and follows the changes
 // that other gateways make there. With a nil keeper, keys are only in memory. If keys vanish
 // from the store that nobody has revoked, Open calls onVanished with their number, unless it
 // is nil.
 func Open(k settings.Keeper, onVanished func(n int)) (*Ring, error) {
-	r := &Ring{keeper: k, maxKeys: defaultMaxKeys, onVanished: onVanished, stop: func() {}}
+	return open(k, keyPrefix, defaultMaxKeys, onVanished)
+}
+
+// OpenTokens is Open for the tokens of the admin API.
+func OpenTokens(k settings.Keeper, onVanished func(n int)) (*Ring, error) {
+	return open(k, tokenPrefix, maxTokens, onVanished)
+}
+
+func open(k settings.Keeper, prefix string, most int, onVanished func(n int)) (*Ring, error) {
+	r := &Ring{keeper: k, prefix: prefix, maxKeys: most, onVanished: onVanished, stop: func() {}}
 	r.set(map[string][]*record{}, nil)
 	if k == nil {
 		return r, nil
@@ -77,7 +90,7 @@ func (r *Ring) reload(ctx context.Context) error {
 	}
 	ours := map[string]string{}
 	for setting, text := range all {
-		if strings.HasPrefix(setting, settingPrefix) {
+		if strings.HasPrefix(setting, r.prefix) {
 			ours[setting] = text
 		}
 	}
@@ -87,7 +100,7 @@ func (r *Ring) reload(ctx context.Context) error {
 	if n := r.vanished(ours); n > 0 && r.onVanished != nil {
 		r.onVanished(n)
 	}
-	r.set(parse(ours, r.missed.Keep), ours)
+	r.set(r.parse(ours), ours)
 	return nil
 }
 
@@ -95,7 +108,7 @@ func (r *Ring) reload(ctx context.Context) error {
 // count: the store keeps an empty setting for each.
 func (r *Ring) vanished(ours map[string]string) (n int) {
 	for id := range r.records {
-		if _, kept := ours[settingPrefix+id]; !kept {
+		if _, kept := ours[r.prefix+id]; !kept {
 			n++
 		}
 	}

@@ -9,6 +9,12 @@ export class Failure extends Error {
   }
 }
 
+// viewer is who looks at the pages: the role, and the project to which the session is bound, if it is.
+export const viewer = {role: '', project: ''};
+
+// isBoundAway reports whether a project is none that the viewer may see.
+export const isBoundAway = (name) => viewer.project !== '' && name !== viewer.project && !name.startsWith(`${viewer.project}/`);
+
 // call calls the API, and returns the answer's value.
 export async function call(method, path, body) {
   const options = {method, headers: {}, cache: 'no-store'};

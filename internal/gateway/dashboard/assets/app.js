@@ -3,7 +3,7 @@
 import './parts.js';
 import './list.js';
 import {switchMode} from './act.js';
-import {call, get} from './api.js';
+import {call, get, viewer} from './api.js';
 import {h, setText} from './dom.js';
 import {live} from './live.js';
 
@@ -19,6 +19,7 @@ const pages = {
   key: () => import('./key.js'),
   signin: () => import('./signin.js'),
 };
+const forAll = ['overview', 'matrix', 'model', 'audit']; // pages about all projects, which a viewer who is bound to one may not see
 const element = (id) => document.getElementById(id);
 const content = element('content');
 let leave = null; // ends the page that is shown
@@ -29,6 +30,7 @@ let signedIn = true;
 function route() {
   const [, name, ...rest] = location.hash.split('/');
   const page = name || 'overview';
+  if (viewer.project && forAll.includes(page)) return ['project', viewer.project];
   if (Object.hasOwn(pages, page) && page !== 'signin') {
     try {
       return [page, rest.map(decodeURIComponent).join('/')];
@@ -68,9 +70,14 @@ async function enter() {
     return;
   }
   element('signout').hidden = !session.needs_token || !session.signed_in;
-  const changed = signedIn !== session.signed_in;
+  const changed = signedIn !== session.signed_in || viewer.project !== (session.project ?? '');
   signedIn = session.signed_in;
-  if (signedIn) live.start();
+  viewer.role = session.role ?? '';
+  viewer.project = session.project ?? '';
+  document.documentElement.dataset.role = viewer.role;
+  for (const link of document.querySelectorAll('nav a')) link.hidden = viewer.project !== '' && forAll.includes(link.dataset.page) && link.dataset.page !== 'overview';
+  element('connection').hidden = viewer.project !== '';
+  if (signedIn && !viewer.project) live.start();
   else live.stop();
   if (changed || shown === 0) await show();
 }
@@ -101,7 +108,7 @@ const whileLost = {
 function announce() {
   const overview = live.overview;
   element('mode').hidden = overview?.mode !== 'shadow';
-  element('switch').hidden = !overview || !signedIn;
+  element('switch').hidden = !overview || !signedIn || viewer.role !== 'admin';
   setText(element('switch'), `Mode: ${overview?.mode}`);
   let text = '';
   if (live.state === 'lost') text = 'The gateway does not answer. What is shown may be old; the page tries to connect again.';

@@ -49,7 +49,7 @@ export function keyPanel(wanted, title, project = '') {
       empty.hidden = false;
     }
   });
-  const create = h('button', {type: 'button', class: 'main', onclick: () => createKey(project)}, 'Create a key');
+  const create = h('button', {type: 'button', class: 'main acts', onclick: () => createKey(project)}, 'Create a key');
   return {element: panel(title, [search, create], table, empty), end};
 }
 

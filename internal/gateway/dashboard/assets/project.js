@@ -1,6 +1,6 @@
 // One project: its limits, who shares them, its history, the tree around it, its keys, and who waits.
 
-import {get} from './api.js';
+import {get, isBoundAway, viewer} from './api.js';
 import {resource} from './act.js';
 import {h, keyed, setText} from './dom.js';
 import {compact, count, dimension, dollars} from './format.js';
@@ -17,7 +17,7 @@ export function show(body, name) {
   const load = async () => {
     try {
       const [up, down] = await Promise.all([
-        Promise.all(above(name).map((path) => get(resource('project', path)))),
+        Promise.all(above(name).filter((path) => !isBoundAway(path)).map((path) => get(resource('project', path)))),
         get('/v1/projects', {below: name, limit: 100}),
       ]);
       inside.fill(up.at(-1));
@@ -37,7 +37,7 @@ export function show(body, name) {
 const above = (name) => name.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'));
 
 function crumbs(name) {
-  const list = above(name).slice(0, -1);
+  const list = above(name).slice(0, -1).filter((path) => !isBoundAway(path));
   return h('p', {class: 'crumbs'}, h('a', {href: '#/'}, 'Projects'), list.map((path) => [' / ', h('a', {href: link('project', path)}, path.split('/').at(-1))]));
 }
 
@@ -107,6 +107,7 @@ function models(name) {
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Models that it uses'}, h('table', {}, h('thead', {}, h('tr', {},
     ['Model', 'Project', 'Calls/min', 'Tokens/min', 'Dollars', 'Denied'].map((words, i) => h('th', {scope: 'col', class: i > 1 ? 'number' : ''}, words)))), rows));
   const load = async () => {
+    if (viewer.project) return; // the table is of all projects
     try {
       const cells = (await get('/v1/matrix', {limit: 1000})).cells.filter((c) => c.project === name || c.project.startsWith(`${name}/`)).slice(0, 50);
       keyed(rows, cells, (c) => JSON.stringify(c), (c) => h('tr', {},
@@ -120,5 +121,7 @@ function models(name) {
       table.hidden = cells.length === 0;
     } catch { /* the bar says that the gateway does not answer */ }
   };
-  return {element: panel('Models that it uses', null, table, empty), end: every(4000, load)};
+  const element = panel('Models that it uses', null, table, empty);
+  element.hidden = viewer.project !== '';
+  return {element, end: every(4000, load)};
 }

@@ -20,7 +20,7 @@ export function show(body, _, app) {
       token.select();
     }
     button.disabled = false;
-  }}, h('h1', {}, 'Sign in'), h('p', {class: 'subtitle'}, 'With the token of the admin API: admin.token in the gateway’s configuration.'), field('Token', token), fault, button);
+  }}, h('h1', {}, 'Sign in'), h('p', {class: 'subtitle'}, 'With a token of the admin API: admin.token of the gateway’s configuration, or one that `ratelimit token create` has made.'), field('Token', token), fault, button);
   body.append(h('section', {class: 'panel sign-in', 'aria-label': 'Sign in'}, form));
   setTimeout(() => token.focus());
   return () => {};
