@@ -688,6 +688,12 @@ func mustTake(t *testing.T, rl *ratelimit.RateLimiter, tokens int) *ratelimit.Re
 	return res
 }
 
+// settle waits until other processes find settled what was committed or cancelled.
+func settle() {
+	time.Sleep(10 * time.Millisecond)
+	synctest.Wait()
+}
+
 // acquired returns how long a call of Acquire waits.
 func acquired(t *testing.T, rl *ratelimit.RateLimiter, tokens int) time.Duration {
 	t.Helper()
@@ -703,10 +709,12 @@ func TestSharedFile(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxRPM: 4, MaxTPM: 100, MaxRPD: 9, MaxConcurrent: 3}})
 		reserved := mustTake(t, a, 30)
 		mustTake(t, b, 40).Commit(10, 10)
-		want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 50, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: time.Now().UTC(), Concurrent: 1, MaxConcurrent: 3}
+		settle()
+		want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 50, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: time.Now().UTC().Truncate(time.Second), Concurrent: 1, MaxConcurrent: 3}
 		wantStats(t, a, "m", want)
 		wantStats(t, b, "m", want)
 		reserved.Cancel()
+		settle()
 		if d := b.Decide("m", 81); d.Code != overTPM {
 			t.Errorf("%+v", d)
 		}
@@ -774,6 +782,7 @@ func TestWaitForWhatAnotherProcessGivesBack(t *testing.T) {
 				t.Errorf("given back after %v, and found %v later", given, late)
 			}
 			res.Commit(1, 1)
+			settle()
 		}
 		mustTake(t, a, 1) // the caller dies
 		if waited := acquired(t, b, 1); waited < 10*time.Minute || waited > 10*time.Minute+time.Second {

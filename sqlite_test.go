@@ -738,7 +738,7 @@ func TestLockedFile(t *testing.T) {
 			t.Errorf("Decide: %+v", d)
 		}
 		var wg sync.WaitGroup
-		wg.Go(func() { reserved.Commit(1, 1) }) // Persist returns the error
+		reserved.Commit(1, 1) // Persist returns the error
 		for name, call := range map[string]func() error{
 			"TryAcquire": func() error {
 				res, d := rl.TryAcquire("m", 1)

@@ -146,8 +146,11 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 	if _, err := other.Exec("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	res.Commit(300, 100)
+	start := time.Now()
+	if res, d := rl.TryAcquire("m", 1); res != nil || d.Code != ratelimit.DecisionStoreLost {
+		t.Errorf("%+v; want the store lost", d)
+	}
 	one := time.Since(start)
 
 	// New calls wait for the file together, and not one after another for the correction.

@@ -30,6 +30,7 @@ type Engine struct {
 	store    store.Store
 	books    books.Keeper        // the store's; nil: it keeps none
 	deposits accounts.Depository // the same
+	later    accounts.Later      // the same; nil: every settlement is awaited
 	private  bool                // no other process counts in the store
 	remote   bool                // other machines may use the store
 	owned    bool                // Close closes the store
@@ -68,6 +69,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waits: map[string]map[string]map[*wait]bool{}}
 	e.books = hidden.Of[books.Keeper](cfg.Store)
 	e.deposits = hidden.Of[accounts.Depository](cfg.Store)
+	e.later = hidden.Of[accounts.Later](cfg.Store)
 	if memory, ok := cfg.Store.(*store.Memory); ok {
 		timed := hidden.Of[interface{ Now() int64 }](memory)
 		e.private, e.clock = true, timed.Now
@@ -107,6 +109,9 @@ func (e *Engine) Quiet() bool { return e.hall.Idle() }
 // Close makes the corrections that are still to be made, and fails all calls from
 // then on, also those that wait.
 func (e *Engine) Close() error {
+	if e.later != nil {
+		e.store.Read(context.Background()) // comes after the corrections under way: those that fail are owed
+	}
 	err := e.catchUp(context.Background())
 	e.tellRest()
 	e.closed.Store(true)

@@ -200,19 +200,24 @@ func (x *extensions) actual(k int, u Unit, first, used int64) int64 {
 	return n
 }
 
-// settleExtensions corrects what extensions have taken to what was used of them. A store is asked for all of them at the
-// same time; the caller waits for that.
+// settleExtensions corrects what extensions have taken to what was used of them. A store that settles nothing later is
+// asked for all of them at the same time; the caller waits for that.
 func (r *Reservation) settleExtensions(used *spent) *sync.WaitGroup {
 	x, wg := r.extensions, new(sync.WaitGroup)
 	spent := *used // that of the caller may be on its stack
 	for k := range x.all {
 		taken := &x.all[k]
 		r.holdExtension(taken, -1)
-		wg.Go(func() {
+		settle := func() {
 			r.settleExtension(taken, func(p *plan, u Unit) int64 {
 				return x.actual(k, u, p.rules.Amount(u, &r.asked), spent.of(p.rules, u))
 			})
-		})
+		}
+		if r.engine.later != nil {
+			settle()
+		} else {
+			wg.Go(settle)
+		}
 	}
 	return wg
 }

@@ -18,6 +18,7 @@ type correction struct {
 	actual  []int64
 	entry   *books.Entry // is booked with it; nil: nothing is
 	deposit string       // the id of the deposit to settle, in place of the receipt
+	charged []Standing   // the scopes that it gives something back to
 }
 
 // owed is the corrections that could not be made, because the store could not be asked.
@@ -32,15 +33,38 @@ const (
 	atOnce   = 64   // how many are made at a time
 )
 
-// correct makes a correction, now or when the store can be asked again.
+// correct makes a correction, soon or when the store can be asked again. Whatever asks the store after it finds the
+// correction made, unless the store could not be asked. A process that dies before leaves more charged, never less.
 func (e *Engine) correct(c correction) {
-	err := e.settle(context.Background(), c)
-	if err == nil {
+	if e.later == nil || c.deposit != "" {
+		err := e.settle(context.Background(), c)
+		e.owe(&c, err)
+		e.Miss(err)
+		e.gaveBack(c.charged)
 		return
 	}
-	e.Miss(err)
-	if !hopeless(err) {
-		e.owed.add(c)
+	e.later.SettleLater(c.receipt, c.actual, c.entry, func(err error) {
+		if err != nil {
+			e.owe(&c, err)
+			e.errors.KeepAtOnce(err)
+		}
+		e.gaveBack(c.charged)
+	})
+}
+
+// gaveBack lets calls of other processes ask again that wait for what scopes were given back.
+func (e *Engine) gaveBack(all []Standing) {
+	if f := e.fleet.Load(); f != nil {
+		for i := range all {
+			f.gave(all[i].plan.scope.Real())
+		}
+	}
+}
+
+// owe keeps a correction that has failed, unless it always will.
+func (e *Engine) owe(c *correction, err error) {
+	if err != nil && !hopeless(err) {
+		e.owed.add(*c)
 	}
 }
 

@@ -193,7 +193,9 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 		extended = r.settleExtensions(used)
 	}
 	if r.receipt != nil || entry != nil {
-		e.correct(correction{receipt: r.receipt, actual: r.actual(used), entry: entry})
+		e.correct(correction{receipt: r.receipt, actual: r.actual(used), entry: entry, charged: r.charged})
+	} else {
+		e.gaveBack(r.charged)
 	}
 	if extended != nil {
 		extended.Wait()
@@ -215,7 +217,7 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 			scope.gate.Settled(asked, used.known(p.rules, &asked))
 		}
 		scope.giveBack(p, &r.asked)
-		e.Wake(scope)
+		e.wakeHere(scope)
 	}
 }
 

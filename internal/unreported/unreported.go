@@ -20,6 +20,18 @@ func (e *Error) Keep(err error) {
 	if e.OnError != nil {
 		e.OnError(err)
 	}
+	e.keep(err)
+}
+
+// KeepAtOnce is Keep for a caller that others wait for: OnError is called on a goroutine of its own.
+func (e *Error) KeepAtOnce(err error) {
+	if e.OnError != nil {
+		go e.OnError(err)
+	}
+	e.keep(err)
+}
+
+func (e *Error) keep(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.first == nil {

@@ -27,7 +27,8 @@ type operation struct {
 	exclusive func() error // runs instead of step, outside of any shared transaction
 	closes    bool         // the store is closed: no call may come after this one
 
-	wake chan bool // gets true if the caller is to run the next transaction, and false if the call is done
+	wake chan bool       // gets true if the caller is to run the next transaction, and false if the call is done; nil: see submitLater
+	done func(err error) // is called when a call is done that nobody waits for
 	err  error
 }
 
@@ -35,21 +36,15 @@ type operation struct {
 // has begun to run o, the call is withdrawn, and has done nothing. Once a transaction runs o, submit
 // returns its result, whether the context has ended or not.
 func (s *Store) submit(o *operation) error {
-	o.since = time.Now()
 	o.wake = make(chan bool, 1)
-	s.mu.Lock()
-	if s.closed.Load() {
-		s.mu.Unlock()
-		return store.ErrClosed
-	}
-	if err := o.ctx.Err(); err != nil {
-		s.mu.Unlock()
+	if err := o.ctx.Err(); err != nil && !s.closed.Load() {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
-	s.closed.Store(o.closes)
-	s.came++
-	o.number = s.came
-	s.queue = append(s.queue, o)
+	s.mu.Lock()
+	if err := s.enqueue(o); err != nil {
+		s.mu.Unlock()
+		return err
+	}
 	work := !s.working
 	s.working = true
 	s.mu.Unlock()
@@ -60,9 +55,57 @@ func (s *Store) submit(o *operation) error {
 		}
 	}
 	if work {
-		s.runBatch(o)
+		s.work(o)
 	}
 	return o.err
+}
+
+// enqueue puts o into the queue. The caller has locked mu.
+func (s *Store) enqueue(o *operation) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	s.closed.Store(o.closes)
+	s.came++
+	o.since, o.number = time.Now(), s.came
+	s.queue = append(s.queue, o)
+	return nil
+}
+
+// maxLater is how long a call that nobody waits for stays in the queue of an idle store.
+const maxLater = 2 * time.Millisecond
+
+// submitLater puts o into the queue and does not wait. The next call runs o in its own transaction, before its own
+// step; if none comes for a moment, o gets a transaction of its own.
+func (s *Store) submitLater(o *operation) {
+	o.ctx = context.Background()
+	s.mu.Lock()
+	err := s.enqueue(o)
+	arm := err == nil && !s.armed
+	s.armed = s.armed || arm
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		o.done(err)
+	case arm:
+		time.AfterFunc(maxLater, s.workLater)
+	}
+}
+
+// workLater runs the calls that nobody waits for and no other call has run.
+func (s *Store) workLater() {
+	s.mu.Lock()
+	if s.armed = len(s.queue) > 0; !s.armed {
+		s.mu.Unlock()
+		return
+	}
+	work := !s.working
+	s.working = true
+	s.mu.Unlock()
+	time.AfterFunc(maxLater, s.workLater) // until the queue is empty
+	if work {
+		s.work(nil)
+	}
 }
 
 // wait waits until o is done. It returns early if the caller of o is to run the next transaction, or
@@ -99,38 +142,91 @@ func (s *Store) leave(o *operation) bool {
 func (s *Store) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.working = len(s.queue) > 0; s.working {
-		s.queue[0].wake <- true
+	i := slices.IndexFunc(s.queue, (*operation).waits)
+	if s.working = i >= 0; s.working {
+		s.queue[i].wake <- true
 	}
 }
 
-// runBatch runs o, which is the first of the queue, and the calls behind it that can share its
-// transaction.
-func (s *Store) runBatch(o *operation) {
+// waits reports whether a caller waits for o.
+func (o *operation) waits() bool { return o.wake != nil }
+
+// work runs transactions until o is done, which is the first call in the queue that a caller waits for. Without o it
+// runs one transaction.
+func (s *Store) work(o *operation) {
 	defer s.handOver()
-	if o.exclusive != nil {
-		s.leave(o)
-		o.err = o.exclusive()
+	if o == nil {
+		s.runBatch(&operation{ctx: context.Background(), since: time.Now()})
 		return
 	}
+	for s.queued(o) {
+		if o.exclusive != nil && s.isFirst(o) {
+			s.leave(o)
+			o.err = o.exclusive()
+			return
+		}
+		s.runBatch(o)
+	}
+}
+
+func (s *Store) queued(o *operation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.queue, o)
+}
+
+func (s *Store) isFirst(o *operation) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue[0] == o
+}
+
+// runBatch runs the calls at the front of the queue that can share a transaction, on behalf of o. If no transaction can
+// begin, they fail up to o.
+func (s *Store) runBatch(o *operation) {
 	s.gather()
 	writes, came := s.look()
-	if o.err = s.begin(o.ctx, o.since, writes); o.err != nil {
-		s.leave(o)
+	if err := s.begin(o.ctx, o.since, writes); err != nil {
+		s.failTo(o, err)
 		return
 	}
 	began := time.Now()
 	ops := s.takeBatch(writes, came)
 	s.lastBatch = len(ops)
-	defer func() {
-		for _, other := range ops {
-			if other != o {
-				other.wake <- false
-			}
-		}
-	}()
+	defer s.finish(ops, o)
 	s.execute(ops, writes)
 	s.lastDuration = time.Since(began)
+}
+
+// finish tells the callers of ops, but for that of o, that their calls are done.
+func (s *Store) finish(ops []*operation, o *operation) {
+	for _, other := range ops {
+		switch {
+		case other.done != nil:
+			other.done(other.err)
+		case other != o:
+			other.wake <- false
+		}
+	}
+}
+
+// failTo takes the calls before o, for which nobody waits, off the queue, and fails them; and o itself, unless it only
+// reads and can be done without them.
+func (s *Store) failTo(o *operation, err error) {
+	s.mu.Lock()
+	n := slices.IndexFunc(s.queue, (*operation).waits)
+	if n < 0 {
+		n = len(s.queue)
+	} else if s.queue[n] == o && (o.writes || n == 0) {
+		n++
+	}
+	failed := slices.Clone(s.queue[:n])
+	s.queue = slices.Delete(s.queue, 0, n)
+	s.mu.Unlock()
+	for _, other := range failed {
+		other.err = err
+	}
+	s.finish(failed, o)
 }
 
 // gatherFrom is the number of calls in a transaction from which on it is worth waiting for more.

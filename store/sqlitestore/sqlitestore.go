@@ -56,6 +56,7 @@ type Store struct {
 	queue   []*operation
 	came    uint64 // how many calls have come, for ever
 	working bool   // a caller runs a transaction, or is about to
+	armed   bool   // a timer runs the calls that nobody waits for: see submitLater
 	closed  atomic.Bool
 
 	// The following fields belong to the caller that runs a transaction.

@@ -57,17 +57,59 @@ func (s *Store) Settle(ctx context.Context, r store.Receipt, actual []int64) err
 
 // settle settles a take, and books an entry in the same transaction, unless it is nil.
 func (s *Store) settle(ctx context.Context, r store.Receipt, actual []int64, e *books.Entry) error {
+	own, err := s.own(r, actual)
+	if own == nil {
+		return err
+	}
+	err = s.submit(&operation{ctx: ctx, writes: true, step: own.settlement(actual, e)})
+	if err != nil {
+		own.settled.Store(false)
+	}
+	return err
+}
+
+// SettleLater implements [accounts.Later].
+func (s internals) SettleLater(r store.Receipt, actual []int64, e *books.Entry, done func(error)) {
+	if r == nil {
+		s.submitLater(&operation{writes: true, done: done, step: func(b *batch) error {
+			b.book(e)
+			return nil
+		}})
+		return
+	}
+	own, err := s.own(r, actual)
+	if own == nil {
+		done(err)
+		return
+	}
+	o := &operation{writes: true, step: own.settlement(actual, e)}
+	o.done = func(err error) {
+		if err != nil {
+			own.settled.Store(false)
+		}
+		done(err)
+	}
+	s.submitLater(o)
+}
+
+// own returns the receipt of a take of this store that is settled for the first time, and marks it as settled. It is nil
+// if there is nothing to settle, or with an error.
+func (s *Store) own(r store.Receipt, actual []int64) (*receipt, error) {
 	own, ok := r.(*receipt)
-	if !ok || own.store != s || len(actual) != len(own.charges) {
-		return store.ErrReceipt
+	switch {
+	case !ok || own.store != s || len(actual) != len(own.charges):
+		return nil, store.ErrReceipt
+	case s.closed.Load():
+		return nil, store.ErrClosed
+	case !own.settled.CompareAndSwap(false, true):
+		return nil, nil
 	}
-	if s.closed.Load() {
-		return store.ErrClosed
-	}
-	if !own.settled.CompareAndSwap(false, true) {
-		return nil
-	}
-	err := s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
+	return own, nil
+}
+
+// settlement returns the step that settles a take, and books an entry unless it is nil.
+func (own *receipt) settlement(actual []int64, e *books.Entry) func(*batch) error {
+	return func(b *batch) error {
 		taken, err := b.accountsOf(own.charges)
 		if err != nil {
 			return err
@@ -77,11 +119,7 @@ func (s *Store) settle(ctx context.Context, r store.Receipt, actual []int64, e *
 			b.book(e)
 		}
 		return nil
-	}})
-	if err != nil {
-		own.settled.Store(false)
 	}
-	return err
 }
 
 // settle corrects charges, whose accounts the step has just got, to the actual amounts.

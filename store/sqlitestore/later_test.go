@@ -1,0 +1,111 @@
+package sqlitestore
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/transaction"
+	"dappco.re/go/core/go-ratelimit/store"
+	"dappco.re/go/core/go-ratelimit/store/internal/bookstest"
+	"dappco.re/go/core/go-ratelimit/store/storetest"
+)
+
+// A store whose settlements nobody waits for keeps the promises of a store.
+func TestSettleLaterIsSettle(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+		s := open(t)
+		s.clock, s.uptime = clock, nil
+		return bookstest.Later(s)
+	})
+}
+
+// A settlement that nobody waits for is in the transaction of the next call, which finds it settled. If no call comes,
+// it is made after a moment, and when the store is closed.
+func TestSettleLater(t *testing.T) {
+	l := perDay(10)
+	entry := books.Entry{Owner: books.Owner{Project: "acme", Model: "m"}, Amounts: books.Amounts{books.Requests: 1}}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.db")
+		s, other := openAt(t, path), openAt(t, path)
+		done := 0
+		settle := func(r store.Receipt, actual int64) {
+			e := entry
+			inside(s).SettleLater(r, []int64{actual}, &e, func(err error) {
+				if done++; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		first := take(t, s, charge("key", 10, l))
+		n := transactions(s)
+		settle(first, 3)
+		settle(first, 0) // is not the first
+		second := take(t, s, charge("key", 7, l))
+		if n.Load() != 1 || done != 2 {
+			t.Errorf("a settlement and a take are %d transactions, and %d of 2 settlements were told of; want one", n.Load(), done)
+		}
+		settle(second, 1)
+		wantUsed(t, s, "key", l, 4)
+		third := take(t, s, charge("key", 6, l))
+		settle(third, 2)
+		wantUsed(t, other, "key", l, 10) // not yet
+		time.Sleep(maxLater)
+		synctest.Wait()
+		wantUsed(t, other, "key", l, 6)
+		settle(take(t, s, charge("key", 4, l)), 1)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantUsed(t, other, "key", l, 7)
+		if got := bookedTotal(t, other)[books.Requests]; got != 4 || done != 5 {
+			t.Errorf("%d calls are booked, and %d settlements were told of; want 4 and 5", got, done)
+		}
+	})
+}
+
+// A settlement that fails can be made again, and one of a store that is closed fails at once.
+func TestSettleLaterFails(t *testing.T) {
+	s := open(t)
+	l := perDay(10)
+	r := take(t, s, charge("key", 10, l))
+	update(t, s, "ALTER TABLE accounts RENAME TO elsewhere")
+	var failed error
+	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
+	if _, _, err := s.Take(t.Context(), charge("key", 1, l)); err == nil || failed == nil {
+		t.Fatalf("without a table: %v, and of the settlement %v", err, failed)
+	}
+	update(t, s, "ALTER TABLE elsewhere RENAME TO accounts")
+	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
+	wantUsed(t, s, "key", l, 1)
+	if failed != nil {
+		t.Error(failed)
+	}
+	r = take(t, s, charge("key", 1, l))
+	s.Close()
+	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
+	if !errors.Is(failed, store.ErrClosed) {
+		t.Errorf("closed: %v; want %v", failed, store.ErrClosed)
+	}
+}
+
+// While another process has the file locked, a call that only reads does without the settlements before it, which fail.
+func TestReadsWithoutSettlements(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "limits.db")
+	s, other := openAt(t, path), openAt(t, path)
+	s.busyTimeout = time.Nanosecond
+	l := perDay(10)
+	r := take(t, s, charge("key", 10, l))
+	var failed error
+	err := inside(other).Update(t.Context(), func(transaction.Tx) error {
+		inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
+		wantUsed(t, s, "key", l, 10)
+		return nil
+	})
+	if err != nil || failed == nil {
+		t.Errorf("%v, and of the settlement %v", err, failed)
+	}
+}
