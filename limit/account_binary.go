@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"time"
 )
@@ -25,8 +24,19 @@ var ErrCorrupt = errors.New("ratelimit: corrupt account")
 
 // AppendBinary appends the binary form of the account. It never fails.
 func (a *Account) AppendBinary(b []byte) ([]byte, error) {
+	b = a.appendHead(b, accountVersion)
+	h := a.counters.log
+	if h == nil || len(h.windows) == 0 {
+		return b, nil
+	}
+	b = binary.AppendVarint(b, h.dropped)
+	return h.appendEntries(b, h.oldest), nil
+}
+
+// appendHead appends everything of an account but the entries of its log.
+func (a *Account) appendHead(b []byte, version byte) []byte {
 	c := &a.counters
-	b = append(b, accountVersion)
+	b = append(b, version)
 	b = binary.AppendVarint(b, c.fullAt)
 	b = binary.AppendVarint(b, a.seen)
 	b = binary.AppendUvarint(b, a.epoch)
@@ -35,24 +45,28 @@ func (a *Account) AppendBinary(b []byte) ([]byte, error) {
 		b = c.each[i].appendBinary(b)
 	}
 	h := c.log
-	if h == nil || len(h.windows) == 0 {
-		return binary.AppendUvarint(b, 0), nil
+	if h == nil {
+		return binary.AppendUvarint(b, 0)
 	}
 	b = binary.AppendUvarint(b, uint64(len(h.windows)))
 	for _, w := range h.windows {
 		b = binary.AppendUvarint(b, uint64(w.period))
 		b = binary.AppendUvarint(b, uint64(w.first-h.oldest))
 	}
-	b = binary.AppendVarint(b, h.dropped)
-	b = binary.AppendUvarint(b, uint64(h.next-h.oldest))
+	return b
+}
+
+// appendEntries appends the number of entries from the i-th on, and these.
+func (h *history) appendEntries(b []byte, i int64) []byte {
+	b = binary.AppendUvarint(b, uint64(h.next-i))
 	before := int64(0)
-	for i := h.oldest; i < h.next; i++ {
+	for ; i < h.next; i++ {
 		e := h.entry(i)
 		b = binary.AppendVarint(b, e.at-before)
 		b = binary.AppendUvarint(b, uint64(e.n))
 		before = e.at
 	}
-	return b, nil
+	return b
 }
 
 // AppendBinary appends the binary form of a valid limit. No limit's form is the beginning
@@ -100,16 +114,12 @@ func (c *counter) appendBinary(b []byte) []byte {
 // [ErrCorrupt], and leave a as it was.
 func (a *Account) UnmarshalBinary(b []byte) error {
 	r := reader{rest: b}
-	var read Account
-	c := &read.counters
 	if version := r.byte(); version != accountVersion {
 		return fmt.Errorf("%w: version %d: this program knows version %d", ErrCorrupt, version, accountVersion)
 	}
-	c.fullAt, read.seen, read.epoch = r.varint(), r.time(), uint64(r.amount(math.MaxUint64))
-	for range r.count(mostListed) {
-		c.each = append(c.each, r.counter())
-	}
-	if windows := r.count(mostListed); windows > 0 && r.fault == "" {
+	read, windows := r.head()
+	c := &read.counters
+	if len(windows) > 0 && r.fault == "" {
 		c.log = r.history(windows)
 	}
 	if len(r.rest) > 0 {
@@ -263,45 +273,70 @@ func (c *counter) sane() bool {
 	}
 }
 
-// history reads a log with so many windows.
-func (r *reader) history(windows int) *history {
-	h := newHistory(0)
-	for range windows {
+// windows reads so many windows of a log.
+func (r *reader) windows(n int) (windows []slidingWindow) {
+	for range n {
 		w := slidingWindow{period: time.Duration(r.amount(maxPeriod)), first: r.amount(mostListed)}
 		if w.period < 1 {
 			r.fail("a window of no length")
 		}
-		h.windows = append(h.windows, w)
-	}
-	h.dropped = r.time()
-	entries := r.count(mostListed)
-	if entries > 0 {
-		h.ring = make([]entry, max(1<<bits.Len(uint(entries-1)), firstEntries))
-	}
-	at := int64(0)
-	for range entries {
-		since := r.varint()
-		at += since
-		n := r.amount(maxCount)
 		if r.fault != "" {
 			return nil
 		}
-		if since < 0 && h.next > 0 || at < -maxCount || at > maxCount {
-			r.fail("entries that are not in the order of time")
-			return nil
+		windows = append(windows, w)
+	}
+	return windows
+}
+
+// history reads the rest of a log with these windows.
+func (r *reader) history(windows []slidingWindow) *history {
+	h := newHistory(r.time())
+	h.windows = append(h.windows, windows...)
+	r.entries(h)
+	if r.fault == "" {
+		r.sums(h)
+	}
+	return h
+}
+
+// entries reads entries and adds them to a log.
+func (r *reader) entries(h *history) {
+	n := r.count(mostListed)
+	if room := h.next - h.oldest + int64(n); room > int64(len(h.ring)) {
+		h.growTo(1 << bits.Len(uint(room-1)))
+	}
+	at := int64(0)
+	for i := range n {
+		since := r.varint()
+		at += since
+		amount := r.amount(maxCount)
+		if r.fault != "" {
+			return
 		}
-		*h.entry(h.next) = entry{at, n}
+		before := at
+		if h.next > h.oldest {
+			before = h.entry(h.next - 1).at
+		}
+		if since < 0 && i > 0 || at < before || at < -maxCount || at > maxCount {
+			r.fail("entries that are not in the order of time")
+			return
+		}
+		*h.entry(h.next) = entry{at, amount}
 		h.next++
 	}
+}
+
+// sums computes the sums of a log's windows.
+func (r *reader) sums(h *history) {
 	for i := range h.windows {
 		w := &h.windows[i]
 		if w.first > h.next {
 			r.fail("a window that begins after its last entry")
-			return nil
+			return
 		}
+		w.sum = 0
 		for k := w.first; k < h.next; k++ {
 			w.sum = correct(w.sum, h.entry(k).n)
 		}
 	}
-	return h
 }

@@ -15,7 +15,8 @@ type history struct {
 	oldest  int64   // the index of the oldest entry
 	next    int64   // the index after the newest entry
 	windows []slidingWindow
-	dropped int64 // entries up to this time may be missing
+	dropped int64    // entries up to this time may be missing
+	changes *changes // since it was written; nil: it was not
 
 	fewWindows [3]slidingWindow // the first array of windows, so that most keys need no other
 }
@@ -93,6 +94,7 @@ func (h *history) lower(w *slidingWindow, n int64) {
 func (h *history) rewind(now int64) {
 	for i := h.next - 1; i >= h.oldest && h.entry(i).at > now; i-- {
 		h.entry(i).at = now
+		h.changedFrom(i)
 	}
 	h.dropped = min(h.dropped, now-1)
 }
@@ -161,6 +163,7 @@ func (h *history) add(now, n int64) {
 	if h.next > h.oldest && h.entry(h.next-1).at == now && h.inAllWindows(h.next-1) {
 		last := h.entry(h.next - 1)
 		last.n = correct(last.n, n)
+		h.changedFrom(h.next - 1)
 	} else {
 		h.makeRoom(now)
 		*h.entry(h.next) = entry{now, correct(0, n)}
@@ -213,8 +216,11 @@ func (h *history) drop(now int64) {
 	}
 }
 
-func (h *history) grow() {
-	ring := make([]entry, max(2*len(h.ring), firstEntries))
+func (h *history) grow() { h.growTo(2 * len(h.ring)) }
+
+// growTo makes a ring of n entries, a power of two.
+func (h *history) growTo(n int) {
+	ring := make([]entry, max(n, firstEntries))
 	for i := h.oldest; i < h.next; i++ {
 		ring[i&int64(len(ring)-1)] = *h.entry(i)
 	}
@@ -227,6 +233,7 @@ func (h *history) grow() {
 // leave their windows late, by at most two cells, and never early. Two, because entries
 // that have left a small window may merge once more, in the wider cells of the next.
 func (h *history) merge() {
+	h.changedAll()
 	newest := h.entry(h.next - 1).at
 	into := h.oldest // the index of the next entry that is kept
 	var end int64    // the end of the cell of the last entry that was kept
@@ -314,6 +321,7 @@ func (h *history) amend(i, delta int64) {
 	e := h.entry(i)
 	before := e.n
 	e.n = correct(before, delta)
+	h.changedAmount(i)
 	for k := range h.windows {
 		if w := &h.windows[k]; w.first <= i && e.n > before {
 			w.sum = correct(w.sum, e.n-before)
@@ -347,6 +355,7 @@ func (h *history) search(at int64) int64 {
 func (h *history) trim() {
 	for h.next > h.oldest && h.entry(h.next-1).n == 0 {
 		h.next--
+		h.changedFrom(h.next)
 	}
 	for k := range h.windows {
 		h.windows[k].first = min(h.windows[k].first, h.next)
@@ -355,7 +364,7 @@ func (h *history) trim() {
 
 func (h *history) clone() *history {
 	c := *h
-	c.ring, c.windows = slices.Clone(h.ring), slices.Clone(h.windows)
+	c.ring, c.windows, c.changes = slices.Clone(h.ring), slices.Clone(h.windows), nil
 	return &c
 }
 

@@ -53,6 +53,7 @@ func (l Limit) shift(s state, now, d int64) state {
 // shift moves all entries by d.
 func (h *history) shift(now, d int64) {
 	h.rewind(now)
+	h.changedAll()
 	for i := h.oldest; i < h.next; i++ {
 		h.entry(i).at += d
 	}
