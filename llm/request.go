@@ -47,6 +47,13 @@ type Request struct {
 	// prompt. Prompt does not count what is stored.
 	Context string
 
+	// Units is the most that the request can use beside tokens.
+	Units Units
+
+	// Variant is what makes its price differ from that of other calls of the model, such as the size and the quality of
+	// an image: "hd-1024x1792". It is empty if nothing does.
+	Variant string
+
 	// Background reports whether the answer only says that the provider has begun: the response itself is fetched
 	// later, and tells the usage.
 	Background bool

@@ -41,6 +41,9 @@ type Usage struct {
 	OutputAudio int // the part of Output that is audio
 	OutputImage int // the part of Output that is images
 
+	// Units is what the call has used beside tokens. A negative number is one that the response does not tell.
+	Units Units
+
 	// Tier is the service tier that the response names, in lower case: "batch", "flex", "priority"
 	// or "fast" if prices depend on it, and "standard" for every other. It is empty if the response
 	// names none.

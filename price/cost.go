@@ -11,8 +11,9 @@ import (
 // Line is one part of what a call costs.
 type Line struct {
 	Part   string `json:"part"`             // as in the configuration; "told": what the provider says that the call costs
-	Tokens int    `json:"tokens,omitempty"` // 0 for "request" and "told"
-	Rate   Rate   `json:"rate,omitempty"`   // the price of a million tokens
+	Tokens int    `json:"tokens,omitempty"` // 0 for units, "request" and "told"
+	Units  int64  `json:"units,omitempty"`  // how many of what [Rates] has a price for beside tokens, such as images or seconds of audio
+	Rate   Rate   `json:"rate,omitempty"`   // the price of a million tokens, or of so many units as the part has a price for
 	Cost   Amount `json:"cost"`             // the lines add up to the whole, exactly
 }
 
@@ -33,7 +34,11 @@ func (p *Price) Cost(u llm.Usage, at time.Time) (Amount, []Line) {
 			continue
 		}
 		sum.add(n, s.amounts[i])
-		lines = append(lines, Line{Part: names[i], Tokens: n, Rate: RateOf(s.amounts[i]), Cost: sum.amount() - before})
+		line := Line{Part: names[i], Tokens: n, Rate: RateOf(s.amounts[i]), Cost: sum.amount() - before}
+		if part(i) >= firstUnit {
+			line.Tokens, line.Units, line.Rate = 0, int64(n), *s.Rates.fields()[i]
+		}
+		lines = append(lines, line)
 		before = sum.amount()
 	}
 	if s.Request > 0 {
@@ -76,6 +81,40 @@ func (p *Price) Most(input, output int, tier string, at time.Time) (most Amount)
 	return most
 }
 
+// Units returns what a call costs beside its tokens if it uses so many units at most. ok is false if one of them has no
+// price, or if nobody knows how many there are and they cost something. Images, audio, characters and pages need none
+// where tokens or requests have a price: then these pay for them.
+func (p *Price) Units(u llm.Units, at time.Time) (cost Amount, ok bool) {
+	s := &p.sheetsOf("", at)[0]
+	var sum total
+	for i, n := range u {
+		rate := *s.Rates.fields()[firstUnit+part(i)]
+		included := s.priced && i != llm.WebSearches && i != llm.FileSearches || p.isFree()
+		switch {
+		case n == 0 || rate == Free || rate == 0 && included:
+		case n < 0 || rate == 0:
+			return 0, false
+		default:
+			sum.add(int(min(n, maxUnits)), s.amounts[firstUnit+part(i)])
+		}
+	}
+	return sum.amount(), true
+}
+
+// isFree reports whether the price is that of models that cost nothing.
+func (p *Price) isFree() bool { return len(p.terms) == 1 && p.terms[0].IsZero() }
+
+// ByUnits reports whether a call that uses such units is paid for by them alone: neither tokens nor requests have a price.
+func (p *Price) ByUnits(u llm.Units, at time.Time) bool {
+	s := &p.sheetsOf("", at)[0]
+	for i, n := range u {
+		if n != 0 && *s.Rates.fields()[firstUnit+part(i)] != 0 {
+			return !s.priced
+		}
+	}
+	return false
+}
+
 // partition divides the tokens of a call among the parts, so that each is in one part alone. Where
 // parts do not fit into the whole, or into each other, the dearer ones usually stay: cache writes
 // before reads. A token that is both cached and an image counts as cached.
@@ -99,8 +138,14 @@ func partition(u *llm.Usage) (n [parts]int) {
 	take(imageOutput, u.OutputImage)
 	take(reasoning, u.Reasoning)
 	take(output, left)
+	for i, used := range u.Units {
+		n[firstUnit+part(i)] = int(min(max(used, 0), maxUnits))
+	}
 	return n
 }
+
+// maxUnits is the most of a unit that is priced: far beyond any call, so that no product overflows.
+const maxUnits = 1 << 50
 
 // total adds up tokens times rates in 128 bits, in millionths of a nanodollar. It cannot overflow: a
 // product has 113 bits at most, and a call has a dozen.

@@ -63,7 +63,8 @@ type Sheet struct {
 	Tier   string    // "batch", "flex", "priority" or "fast"; empty: the usual one, or the model has no prices for the tier
 	Tokens int       // the prompt has more tokens than this
 
-	amounts                     [parts]Amount // what a million tokens of each part cost
+	amounts                     [parts]Amount // what a million tokens, or units, of each part cost
+	priced                      bool          // some tokens, or requests, have a price or are free by name
 	dearestInput, dearestOutput Amount
 }
 
@@ -197,15 +198,19 @@ func (t *Terms) sheets() (all [tiers][]Sheet) {
 }
 
 func newSheet(rates Rates, from time.Time, tier string, tokens int) Sheet {
-	s := Sheet{Rates: rates.resolved(), From: from, Tier: tier, Tokens: tokens}
+	s := Sheet{Rates: rates.resolved(), From: from, Tier: tier, Tokens: tokens, priced: rates.Request > 0}
+	given := rates.fields()
 	for i, rate := range s.Rates.fields() {
-		s.amounts[i] = rate.amount()
+		s.amounts[i] = part(i).million(*rate)
 		switch {
+		case part(i) >= firstUnit:
+			continue
 		case part(i) >= output:
 			s.dearestOutput = max(s.dearestOutput, s.amounts[i])
 		case part(i) != cachedInput && part(i) != cachedAudio:
 			s.dearestInput = max(s.dearestInput, s.amounts[i])
 		}
+		s.priced = s.priced || *given[i] != 0
 	}
 	return s
 }

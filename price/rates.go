@@ -1,8 +1,13 @@
 package price
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
 
-// Rate is the price of a million tokens, in nanodollars. Zero is no price: the part costs what
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Rate is the price of a million tokens, or of so many units as [Rates] says, in nanodollars. Zero is no price: the part costs what
 // [Rates] says that it costs instead.
 type Rate int64
 
@@ -10,8 +15,12 @@ type Rate int64
 // like do cost something.
 const Free Rate = -1
 
-// MaxRate is the highest Rate, and the highest price of a request: what is above is a mistake.
-const MaxRate = 100_000 * Dollar
+// MaxRate is the highest Rate of tokens, and the highest price of a request: what is above is a mistake. MaxUnitRate is
+// that of units.
+const (
+	MaxRate     = 100_000 * Dollar
+	MaxUnitRate = 1_000 * Dollar
+)
 
 // String returns the rate for people: "$2.50", or "-" where there is none.
 func (r Rate) String() string {
@@ -62,9 +71,17 @@ type Rates struct {
 
 	// Request is what each call costs beside its tokens.
 	Request Amount `json:"request,omitempty"`
+
+	// What calls use beside tokens: see [llm.Units]. Service tiers in percent do not change these prices.
+	Image        Rate `json:"image,omitempty"`         // of each image
+	AudioMinute  Rate `json:"audio_minute,omitempty"`  // of a minute, of which each second counts
+	Characters   Rate `json:"characters,omitempty"`    // of a million characters
+	WebSearches  Rate `json:"web_searches,omitempty"`  // of a thousand searches
+	FileSearches Rate `json:"file_searches,omitempty"` // of a thousand searches
+	Pages        Rate `json:"pages,omitempty"`         // of a thousand pages
 }
 
-// part is one of the Rates of tokens.
+// part is one of the Rates.
 type part int
 
 const (
@@ -79,13 +96,46 @@ const (
 	reasoning
 	audioOutput
 	imageOutput
-	parts // how many there are
+	firstUnit                                  // those of [llm.Units] follow
+	parts     part = firstUnit + llm.UnitCount // how many there are
 )
 
 // names are those of the parts in files and break-downs.
 var names = [parts]string{
 	"input", "cached_input", "cache_write", "cache_write_hour", "audio_input", "cached_audio", "image_input",
 	"output", "reasoning", "audio_output", "image_output",
+	"image", "audio_minute", "characters", "web_searches", "file_searches", "pages",
+}
+
+// UnitNames returns the names of the prices of units, in the order of [llm.Units].
+func UnitNames() []string { return slices.Clone(names[firstUnit:]) }
+
+// unitsPer is of how many units each Rate of units is the price.
+var unitsPer = [llm.UnitCount]int64{
+	llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: million, llm.WebSearches: 1000, llm.FileSearches: 1000, llm.Pages: 1000,
+}
+
+// million returns what a million of what a part counts cost at a rate, rounded up.
+func (p part) million(r Rate) Amount {
+	if p < firstUnit {
+		return r.amount()
+	}
+	per := unitsPer[p-firstUnit]
+	return (r.amount()*million + Amount(per) - 1) / Amount(per)
+}
+
+// most returns the highest rate of a part, and what it is the price of.
+func (p part) most() (most Rate, of string) {
+	if p < firstUnit {
+		return MaxRate, "a million tokens"
+	}
+	return MaxUnitRate, UnitWords[p-firstUnit]
+}
+
+// UnitWords says what the price of each unit is for.
+var UnitWords = [llm.UnitCount]string{
+	llm.Images: "an image", llm.AudioSeconds: "a minute of audio", llm.Characters: "a million characters",
+	llm.WebSearches: "a thousand web searches", llm.FileSearches: "a thousand file searches", llm.Pages: "a thousand pages",
 }
 
 // fields returns the rates by part.
@@ -93,6 +143,7 @@ func (r *Rates) fields() [parts]*Rate {
 	return [parts]*Rate{
 		&r.Input, &r.CachedInput, &r.CacheWrite, &r.CacheWriteHour, &r.AudioInput, &r.CachedAudio, &r.ImageInput,
 		&r.Output, &r.Reasoning, &r.AudioOutput, &r.ImageOutput,
+		&r.Image, &r.AudioMinute, &r.Characters, &r.WebSearches, &r.FileSearches, &r.Pages,
 	}
 }
 
@@ -110,10 +161,10 @@ func (r Rates) over(others Rates) Rates {
 	return r
 }
 
-// percent returns so many percent of the rates, each rounded up.
+// percent returns so many percent of the rates of tokens, each rounded up.
 func (r Rates) percent(p int) Rates {
-	for _, own := range r.fields() {
-		if *own > 0 {
+	for i, own := range r.fields() {
+		if *own > 0 && part(i) < firstUnit {
 			*own = (*own*Rate(p) + 99) / 100
 		}
 	}
@@ -124,8 +175,8 @@ func (r Rates) percent(p int) Rates {
 // check refuses rates that no model has.
 func (r Rates) check() error {
 	for i, own := range r.fields() {
-		if *own < Free || *own > MaxRate {
-			return fmt.Errorf("ratelimit: %s is %v for a million tokens: it must be from $0 to %v", names[i], Amount(*own), Amount(MaxRate))
+		if most, of := part(i).most(); *own < Free || *own > most {
+			return fmt.Errorf("ratelimit: %s is %v for %s: it must be from $0 to %v", names[i], Amount(*own), of, Amount(most))
 		}
 	}
 	if r.Request < 0 || r.Request > MaxRate {

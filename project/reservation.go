@@ -47,6 +47,10 @@ func (r *Reservation) CommitPriced(t llm.Tokens, dollars price.Amount) {
 	}
 }
 
+// Count says what the call has used beside tokens, such as images, before it is committed: see [Call].Units. Without
+// it, what was reserved stands, as it does for a unit of which the number is negative.
+func (r *Reservation) Count(used llm.Units) { (*engine.Reservation)(r).Count(used) }
+
 // Extend reserves more for a stream, whose answer becomes longer than was reserved: output tokens, and what they
 // cost. It is charged to those limits of the call whose OnOverrun is [OverrunCut], to all of them or to none, and
 // reports whether it was. If not, end the stream, and commit what was used. Calls that no such limit governs, or whose

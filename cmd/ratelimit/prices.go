@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,9 +72,40 @@ would be reserved for the call. Prices of a configuration win over those that ar
 	f.IntVar(&q.usage.Reasoning, "reasoning", 0, "tokens of the output that are reasoning")
 	f.IntVar(&q.usage.OutputAudio, "audio-output", 0, "tokens of the output that are audio")
 	f.IntVar(&q.usage.OutputImage, "image-output", 0, "tokens of the output that are images")
+	for i, name := range unitFlags {
+		f.Int64Var(&q.usage.Units[i], name, 0, unitHelp[i])
+	}
 	f.BoolVar(&q.asJSON, "json", false, "print JSON")
 	c.MarkFlagFilename("config", "yaml", "yml")
 	return c
+}
+
+// The flags for what a call uses beside tokens, and what they mean.
+var (
+	unitFlags = [llm.UnitCount]string{"images", "audio-seconds", "characters", "web-searches", "file-searches", "pages"}
+	unitHelp  = [llm.UnitCount]string{
+		"images that are generated", "seconds of audio that are read", "characters that are spoken", "searches of the web that the provider makes",
+		"searches of stored files that the provider makes", "pages of documents that are read",
+	}
+)
+
+// exampleUnits are what a call of a model uses that is paid for by units alone, unless a flag says something else.
+var exampleUnits = llm.Units{llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: 1000, llm.Pages: 1}
+
+// example returns what the call uses: of a model that is paid for by units alone no tokens, and some of its unit.
+func (q *priceQuestion) example(p *price.Price) llm.Usage {
+	u := q.usage
+	if !p.ByUnits(exampleUnits, q.time) {
+		return u
+	}
+	u.Input, u.Output = 0, 0
+	for i, n := range exampleUnits {
+		var one llm.Units
+		if one[i] = n; q.usage.Units == (llm.Units{}) && p.ByUnits(one, q.time) {
+			u.Units = one
+		}
+	}
+	return u
 }
 
 // prepare checks the flags, and reads the configuration.
@@ -121,6 +153,11 @@ func (q *priceQuestion) check() (err error) {
 			return fmt.Errorf("--%s is %d: it must be at most %d, which is what is left of --%s", c.flag, c.n, c.most, c.whole)
 		}
 	}
+	for i, n := range u.Units {
+		if n < 0 {
+			return fmt.Errorf("--%s is %d: it must be 0 or more", unitFlags[i], n)
+		}
+	}
 	return nil
 }
 
@@ -160,11 +197,14 @@ func (q *priceQuestion) explain(w io.Writer, model string) error {
 	}
 	parts := console.NewTable(console.Text("part"), console.Number("tokens"), console.Number("a million"), console.Number("costs"))
 	for _, l := range call.Lines {
-		tokens, rate := "", ""
-		if l.Tokens > 0 {
+		part, tokens, rate := l.Part, "", ""
+		switch {
+		case l.Tokens > 0:
 			tokens, rate = numeral.Grouped(int64(l.Tokens)), l.Rate.String()
+		case l.Units > 0:
+			part = fmt.Sprintf("%s: %s at %s for %s", l.Part, numeral.Grouped(l.Units), l.Rate, price.UnitWords[slices.Index(price.UnitNames(), l.Part)])
 		}
-		parts.Add(l.Part, tokens, rate, l.Cost.String())
+		parts.Add(part, tokens, rate, l.Cost.String())
 	}
 	parts.Add("the call", "", "", call.Cost.String())
 	parts.Add("reserved at most", "", "", call.Reserved.String())
@@ -198,8 +238,10 @@ func (q *priceQuestion) priced(model string) (*pricedCall, error) {
 			break
 		}
 	}
-	call.Cost, call.Lines = e.Price.Cost(q.usage, q.time)
-	call.Reserved = e.Price.Most(q.usage.Input, q.usage.Output, q.usage.Tier, q.time)
+	usage := q.example(e.Price)
+	call.Cost, call.Lines = e.Price.Cost(usage, q.time)
+	units, _ := e.Price.Units(usage.Units, q.time)
+	call.Reserved = e.Price.Most(usage.Input, usage.Output, q.usage.Tier, q.time) + units
 	return call, nil
 }
 

@@ -158,6 +158,12 @@ var usageColumns = []struct {
 	{"denied", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Denied, 10) }},
 	{"waited", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Waited, 10) }},
 	{"waited_seconds", func(s *admin.UsageSum) string { return strconv.FormatFloat(s.WaitTime, 'f', -1, 64) }},
+	{"images", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Images, 10) }},
+	{"audio_seconds", func(s *admin.UsageSum) string { return strconv.FormatInt(s.AudioSeconds, 10) }},
+	{"characters", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Characters, 10) }},
+	{"web_searches", func(s *admin.UsageSum) string { return strconv.FormatInt(s.WebSearches, 10) }},
+	{"file_searches", func(s *admin.UsageSum) string { return strconv.FormatInt(s.FileSearches, 10) }},
+	{"pages", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Pages, 10) }},
 }
 
 // printCSV writes a line for each row. A spreadsheet must not take a name for a formula.

@@ -21,6 +21,19 @@ func usageLines(r admin.UsageReport, width int) []string {
 	return usageTable(&r).Lines(width)
 }
 
+// usageUnits are what calls use beside tokens. The table has columns for those that were used.
+var usageUnits = []struct {
+	name string
+	of   func(s *admin.UsageSum) int64
+}{
+	{"images", func(s *admin.UsageSum) int64 { return s.Images }},
+	{"audio s", func(s *admin.UsageSum) int64 { return s.AudioSeconds }},
+	{"characters", func(s *admin.UsageSum) int64 { return s.Characters }},
+	{"web searches", func(s *admin.UsageSum) int64 { return s.WebSearches }},
+	{"file searches", func(s *admin.UsageSum) int64 { return s.FileSearches }},
+	{"pages", func(s *admin.UsageSum) int64 { return s.Pages }},
+}
+
 // usageTable returns a table of the rows and, below them, of their sum.
 func usageTable(r *admin.UsageReport) *console.Table {
 	var columns []console.Column
@@ -31,12 +44,24 @@ func usageTable(r *admin.UsageReport) *console.Table {
 		}
 		columns = append(columns, c)
 	}
-	t := console.NewTable(append(columns, console.Number("requests"), console.Number("input"), console.Number("cached").Leaves(2),
-		console.Number("output"), console.Number("dollars"), console.Number("denied"), console.Number("waited").Leaves(1))...)
+	var units []func(s *admin.UsageSum) int64
+	var unitColumns []console.Column
+	for _, u := range usageUnits {
+		if u.of(&r.Total) > 0 {
+			units = append(units, u.of)
+			unitColumns = append(unitColumns, console.Number(u.name))
+		}
+	}
+	columns = append(columns, console.Number("requests"), console.Number("input"), console.Number("cached").Leaves(2), console.Number("output"))
+	columns = append(append(columns, unitColumns...), console.Number("dollars"), console.Number("denied"), console.Number("waited").Leaves(1))
+	t := console.NewTable(columns...)
 	add := func(names []string, s *admin.UsageSum) {
 		cells := append([]string{}, names...)
 		for _, n := range []int64{s.Requests, s.Input, s.Cached, s.Output} {
 			cells = append(cells, count(n))
+		}
+		for _, of := range units {
+			cells = append(cells, count(of(s)))
 		}
 		cells = append(cells, dollars(s), count(s.Denied), count(s.Waited))
 		t.Add(cells...)

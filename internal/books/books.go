@@ -28,11 +28,20 @@ const (
 	Waited                  // the part of Requests that has waited in line
 	WaitTime                // how long these have waited, in nanoseconds
 
+	// What calls use beside tokens, in the order of llm.Units.
+	Images
+	AudioSeconds
+	Characters
+	WebSearches
+	FileSearches
+	PagesRead
+
 	Units // the number of units
 )
 
 var unitNames = [Units]string{
 	"requests", "input", "cached", "cache_write", "output", "reasoning", "nanodollars", "denied", "waited", "wait_time",
+	"images", "audio_seconds", "characters", "web_searches", "file_searches", "pages",
 }
 
 // String returns the name of the unit, which is also the name of its column in SQLite.
@@ -40,6 +49,12 @@ func (u Unit) String() string { return unitNames[u] }
 
 // Amounts is how much was used of each unit.
 type Amounts [Units]int64
+
+// Short is how many units a line has unless it has something beside tokens: stores keep such a line in its short form.
+const Short = Images
+
+// IsShort reports whether the units from [Short] on are all zero.
+func (a *Amounts) IsShort() bool { return [Units - Short]int64(a[Short:]) == [Units - Short]int64{} }
 
 // MaxAmount is the largest amount of a line. Larger sums stay there.
 const MaxAmount = 1 << 62

@@ -8,13 +8,22 @@ import (
 // errEncoded is the error of bytes that AppendEntry has not written.
 var errEncoded = errors.New("ratelimit: an entry of the books cannot be read")
 
-// AppendEntry appends an entry in binary form: the names of its owner and the amounts.
+// longEntry comes before an entry that has all amounts. No name is so long, so that it cannot be the length of one.
+const longEntry = maxName + 1
+
+// AppendEntry appends an entry in binary form: the names of its owner and the amounts. Of an entry that is short, it
+// leaves out the units from [Short] on.
 func AppendEntry(b []byte, e *Entry) []byte {
+	amounts := e.Amounts[:Short]
+	if !e.IsShort() {
+		amounts = e.Amounts[:]
+		b = binary.AppendUvarint(b, longEntry)
+	}
 	for _, name := range [...]string{e.Project, e.Model, e.Key} {
 		b = binary.AppendUvarint(b, uint64(len(name)))
 		b = append(b, name...)
 	}
-	for _, n := range e.Amounts {
+	for _, n := range amounts {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return b
@@ -29,13 +38,17 @@ type Journal struct {
 // Add adds entries that AppendEntry has appended one after another.
 func (j *Journal) Add(b []byte) error {
 	for len(b) > 0 {
+		units := Short
+		if n, size := binary.Uvarint(b); n == longEntry {
+			units, b = Units, b[size:]
+		}
 		_, after, err := readOwner(b)
 		if err != nil {
 			return err
 		}
 		line := j.line(b[:len(b)-len(after)])
 		var n Amounts
-		if b, err = n.read(after); err != nil {
+		if b, err = n.read(after, units); err != nil {
 			return err
 		}
 		line.Add(&n)
@@ -83,9 +96,9 @@ func readOwner(b []byte) (names [3][]byte, rest []byte, err error) {
 	return names, b, nil
 }
 
-// read reads amounts. It returns the bytes after them.
-func (a *Amounts) read(b []byte) (rest []byte, err error) {
-	for u := range a {
+// read reads the amounts of so many units. It returns the bytes after them.
+func (a *Amounts) read(b []byte, units Unit) (rest []byte, err error) {
+	for u := range units {
 		n, size := binary.Uvarint(b)
 		if size <= 0 {
 			return nil, errEncoded

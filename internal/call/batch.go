@@ -43,8 +43,9 @@ type Batch struct {
 type Total struct {
 	Calls   int
 	Used    llm.Usage
-	Dollars int64 // nanodollars; [price.Unknown], if the price of any call is
-	Exact   bool  // the provider has reported all of it
+	Units   llm.Units `json:"units,omitzero"` // the most that the calls can use beside tokens; the results do not tell it
+	Dollars int64     // nanodollars; [price.Unknown], if the price of any call is
+	Exact   bool      // the provider has reported all of it
 }
 
 // maxTotal is the most tokens that a batch asks for.
@@ -90,6 +91,14 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	dollars := price.Unknown
 	if p != nil {
 		dollars = p.Most(most.Input, most.Output, batchTier, b.at)
+		if units, ok := p.Units(r.Units, b.at); ok {
+			dollars += units
+		} else {
+			dollars = price.Unknown
+		}
+	}
+	for i, n := range r.Units {
+		b.expected.Units[i] = min(b.expected.Units[i]+max(n, 0), maxTotal)
 	}
 	b.expected.add(llm.Usage{Input: t.Input, Output: t.Output}, dollars)
 	b.most.Input, b.most.Output = min(b.most.Input+most.Input, maxTotal), min(b.most.Output+most.Output, maxTotal)
@@ -127,6 +136,7 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
 	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
 	b.owners = project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf}
+	c.Units = b.expected.Units
 	c.Tokens, c.Most = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}, b.most
 	if b.unknown {
 		c.Most, c.MostDollars = llm.Tokens{Input: -1}, price.Unknown
@@ -214,7 +224,8 @@ func (r *Results) Unread() { r.Exact = false }
 // Settle corrects what was reserved to what the results say. Only results that could all be read lower
 // it. Only the first call for a batch counts, whoever fetches the results.
 func (r *Results) Settle() {
-	if expected := &r.batch.expected; !r.Exact {
+	expected := &r.batch.expected
+	if r.Exact = r.Exact && expected.Units == (llm.Units{}); !r.Exact {
 		r.Used.Input, r.Used.Output = max(r.Used.Input, expected.Used.Input), max(r.Used.Output, expected.Used.Output)
 		r.Calls = max(r.Calls, expected.Calls)
 		if r.Dollars != int64(price.Unknown) && expected.Dollars != int64(price.Unknown) {

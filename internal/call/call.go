@@ -140,7 +140,8 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 func (c *Call) limiterCall() ratelimit.Call {
 	q, _ := c.Limits.Models.Quota(c.Quota)
 	caps := c.caps()
-	if c.expected == (llm.Tokens{}) { // before the bound, since the estimator knows how long stored contexts are
+	c.quote()
+	if c.expected == (llm.Tokens{}) && !c.quoted.byUnits { // before the bound, since the estimator knows how long stored contexts are
 		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
 	}
 	mostDollars := c.setBound(&q, &caps)
@@ -150,7 +151,7 @@ func (c *Call) limiterCall() ratelimit.Call {
 	c.reserved = max(c.expectedDollars, mostDollars, firstDollars)
 	asked := ratelimit.Call{
 		Model: c.Quota, Tokens: c.estimated, Dollars: c.expectedDollars, Most: q.Count.Dearest(c.bound), MostDollars: mostDollars,
-		First: q.Count.Dearest(c.stream.first), FirstDollars: firstDollars,
+		First: q.Count.Dearest(c.stream.first), FirstDollars: firstDollars, Units: c.Request.Units,
 		MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel,
 	}
 	if c.Limits.Projects != nil {
@@ -176,7 +177,8 @@ func (c *Call) unanswered(sent bool, how ending) {
 	case c.reservation == nil:
 	case sent:
 		c.ending = how
-		c.commit(unknownUsage, c.usedPrice(unknownUsage))
+		used := c.withUnits(unknownUsage)
+		c.commit(used, c.usedPrice(used))
 	default:
 		c.reservation.Cancel()
 		c.reservation = nil
@@ -249,7 +251,7 @@ func (c *Call) apply(ctx context.Context, said llm.Limits) {
 // the estimator learn from it. complete reports whether the body of the response has come to its end;
 // the end of a stream in it is enough, too.
 func (c *Call) Settle(ctx context.Context, m *llm.Meter, complete bool) llm.Usage {
-	used := m.Usage()
+	used := c.withUnits(m.Usage())
 	switch c.ending = whole; {
 	case c.Cut() != nil:
 		c.ending = stopped

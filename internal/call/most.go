@@ -15,6 +15,9 @@ import (
 func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amount {
 	c.quote()
 	c.bound = llm.Tokens{}
+	if c.quoted.byUnits {
+		return c.unitsPrice(c.Request.Units)
+	}
 	if !caps.MostTokens && !caps.MostDollars && q.ReserveTokens != project.ReserveMost && !cuts(q, caps) {
 		return 0
 	}

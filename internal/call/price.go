@@ -31,6 +31,22 @@ func (p *Prices) of(provider, model string, at time.Time) *price.Price {
 	return p.Unpriced
 }
 
+// ofVariant returns the price of a variant of a model, such as "dall-e-3@hd-1024x1024", and that of the model itself if
+// the table has none. What the configuration says of the model wins over what the table says of the variant.
+func (p *Prices) ofVariant(provider, model, variant string, at time.Time) *price.Price {
+	if p == nil || variant == "" {
+		return p.of(provider, model, at)
+	}
+	found, ok := p.Table.Find(provider, model+"@"+variant, at)
+	if whole, has := p.Table.Find(provider, model, at); ok && found.Provider != "" && has && whole.Provider == "" {
+		return whole.Price
+	}
+	if ok {
+		return found.Price
+	}
+	return p.of(provider, model, at)
+}
+
 // unpriced returns what is paid for whatever has no price, or nil.
 func (p *Prices) unpriced() *price.Price {
 	if p == nil {
@@ -42,8 +58,10 @@ func (p *Prices) unpriced() *price.Price {
 // quoted is the price by which a call is charged from beginning to end: the one that held when its
 // limits were first asked.
 type quoted struct {
-	price *price.Price // nil: the model has none
-	at    time.Time    // zero: it was not looked up yet
+	price   *price.Price // nil: the model has none
+	units   *price.Price // of what the call uses beside tokens: price, or what models without a price cost; nil: some of it has none
+	byUnits bool         // the call is paid for by its units, and its tokens are free
+	at      time.Time    // zero: it was not looked up yet
 }
 
 // quote looks up the price of the call. It is that of the model that the request names, even if the
@@ -55,7 +73,36 @@ func (c *Call) quote() {
 		return
 	}
 	c.quoted.at = time.Now()
-	c.quoted.price = c.Prices.of(c.priceProvider(), c.Request.Model, c.quoted.at)
+	c.quoted.price = c.Prices.ofVariant(c.priceProvider(), c.Request.Model, c.Request.Variant, c.quoted.at)
+	c.quoted.units = c.quoted.price
+	if p := c.quoted.price; p == nil || c.Request.Units == (llm.Units{}) {
+		return
+	}
+	c.quoted.byUnits = c.quoted.price.ByUnits(c.Request.Units, c.quoted.at)
+	for _, p := range []*price.Price{c.quoted.price, c.Prices.unpriced()} {
+		if c.quoted.units = p; p == nil {
+			return
+		}
+		if _, ok := p.Units(c.Request.Units, c.quoted.at); ok {
+			return
+		}
+	}
+	c.quoted.units = nil
+}
+
+// unitsPrice returns what the call costs beside its tokens if it uses so many units, or [price.Unknown].
+func (c *Call) unitsPrice(used llm.Units) price.Amount {
+	if used == (llm.Units{}) {
+		return 0
+	}
+	if c.quoted.units == nil {
+		return price.Unknown
+	}
+	cost, ok := c.quoted.units.Units(used, c.quoted.at)
+	if !ok {
+		return price.Unknown
+	}
+	return cost
 }
 
 // priceProvider returns the provider's name in the table of prices.
@@ -70,7 +117,7 @@ const maxReserved price.Amount = 1 << 53
 // where the provider counts all of that.
 func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
 	c.quote()
-	if c.quoted.price == nil {
+	if c.quoted.price == nil || c.unitsPrice(c.Request.Units) == price.Unknown {
 		return price.Unknown
 	}
 	if c.Request.Background { // nobody sees what the call uses before it is too late
@@ -85,15 +132,16 @@ func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
 	return min(most, maxReserved)
 }
 
-// most returns the highest cost of the call if it uses at most the given tokens. told is the service tier that the
-// response names, or "".
+// most returns the highest cost of the call if it uses at most the given tokens, and all units that it can use. told is
+// the service tier that the response names, or "".
 func (c *Call) most(input, output int, told string) price.Amount {
 	return c.mostBy(c.quoted.price, input, output, told)
 }
 
 // mostBy is most by another price.
 func (c *Call) mostBy(p *price.Price, input, output int, told string) price.Amount {
-	return c.inTier(told, func(tier string) price.Amount { return p.Most(input, output, tier, c.quoted.at) })
+	units := max(c.unitsPrice(c.Request.Units), 0)
+	return units + c.inTier(told, func(tier string) price.Amount { return min(p.Most(input, output, tier, c.quoted.at), maxReserved) })
 }
 
 // inTier returns the price of a call in the service tier that the response names. If it names none, it
@@ -128,10 +176,33 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	case used.Input < 0:
 		return c.most(max(c.expected.Input, c.bound.Input), used.Output, used.Tier)
 	}
-	return c.inTier(used.Tier, func(tier string) price.Amount {
+	beside := price.Amount(0)
+	if c.quoted.units != p { // the price has none for the units
+		beside = c.unitsPrice(used.Units)
+		used.Units = llm.Units{}
+	}
+	if beside == price.Unknown {
+		return price.Unknown
+	}
+	return beside + c.inTier(used.Tier, func(tier string) price.Amount {
 		used.Tier = tier
 		return p.Total(used, at)
 	})
+}
+
+// unpricedUnits says which units of the call have no price although its model has one, or returns "".
+func (c *Call) unpricedUnits() string {
+	if c.quoted.price == nil || c.quoted.units != nil {
+		return ""
+	}
+	for i, n := range c.Request.Units {
+		var one llm.Units
+		one[i] = n
+		if _, ok := c.quoted.price.Units(one, c.quoted.at); !ok {
+			return price.UnitWords[i]
+		}
+	}
+	return ""
 }
 
 // unpricedText says why a call without a price is denied, and how to set one. The error names the
@@ -142,6 +213,9 @@ func (c *Call) unpricedText(err error) string {
 	if c.Request.Model != "" {
 		of = c.model()
 		help = "the configuration must have a price for it in prices, or say in unpriced what calls without a price cost"
+		if words := c.unpricedUnits(); words != "" {
+			of, help = "what "+of+" uses beside tokens", "the configuration must have a price for "+words+" in prices of the model, or in unpriced"
+		}
 	}
 	why := strings.TrimPrefix(err.Error(), project.ErrUnpriced.Error()+", ")
 	return fmt.Sprintf("%sthe price of %s is not known, %s: %s", notSent, of, why, help)

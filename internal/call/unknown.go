@@ -7,7 +7,17 @@ import (
 )
 
 // unknownUsage is the usage of a call whose response has reported nothing.
-var unknownUsage = llm.Usage{Input: -1}
+var unknownUsage = llm.Usage{Input: -1, Units: llm.UnknownUnits}
+
+// withUnits returns the usage with all units that the call can use where the response does not tell them. A call that is
+// paid for by its units uses no tokens.
+func (c *Call) withUnits(used llm.Usage) llm.Usage {
+	used.Units = used.Units.Or(c.Request.Units)
+	if c.quoted.byUnits {
+		used.Input, used.Output, used.Exact = 0, 0, true
+	}
+	return used
+}
 
 // ending is how a call has ended, as far as it matters to a call whose usage is not known.
 type ending uint8
@@ -56,6 +66,7 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 	default:
 		(*engine.Reservation)(c.reservation).Inexact()
 	}
+	(*engine.Reservation)(c.reservation).Count(used.Units)
 	c.book(&used, tokens)
 	c.addCharge(tokens, cost)
 	c.reservation.CommitPriced(tokens, cost)

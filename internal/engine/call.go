@@ -59,6 +59,11 @@ type Call struct {
 	First        llm.Tokens
 	FirstDollars price.Amount
 
+	// Units is the most that the call can use beside tokens, such as images: all of it is reserved, and
+	// Reservation.Count corrects it. A negative number is one that nobody knows: the call fails with
+	// project.ErrUnbounded if a limit in this unit governs it.
+	Units llm.Units
+
 	// Key is the id of the key with which the call was made, and Run that of the agent's run
 	// that the call is a part of. Either may be empty. The call is charged to their limits as
 	// well: see project.Limiter.SetKeyLimits and project.Config.Runs. Without limits of projects they have no effect.
@@ -160,7 +165,8 @@ func SetLimited(c *Call) { c.limited = true }
 // checkKnown returns [ErrUnpriced] if the price of the call is not known and one of its scopes limits dollars, and
 // [ErrUnbounded] if the most that the call can use is not known and one of them reserves that.
 func (c *Call) checkKnown(scopes Scopes) error {
-	if c.Dollars != price.Unknown && c.MostDollars != price.Unknown && !unbounded(c.Most) {
+	unit, unknown := c.unknownUnit()
+	if c.Dollars != price.Unknown && c.MostDollars != price.Unknown && !unbounded(c.Most) && !unknown {
 		return nil
 	}
 	for _, s := range scopes {
@@ -170,6 +176,8 @@ func (c *Call) checkKnown(scopes Scopes) error {
 			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
 		case c.MostDollars == price.Unknown && s.Reserves(Dollars):
 			return fmt.Errorf("%w, and the limits of %s in dollars reserve that", ErrUnbounded, OwnerText(s.Name))
+		case unknown && s.Limits(unit):
+			return fmt.Errorf("%w, and %s has a limit in %s", ErrUnbounded, OwnerText(s.Name), unit.Words())
 		case !unbounded(c.Most):
 		case s.Kind == Shared && (s.Reserves(Tokens) || s.Reserves(Input) || s.Reserves(Output)):
 			return fmt.Errorf("%w, and the quota of model %q reserves that", ErrUnbounded, s.Name)
@@ -178,6 +186,16 @@ func (c *Call) checkKnown(scopes Scopes) error {
 		}
 	}
 	return nil
+}
+
+// unknownUnit returns a unit of which nobody knows how much the call can use, if there is one.
+func (c *Call) unknownUnit() (u Unit, ok bool) {
+	for i, n := range c.Units {
+		if n < 0 {
+			return firstUnit + Unit(i), true
+		}
+	}
+	return 0, false
 }
 
 // OwnerText returns the owner of a limit as a sentence names it: project "acme", or key "k". Owners

@@ -162,7 +162,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *boo
 		}
 	}
 	e := r.engine
-	e.correct(correction{actual: actual, entry: r.booking(used.Amounts[Dollars]), deposit: d.ID})
+	e.correct(correction{actual: actual, entry: r.booking(&used.Amounts), deposit: d.ID})
 	r.correctSharesOf(scopes, d.part, &used)
 	for _, s := range scopes {
 		s = s.Real()

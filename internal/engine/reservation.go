@@ -39,9 +39,10 @@ type Reservation struct {
 	renewal    *renewal      // of its slots for longer than a lease; nil: none
 	extensions *extensions   // nil: the call is not charged to a scope that cuts, or does not extend its reservation
 
-	after func(t llm.Tokens) // is told what the call has used; may be nil
-	entry *books.Entry       // is booked when the call is committed; nil: the call is not booked
-	count llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
+	after   func(t llm.Tokens) // is told what the call has used; may be nil
+	entry   *books.Entry       // is booked when the call is committed; nil: the call is not booked
+	counted *llm.Units         // what the call has used beside tokens; nil: what it has asked for
+	count   llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
 
 	room [fewCharges]int64 // for what was used of each charge, so that most settlements need no other memory
 }
@@ -103,7 +104,7 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	}
 	var used spent
 	r.spent(t, price, &used)
-	r.settle(&used, r.booking(used.Amounts[Dollars]))
+	r.settle(&used, r.booking(&used.Amounts))
 	r.observe(event.Settled, t, used.Amounts[Dollars])
 	return true
 }
@@ -116,6 +117,23 @@ func (r *Reservation) Inexact() {
 	if r != nil {
 		r.inexact = true
 	}
+}
+
+// Count says what the call has used beside tokens, before it is committed. Without it, what was reserved stands, as it
+// does for a unit of which the number is negative.
+//
+// That of no reservation has no effect.
+func (r *Reservation) Count(used llm.Units) {
+	if r == nil {
+		return
+	}
+	for i, n := range used {
+		if n < 0 {
+			n = r.asked.Amounts[firstUnit+Unit(i)]
+		}
+		used[i] = min(n, MaxTokens)
+	}
+	r.counted = &used
 }
 
 // weights returns the weights of the tokens in the shared scope.
@@ -272,14 +290,15 @@ func (r *Reservation) Book(e books.Entry) { r.entry = &e }
 // Waited returns how long the call has waited in line.
 func (r *Reservation) Waited() time.Duration { return r.waited }
 
-// booking returns the entry of a call with a price, or nil if the call is not booked. If the price is
+// booking returns the entry of a call that has used so much, or nil if the call is not booked. If the price is
 // not known, which is negative, it is what was reserved.
-func (r *Reservation) booking(price int64) *books.Entry {
+func (r *Reservation) booking(used *Amounts) *books.Entry {
 	if r.entry == nil {
 		return nil
 	}
 	e := r.entry // which is not used again
-	e.Amounts[books.Nanodollars] = price
+	e.Amounts[books.Nanodollars] = used[Dollars]
+	copy(e.Amounts[books.Images:], used[firstUnit:])
 	for u, n := range r.reserved() {
 		if e.Amounts[u] < 0 {
 			e.Amounts[u] = n

@@ -53,6 +53,10 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 
 // used fills in how much of each unit a call has used that has asked for so much.
 func (r *Reservation) used(t llm.Tokens, asked *Parts, used *Amounts) {
+	copy(used[firstUnit:], asked.Amounts[firstUnit:])
+	if r.counted != nil {
+		copy(used[firstUnit:], r.counted[:])
+	}
 	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
 	used[Input], used[Output] = -1, -1
 	if r.asked.Split {

@@ -22,6 +22,8 @@ const (
 	AllTokens = kind.AllTokens
 	Dollars   = kind.Dollars
 	units     = kind.Units
+
+	firstUnit = kind.Images // of those in [llm.Units]
 )
 
 // Amounts is an amount of each unit.
@@ -70,10 +72,22 @@ func (a *Ask) set(c *Call) error {
 		}
 		a.Amounts[Dollars] = int64(c.Dollars)
 	}
-	if err := a.setTokens(c); err != nil {
+	if err := cmp.Or(a.setUnits(c), a.setTokens(c)); err != nil {
 		return err
 	}
 	return cmp.Or(a.setMost(c), a.setFirst(c))
+}
+
+// setUnits fills in what the call uses beside tokens. What nobody knows is nothing here: see checkKnown.
+func (a *Ask) setUnits(c *Call) error {
+	for i, n := range c.Units {
+		if n > MaxTokens {
+			u := firstUnit + Unit(i)
+			return fmt.Errorf("ratelimit: %d %s: it must be from 0 to %d, or negative if nobody knows", n, u.Words(), int64(MaxTokens))
+		}
+		a.Amounts[firstUnit+Unit(i)] = max(n, 0)
+	}
+	return nil
 }
 
 func (a *Ask) setTokens(c *Call) error {

@@ -38,6 +38,14 @@ type UsageSum struct {
 	Denied     int64        `json:"denied"` // calls that were denied, which are not among Requests
 	Waited     int64        `json:"waited"` // the part of Requests that has waited in line
 	WaitTime   float64      `json:"waited_seconds"`
+
+	// What calls have used beside tokens.
+	Images       int64 `json:"images,omitempty"`
+	AudioSeconds int64 `json:"audio_seconds,omitempty"`
+	Characters   int64 `json:"characters,omitempty"`
+	WebSearches  int64 `json:"web_searches,omitempty"`
+	FileSearches int64 `json:"file_searches,omitempty"`
+	Pages        int64 `json:"pages,omitempty"`
 }
 
 // NewUsageReport returns the answer to a query.
@@ -73,5 +81,12 @@ func usageSum(a *books.Amounts) UsageSum {
 		Denied:     a[books.Denied],
 		Waited:     a[books.Waited],
 		WaitTime:   time.Duration(a[books.WaitTime]).Seconds(),
+
+		Images:       a[books.Images],
+		AudioSeconds: a[books.AudioSeconds],
+		Characters:   a[books.Characters],
+		WebSearches:  a[books.WebSearches],
+		FileSearches: a[books.FileSearches],
+		Pages:        a[books.PagesRead],
 	}
 }

@@ -34,6 +34,18 @@ const (
 	DollarsPerWeek
 	DollarsPerMonth
 	DollarsInTotal
+	ImagesPerDay
+	ImagesPerMonth
+	AudioSecondsPerDay
+	AudioSecondsPerMonth
+	CharactersPerDay
+	CharactersPerMonth
+	WebSearchesPerDay
+	WebSearchesPerMonth
+	FileSearchesPerDay
+	FileSearchesPerMonth
+	PagesPerDay
+	PagesPerMonth
 	ProjectConcurrent
 
 	RunCalls
@@ -77,7 +89,20 @@ var table = [kinds]row{
 	DollarsPerWeek:    {"dollars_per_week", Dollars, Week, Project, "dollars-week"},
 	DollarsPerMonth:   {"dollars_per_month", Dollars, Month, Project, "dollars-month"},
 	DollarsInTotal:    {"dollars", Dollars, Total, Project, ""},
-	ProjectConcurrent: {"projects.max_concurrent", Slots, AtATime, Project, ""},
+
+	ImagesPerDay:         {"images_per_day", Images, Day, Project, ""},
+	ImagesPerMonth:       {"images_per_month", Images, Month, Project, ""},
+	AudioSecondsPerDay:   {"audio_seconds_per_day", AudioSeconds, Day, Project, ""},
+	AudioSecondsPerMonth: {"audio_seconds_per_month", AudioSeconds, Month, Project, ""},
+	CharactersPerDay:     {"characters_per_day", Characters, Day, Project, ""},
+	CharactersPerMonth:   {"characters_per_month", Characters, Month, Project, ""},
+	WebSearchesPerDay:    {"web_searches_per_day", WebSearches, Day, Project, ""},
+	WebSearchesPerMonth:  {"web_searches_per_month", WebSearches, Month, Project, ""},
+	FileSearchesPerDay:   {"file_searches_per_day", FileSearches, Day, Project, ""},
+	FileSearchesPerMonth: {"file_searches_per_month", FileSearches, Month, Project, ""},
+	PagesPerDay:          {"pages_per_day", Pages, Day, Project, ""},
+	PagesPerMonth:        {"pages_per_month", Pages, Month, Project, ""},
+	ProjectConcurrent:    {"projects.max_concurrent", Slots, AtATime, Project, ""},
 
 	RunCalls:   {"runs.calls", Requests, Total, Run, "run-calls"},
 	RunTokens:  {"runs.tokens", AllTokens, Total, Run, "run-tokens"},

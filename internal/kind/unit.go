@@ -14,7 +14,16 @@ const (
 	Slots          // calls under way
 	AllTokens      // all tokens, also those that the provider does not count
 	Dollars        // billionths of a dollar
-	Units          // how many there are
+
+	// Units beside tokens, in the order of llm.Units.
+	Images
+	AudioSeconds
+	Characters
+	WebSearches
+	FileSearches
+	Pages
+
+	Units // how many there are
 )
 
 // units has what is known of each unit: the end of the keys of its counters, its name, what sentences call it, the
@@ -30,6 +39,13 @@ var units = [Units]struct {
 	Slots:     {"slots", "calls", "calls", "calls", 1},
 	AllTokens: {"tokens", "tokens", "tokens", "tokens", 1},
 	Dollars:   {"dollars", "dollars", "dollars", "nanodollars", 1_000_000_000},
+
+	Images:       {"images", "images", "images", "images", 1},
+	AudioSeconds: {"audio-seconds", "audio_seconds", "audio seconds", "audio seconds", 1},
+	Characters:   {"characters", "characters", "characters", "characters", 1},
+	WebSearches:  {"web-searches", "web_searches", "web searches", "web searches", 1},
+	FileSearches: {"file-searches", "file_searches", "file searches", "file searches", 1},
+	Pages:        {"pages", "pages", "pages", "pages", 1},
 }
 
 // Counted returns what counters count of the unit with a name: "nanodollars" of "dollars".

@@ -12,14 +12,11 @@ const aboutLimits = `# Every kind of limit
 Written by ` + "`make docs`" + ` from the table in ` + "`internal/kind`" + `; do not edit. A limit has one name everywhere: the
 configuration, the admin API, flags and events, metrics, headers and pages call it so. A project's share of a limit ends
 with ` + "`_share`" + `, such as ` + "`max_tpm_share`" + `, and the pace of a model's limit with ` + "`_pace`" + `. [The glossary](../glossary.md)
-explains the words.
+explains the words. Users and keys have the kinds of projects.
 
 | name | set by | of each | limits | shared | on narrow screens |
 |---|---|---|---|---|---|
 `
-
-// owners are who has limits of an owner's kinds.
-var owners = map[kind.Owner]string{kind.Model: "model", kind.Project: "project, user or key", kind.Run: "run"}
 
 // limits returns the page of all kinds of limits.
 func limits(string) (string, error) {
@@ -31,7 +28,7 @@ func limits(string) (string, error) {
 			if k.IsShared() {
 				shared = "yes"
 			}
-			fmt.Fprintf(out, "| `%s` | `%s` | %s | %s | %s | %s |\n", k.Name(), k.Setting(), owners[owner], k.Words(), shared, k.Label())
+			fmt.Fprintf(out, "| `%s` | `%s` | %s | %s | %s | %s |\n", k.Name(), k.Setting(), owner, k.Words(), shared, k.Label())
 		}
 	}
 	return out.String(), nil

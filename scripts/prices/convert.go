@@ -76,7 +76,7 @@ func (s *source) convert() (provider, error) {
 	for _, m := range s.Models {
 		terms, err := termsOf(m.Prices)
 		if err == nil && terms == nil {
-			continue // it is not priced by tokens
+			continue // nothing says what it costs
 		}
 		made := model{ID: strings.ToLower(m.ID)}
 		if m.Window != "" && err == nil {

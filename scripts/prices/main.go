@@ -44,6 +44,9 @@ func run(folder string) error {
 	if err != nil {
 		return err
 	}
+	if err := addMedia(providers); err != nil {
+		return err
+	}
 	licences, sources, err := downloadMaxima(providers)
 	if err != nil {
 		return err

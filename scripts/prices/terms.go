@@ -44,17 +44,30 @@ func fields(r *price.Rates) map[string]*price.Rate {
 		"cache_write_1h_mtok": &r.CacheWriteHour, "input_audio_mtok": &r.AudioInput, "cache_audio_read_mtok": &r.CachedAudio,
 		"input_image_mtok": &r.ImageInput, "output_mtok": &r.Output, "output_reasoning_mtok": &r.Reasoning,
 		"output_audio_mtok": &r.AudioOutput, "output_image_mtok": &r.ImageOutput,
+		"web_searches_kcount": &r.WebSearches, "storage_searches_kcount": &r.FileSearches,
 	}
 }
 
 // beside is the prices that are left out: they are for what a usage does not report.
 var beside = []string{
-	"web_searches_kcount", "storage_searches_kcount", "cache_image_read_mtok", "input_video_mtok", "output_video_mtok",
-	"output_citation_mtok", "audio_hours", "input_audio_hours", "input_document_kpages", "input_annotated_document_kpages",
-	"input_text_messages_kcount",
+	"cache_image_read_mtok", "input_video_mtok", "output_video_mtok", "output_citation_mtok", "input_text_messages_kcount",
 }
 
-// termsOf reads the prices of a model, or nil if tokens have none. Prices for times of the day count
+// setUnits sets the prices of audio and of pages, and reports whether the name is one of theirs. Of several, the highest
+// counts: of pages with and without annotations, say, since an answer does not tell which they are.
+func setUnits(r *price.Rates, name string, base price.Amount) bool {
+	switch name {
+	case "audio_hours", "input_audio_hours":
+		r.AudioMinute = max(r.AudioMinute, price.RateOf((base+59)/60))
+	case "input_document_kpages", "input_annotated_document_kpages":
+		r.Pages = max(r.Pages, price.RateOf(base))
+	default:
+		return false
+	}
+	return true
+}
+
+// termsOf reads the prices of a model, or nil if nothing has one. Prices for times of the day count
 // at any time where they are higher.
 func termsOf(text json.RawMessage) ([]price.Terms, error) {
 	var all []dated
@@ -93,7 +106,7 @@ func raise(to *price.Rates, others price.Rates) {
 	}
 }
 
-// terms returns nil if tokens have no price.
+// terms returns nil if nothing has a price.
 func (d *dated) terms() (*price.Terms, error) {
 	t := &price.Terms{}
 	if d.Constraint.Start != "" {
@@ -103,7 +116,7 @@ func (d *dated) terms() (*price.Terms, error) {
 		}
 		t.From = from
 	}
-	byTokens := len(d.Prices) == 0 // a model without any price is free
+	priced := len(d.Prices) == 0 // a model without any price is free
 	rates := fields(&t.Rates)
 	for name, v := range d.Prices {
 		base, err := dollars(v.Base)
@@ -111,11 +124,13 @@ func (d *dated) terms() (*price.Terms, error) {
 		case err != nil:
 			return nil, err
 		case rate != nil:
-			byTokens = true
+			priced = true
 			*rate = price.RateOf(base)
 			err = v.addTiers(t, name)
 		case name == "requests_kcount":
-			t.Request, byTokens = (base+999)/1000, true
+			t.Request, priced = (base+999)/1000, true
+		case setUnits(&t.Rates, name, base):
+			priced = true
 		case !slices.Contains(beside, name):
 			err = fmt.Errorf("an unknown price: %s", name)
 		}
@@ -124,7 +139,7 @@ func (d *dated) terms() (*price.Terms, error) {
 		}
 	}
 	slices.SortFunc(t.Above, func(a, b price.Above) int { return a.Tokens - b.Tokens })
-	if !byTokens {
+	if !priced {
 		return nil, nil
 	}
 	return t, nil

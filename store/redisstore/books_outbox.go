@@ -138,7 +138,12 @@ func (b *outbox) sendLines(p page, entries []books.Entry) bool {
 func appendLine(body []byte, e *books.Entry) []byte {
 	w := writer(body)
 	w.bytes([]byte(fieldOf(e.Owner)))
-	for _, n := range e.Amounts {
+	amounts := e.Amounts[:]
+	if e.IsShort() {
+		amounts = amounts[:books.Short]
+	}
+	w = append(w, byte(2*len(amounts)))
+	for _, n := range amounts {
 		w.number(n)
 	}
 	return w

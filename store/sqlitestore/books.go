@@ -32,6 +32,21 @@ CREATE TABLE IF NOT EXISTS books_pages (
 	PRIMARY KEY (day, at)
 ) STRICT, WITHOUT ROWID`
 
+// addUnits adds the columns of units that a file lacks, because an earlier version has made its books.
+func (s *Store) addUnits() error {
+	for u := books.Short; u < books.Units; u++ {
+		var has bool
+		err := s.conn.QueryRowContext(context.Background(), "SELECT count(*) > 0 FROM pragma_table_info('books') WHERE name = ?", u.String()).Scan(&has)
+		if err == nil && !has {
+			_, err = s.conn.ExecContext(context.Background(), "ALTER TABLE books ADD COLUMN "+u.String()+" INTEGER NOT NULL DEFAULT 0")
+		}
+		if err != nil {
+			return s.describe(err)
+		}
+	}
+	return nil
+}
+
 // firstUnit is the number of the first unit's parameter in a statement, after those of the line.
 const firstUnit = 6
 

@@ -175,7 +175,7 @@ func (s *Store) useWAL() error {
 	return nil
 }
 
-// migrate creates missing tables. The first programs that wrote version 1 had no settings, no
+// migrate creates missing tables and columns. The first programs that wrote version 1 had no settings, no
 // books, no deposits and no clock; they can also use a file that has them.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
@@ -190,8 +190,10 @@ func (s *Store) migrate(since time.Time) error {
 		if found < version {
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		}
-		_, err := s.conn.ExecContext(context.Background(), missing)
-		return s.describe(err)
+		if _, err := s.conn.ExecContext(context.Background(), missing); err != nil {
+			return s.describe(err)
+		}
+		return s.addUnits()
 	})
 }
 

@@ -175,14 +175,16 @@ func termsFields(t *price.Terms) []strictyaml.Field {
 }
 
 func rateFields(r *price.Rates) []strictyaml.Field {
-	rate := func(to *price.Rate) func(yamlValue) {
+	upTo := func(to *price.Rate, most price.Amount) func(yamlValue) {
 		return func(at yamlValue) {
 			amount := price.Amount(-1)
-			if dollars(&amount, price.MaxRate)(at); amount >= 0 {
+			if dollars(&amount, most)(at); amount >= 0 {
 				*to = price.RateOf(amount)
 			}
 		}
 	}
+	rate := func(to *price.Rate) func(yamlValue) { return upTo(to, price.MaxRate) }
+	unit := func(to *price.Rate) func(yamlValue) { return upTo(to, price.MaxUnitRate) }
 	return []strictyaml.Field{
 		field("input", rate(&r.Input)),
 		field("cached_input", rate(&r.CachedInput)),
@@ -196,6 +198,12 @@ func rateFields(r *price.Rates) []strictyaml.Field {
 		field("audio_output", rate(&r.AudioOutput)),
 		field("image_output", rate(&r.ImageOutput)),
 		field("request", dollars(&r.Request, price.MaxRate)),
+		field("image", unit(&r.Image)),
+		field("audio_minute", unit(&r.AudioMinute)),
+		field("characters", unit(&r.Characters)),
+		field("web_searches", unit(&r.WebSearches)),
+		field("file_searches", unit(&r.FileSearches)),
+		field("pages", unit(&r.Pages)),
 	}
 }
 

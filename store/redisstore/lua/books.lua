@@ -2,10 +2,11 @@
 -- its project, model and key between NULs, and the sums of its units as the value. Another key is
 -- the set of the names of all pages.
 
-const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
-const ADDED '<I4c0dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- the field of a line, and what is added to it
-const ADDED_END 22
-const NUMBERS 20 -- of the sums: two for each unit
+const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- of a short line, which has nothing beside tokens
+const LONG_SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
+const NUMBERS 20 -- of short sums: two for each unit
+const LONG_NUMBERS 32
+const SUMS_BYTES 120
 
 F.pages = {}
 
@@ -25,7 +26,13 @@ function F.line(p, field)
 	if not sums and not p.gone[field] then
 		local value = call('HGET', p.key, field)
 		if value then
-			sums = {unpack_from(SUMS, value)}
+			if #value > SUMS_BYTES then
+				sums = {unpack_from(LONG_SUMS, value)}
+				sums[LONG_NUMBERS + 1] = nil -- where the value ends
+			else
+				sums = {unpack_from(SUMS, value)}
+				sums[NUMBERS + 1] = nil
+			end
 			p.lines[field] = sums
 		end
 	end
@@ -55,22 +62,27 @@ function F.place(p, field, most)
 	return sums
 end
 
-function F.add_sums(sums, added, offset)
-	for i = 1, NUMBERS, 2 do
-		sums[i], sums[i + 1] = F.correct(sums[i], sums[i + 1], added[i + offset], added[i + offset + 1])
+-- add_sums adds numbers to sums, which become long if the numbers are.
+function F.add_sums(sums, added)
+	for i = #sums + 1, #added do sums[i] = 0 end
+	for i = 1, #added, 2 do
+		sums[i], sums[i + 1] = F.correct(sums[i], sums[i + 1], added[i], added[i + 1])
 	end
 end
 
--- book adds to lines. The request has the most separate lines of a page, and the lines. The keys are
--- the page and the set of all pages.
+-- book adds to lines. The request has the most separate lines of a page, and of each line its field, how many numbers are
+-- added, and these. The keys are the page and the set of all pages.
 function F.book(body, base)
 	local p, most, at = F.page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, 2), 10
 	local lines = {}
 	while at <= #body do
-		local added = {unpack_from(ADDED, body, at)}
-		lines[#lines + 1], at = {F.place(p, added[1], most), added}, added[ADDED_END]
+		local field, numbers
+		field, numbers, at = unpack_from('<I4c0B', body, at)
+		local added = {unpack_from(numbers == NUMBERS and SUMS or LONG_SUMS, body, at)}
+		at, added[numbers + 1] = added[numbers + 1], nil
+		lines[#lines + 1] = {F.place(p, field, most), added}
 	end
-	for _, l in ipairs(lines) do F.add_sums(l[1], l[2], 1) end
+	for _, l in ipairs(lines) do F.add_sums(l[1], l[2]) end
 	return ALLOWED
 end
 
@@ -85,7 +97,7 @@ function F.move(body, base)
 		field, at = unpack_from('<I4c0', body, at)
 		local sums = F.line(hour, field)
 		if sums then
-			F.add_sums(F.place(day, field, most), sums, 0)
+			F.add_sums(F.place(day, field, most), sums)
 			hour.lines[field], hour.gone[field] = nil, true
 		end
 	end
@@ -95,7 +107,7 @@ end
 -- flush_books writes the pages.
 function F.flush_books()
 	for key, p in pairs(F.pages) do
-		for field, sums in pairs(p.lines) do call('HSET', key, field, pack(SUMS, unpack(sums))) end
+		for field, sums in pairs(p.lines) do call('HSET', key, field, pack(#sums == NUMBERS and SUMS or LONG_SUMS, unpack(sums))) end
 		if p.fresh then call('SADD', p.all, key) end
 		if next(p.gone) then
 			for field in pairs(p.gone) do call('HDEL', key, field) end

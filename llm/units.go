@@ -1,0 +1,29 @@
+package llm
+
+// Units is how many units a call uses beside its tokens, or can use at most. A negative number is one that nobody knows.
+type Units [UnitCount]int64
+
+// The places of units in [Units].
+const (
+	Images       = iota // images that are generated
+	AudioSeconds        // seconds of audio that are read
+	Characters          // characters that are spoken
+	WebSearches         // searches of the web that the provider makes
+	FileSearches        // searches of stored files that the provider makes
+	Pages               // pages of documents that are read
+
+	UnitCount
+)
+
+// UnknownUnits are units of which nobody knows how many a call has used.
+var UnknownUnits = Units{-1, -1, -1, -1, -1, -1}
+
+// Or returns the units with those of others where they are not known.
+func (u Units) Or(others Units) Units {
+	for i, n := range u {
+		if n < 0 {
+			u[i] = others[i]
+		}
+	}
+	return u
+}
