@@ -17,7 +17,7 @@ func TestBooksOfAnEarlierVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := books.Owner{Project: "p", Model: "m"}
-	if err := s.Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Input: 7}}}); err != nil {
+	if err := inside(s).Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Input: 7}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -39,10 +39,10 @@ func TestBooksOfAnEarlierVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Images: 3, books.PagesRead: 2}}}); err != nil {
+	if err := inside(s).Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Images: 3, books.PagesRead: 2}}}); err != nil {
 		t.Fatal(err)
 	}
-	sum, err := s.ReadBooks(t.Context(), books.Query{})
+	sum, err := inside(s).ReadBooks(t.Context(), books.Query{})
 	if want := (books.Amounts{books.Requests: 2, books.Input: 7, books.Images: 3, books.PagesRead: 2}); err != nil || sum.Total != want {
 		t.Errorf("%v, %v; want %v", sum.Total, err, want)
 	}
