@@ -141,7 +141,7 @@ func auditLines(all []admin.Entry, width int) []string {
 		if e.Result != "done" {
 			notes, style = append([]string{strings.TrimSpace(e.Result + " " + e.Error)}, notes...), console.Bad
 		}
-		t.AddStyled(style, e.Time.Format("2006-01-02 15:04:05"), e.Action, e.Subject, e.Who, strings.Join(notes, ", "))
+		t.AddStyled(style, e.Time.Format("2006-01-02 15:04:05"), e.Action, e.Subject, strings.TrimSuffix(e.Who+" at "+e.Gateway, " at "), strings.Join(notes, ", "))
 	}
 	return t.Lines(width)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
@@ -21,7 +22,13 @@ func statusLines(s admin.State, width int) []string {
 	if s.Listen == "" {
 		about = "what is counted in " + s.Store
 	}
+	if len(s.Gateways) > 1 {
+		about = fmt.Sprintf("%d gateways; this is %s", len(s.Gateways), about)
+	}
 	lines := console.Sentences(width, about)
+	if len(s.Silent) > 0 {
+		lines = append(lines, bad(width, "NO ANSWER from "+strings.Join(s.Silent, ", ")+": what they know is missing")...)
+	}
 	if !s.Ready {
 		lines = append(lines, bad(width, "NOT READY: "+s.Reason)...)
 	}

@@ -155,6 +155,9 @@ func decisionLine(d admin.Decision, width int) string {
 	if n := int64(d.Input + d.Output); n > 0 {
 		parts = append(parts, numeral.Grouped(n)+" tokens")
 	}
+	if d.Gateway != "" {
+		parts = append(parts, "at "+d.Gateway)
+	}
 	parts = append(parts, fmt.Sprint(d.Status), d.ID)
 	line := console.Printable(strings.Join(parts, "  "))
 	if width > 0 && console.Width(line) > width { // the id is what other commands need

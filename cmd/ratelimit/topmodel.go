@@ -92,6 +92,7 @@ func (t *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // apply makes the changes of a delta.
 func (t *top) apply(d admin.OverviewDelta) {
 	o := &t.overview
+	o.Gateways, o.Silent = d.Gateways, d.Silent
 	o.Time, o.Mode, o.StoreLost, o.Totals, o.ModelCount, o.ProjectCount = d.Time, d.Mode, d.StoreLost, d.Totals, d.ModelCount, d.ProjectCount
 	o.Models, o.Projects, t.lost = changedRows(o.Models, d.Models, d.GoneModels), changedRows(o.Projects, d.Projects, d.GoneProjects), ""
 }

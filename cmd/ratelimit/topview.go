@@ -41,6 +41,12 @@ func (t *top) lines() []string {
 func aboutOverview(o *admin.Overview) string {
 	text := fmt.Sprintf("gateway %s, up %v: in the last minute %s passed, %s denied; %d wait", o.Version, o.Time.Sub(o.Started).Truncate(time.Second),
 		numeral.Grouped(o.Totals.Passed), numeral.Grouped(o.Totals.Denied), o.Totals.Waiting)
+	if len(o.Gateways) > 1 {
+		text = fmt.Sprintf("%d gateways; this is ", len(o.Gateways)) + text
+	}
+	if len(o.Silent) > 0 {
+		text += "; no answer from " + strings.Join(o.Silent, ", ")
+	}
 	if o.Mode == "shadow" {
 		text += "; shadow: nothing is denied"
 	}

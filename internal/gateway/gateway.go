@@ -29,6 +29,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/fleet"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
@@ -43,6 +44,7 @@ import (
 // use.
 type Options struct {
 	Log         *slog.Logger // nil: nothing is logged
+	Name        string       // of this gateway among those that share its store; empty: the address at which it listens
 	MaxRequests int          // that are in progress at a time: others get a 503; 0: any number
 }
 
@@ -70,6 +72,8 @@ type Gateway struct {
 	ids        *idSource
 	recent     *recent
 	figures    *figures.Figures
+	fleet      *fleet.Fleet // nil: nobody answers here
+	name       string
 	said       providersWord
 	followers  followers
 	access     *accessLog
@@ -101,6 +105,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{log: log, maxActive: int64(o.MaxRequests), transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
 	g.serving, g.drain = context.WithCancel(context.Background())
+	g.name = cmp.Or(o.Name, cfg.Listen)
 	g.metrics = newMetrics(g.Active)
 	g.figures = figures.New(g.named)
 	g.users, g.runs = newNamesInUse(), newNamesInUse()
@@ -265,6 +270,16 @@ func (g *Gateway) Tokens() *keys.Ring { return g.tokens }
 // Controls returns what an operator has switched at run time, such as pauses.
 func (g *Gateway) Controls() *control.Board { return g.controls }
 
+// JoinFleet makes the gateway one of those that share its store, and ask each other what they know. answer answers
+// their questions.
+func (g *Gateway) JoinFleet(answer func(question []byte) []byte) (joined *fleet.Fleet, err error) {
+	g.fleet, err = fleet.Join(g.limits.Models.Store(), g.name, answer)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return g.fleet, err
+}
+
 // Metrics returns the gateway's metrics, for Prometheus.
 func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics }
 
@@ -307,6 +322,7 @@ func (g *Gateway) Drain() { g.drain() }
 
 // Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
+	g.fleet.Close()
 	g.prune()
 	g.batches.close()
 	g.books.close()

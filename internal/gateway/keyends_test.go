@@ -98,7 +98,7 @@ func testEndOfKey(t *testing.T, state string, end func(t *testing.T, by *Gateway
 	if len(sent.arrivals) != 1 {
 		t.Errorf("%d calls were sent: want 1", len(sent.arrivals))
 	}
-	for _, rec := range serving.Recent("", 1, maxRecent) {
+	for _, rec := range serving.Recent("", 0, maxRecent)[1:] {
 		if rec.Outcome != Refused || rec.Key != key.ID {
 			t.Errorf("%+v", rec)
 		}

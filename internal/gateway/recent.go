@@ -12,7 +12,7 @@ import (
 // methods may be called concurrently.
 type recent struct {
 	mu    sync.Mutex
-	last  uint64 // the Seq of the latest request; the first has 1
+	last  uint64 // the Seq of the latest request
 	rings [3]ring
 }
 
@@ -55,12 +55,12 @@ func newRecent(size int) *recent {
 	return r
 }
 
-// add numbers a request, and replaces the oldest of its kind with a copy of it. It keeps what the
+// add numbers a request by the time of its end, so that the requests of several gateways have one order, and replaces the oldest of its kind with a copy of it. It keeps what the
 // limits have answered, and returns what is not kept any more.
 func (r *recent) add(rec *Record, a *answers) (old *answers) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last++
+	r.last = max(r.last+1, uint64(max(rec.Time.Add(rec.Took).UnixMicro(), 0)))
 	rec.Seq = r.last
 	of := &r.rings[ringOf(rec)]
 	e := of.at(of.count)
@@ -84,14 +84,10 @@ func (r *ring) since(seq uint64) []*entry {
 	return list
 }
 
-// after returns the first n requests after a sequence number that match a filter, oldest first. A number
-// above the last is from another run of the gateway, and all requests follow it.
+// after returns the first n requests after a sequence number that match a filter, oldest first.
 func (r *recent) after(f *Filter, seq uint64, n int) (found []Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if seq > r.last {
-		seq = 0
-	}
 	var all []*entry
 	for i := range r.rings {
 		all = append(all, r.rings[i].since(seq)...)

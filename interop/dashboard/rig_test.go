@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type rig struct {
 	url     string // the dashboard's
 	clients string
 	stop    func()
+	gone    atomic.Bool // a proxy leaves it out
 }
 
 // start starts a gateway. In its configuration, MOCK is the provider, and ADMIN what the admin listener has beside its address.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -18,7 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/fleet"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
 // Options configures the API.
@@ -40,8 +44,10 @@ type Admin struct {
 	origins  *http.CrossOriginProtection
 	audit    *audit
 	sessions *sessions
-	pages    http.Handler // nil: there are none
-	changing sync.Mutex   // locked during a change
+	fleet    *fleet.Fleet
+	asked    map[string]func(q url.Values) (any, error) // what gateways ask each other
+	pages    http.Handler                               // nil: there are none
+	changing sync.Mutex                                 // locked during a change
 
 	lookout    *lookout
 	live       *live
@@ -70,9 +76,16 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 	}
 	a.lookout, a.live = newLookout(a), newLive(a)
 	a.streaming, a.endStreams = context.WithCancel(context.Background())
+	a.asked = a.questions()
 	var err error
 	if a.audit, err = openAudit(auditFile(g.Config()), a.log); err != nil {
 		return nil, err
+	}
+	if a.fleet, err = g.JoinFleet(a.answer); err != nil {
+		return nil, err
+	}
+	if a.audit.journal = hidden.Of[settings.Journal](g.Models().Store()); a.audit.journal != nil {
+		a.audit.gateway = a.fleet.Name()
 	}
 	metrics := promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{})
 	a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

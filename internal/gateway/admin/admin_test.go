@@ -300,18 +300,21 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("%+v", third)
 	}
 	for query, want := range map[string][]uint64{
-		"?limit=2":                       {3, 4}, // the latest two
-		"?after=0&limit=2":               {1, 2}, // the first two
-		"?after=2":                       {3, 4},
-		"?after=4":                       nil,
-		"?after=99":                      {1, 2, 3, 4}, // a number from another run of the gateway
-		"?project=small":                 {1, 2, 3},
-		"?project=small&limit=1":         {3},
-		"?project=small&after=1&limit=1": {2},
-		"?project=nobody":                nil,
-		"?after=18446744073709551615":    {1, 2, 3, 4},
+		"?limit=2":                           {3, 4}, // the latest two
+		"?after=0&limit=2":                   {1, 2}, // the first two
+		"?after=SECOND":                      {3, 4},
+		"?after=FOURTH":                      nil,
+		"?project=small":                     {1, 2, 3},
+		"?project=small&limit=1":             {3},
+		"?project=small&after=FIRST&limit=1": {2},
+		"?project=nobody":                    nil,
+		"?after=18446744073709551615":        nil,
 	} {
 		var got []uint64
+		query = strings.NewReplacer("FIRST", fmt.Sprint(first.Seq), "SECOND", fmt.Sprint(all.Decisions[1].Seq), "FOURTH", fmt.Sprint(all.Next)).Replace(query)
+		for i, n := range want {
+			want[i] = all.Decisions[n-1].Seq
+		}
 		list := as[DecisionList](t, r.want(t, 200, "GET", "/v1/decisions"+query, ""))
 		for _, d := range list.Decisions {
 			got = append(got, d.Seq)

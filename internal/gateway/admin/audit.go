@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,18 +11,20 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
 // Entry is a line of the audit log. Each change has two: one before it is made, and one
 // after.
 type Entry struct {
-	Seq     uint64    `json:"seq"` // grows by one with each entry, across restarts
+	Seq     uint64    `json:"seq"` // grows with each entry, across restarts; of gateways on one Redis, it is the time in microseconds
 	Time    time.Time `json:"time"`
 	Who     string    `json:"who"` // "token", "session" or "loopback", the name of the token or of the user if there is one, and the client's address
 	Action  string    `json:"action"`
@@ -30,6 +33,7 @@ type Entry struct {
 	After   any       `json:"after,omitempty"`
 	Result  string    `json:"result"` // "intended", "done" or "failed"
 	Error   string    `json:"error,omitempty"`
+	Gateway string    `json:"gateway,omitempty"` // that has made the change, where several may
 }
 
 // The results of an entry.
@@ -47,11 +51,13 @@ func auditFile(cfg *config.Config) string {
 	return cfg.State + ".audit.jsonl"
 }
 
-// audit is the log of changes. Entries go to a file, if it has one, and to the program's
-// log. The last maxEntries are in memory, too.
+// audit is the log of changes. Entries go to a file, if it has one, to the store, if it keeps logs, and to the program's
+// log. The last maxEntries are in memory, too; those in the store are of all gateways.
 type audit struct {
-	path string // may be empty
-	log  *slog.Logger
+	path    string           // may be empty
+	journal settings.Journal // nil: the store keeps no logs
+	gateway string           // the name of this one; empty unless there is a journal
+	log     *slog.Logger
 
 	mu   sync.Mutex
 	seq  uint64 // the Seq of the last entry
@@ -59,6 +65,9 @@ type audit struct {
 }
 
 const maxEntries = 1024
+
+// journalName is the name of the audit log in the store.
+const journalName = "audit"
 
 func openAudit(path string, log *slog.Logger) (*audit, error) {
 	a := &audit{path: path, log: log}
@@ -76,10 +85,16 @@ func openAudit(path string, log *slog.Logger) (*audit, error) {
 func (a *audit) write(e *Entry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e.Seq, e.Time = a.seq+1, time.Now().UTC()
+	e.Seq, e.Time, e.Gateway = a.seq+1, time.Now().UTC(), a.gateway
+	if a.journal != nil {
+		e.Seq = max(e.Seq, uint64(e.Time.UnixMicro()))
+	}
 	line, err := json.Marshal(e)
 	if err == nil && a.path != "" {
 		err = a.appendToFile(append(line, '\n'))
+	}
+	if err == nil && a.journal != nil {
+		err = a.journal.AppendLine(context.Background(), journalName, string(line), maxEntries)
 	}
 	if err != nil {
 		return err
@@ -167,21 +182,28 @@ func (a *audit) recall() error {
 	return nil
 }
 
-// after returns the first n entries after a sequence number, oldest first. A number above
-// the last is from another run of the gateway, and all entries follow it.
-func (a *audit) after(seq uint64, n int) []Entry {
+// entries returns the last entries, oldest first: of all gateways, if the store keeps them. While it does not answer, they
+// are those of this gateway, and the error says so.
+func (a *audit) entries(ctx context.Context) (list []Entry, err error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if seq > a.seq {
-		seq = 0
+	list = slices.Clone(a.last)
+	a.mu.Unlock()
+	if a.journal == nil {
+		return list, nil
 	}
-	found := []Entry{}
-	for _, e := range a.last {
-		if e.Seq > seq && len(found) < n {
-			found = append(found, e)
+	lines, err := a.journal.Lines(ctx, journalName)
+	if err != nil {
+		return list, err
+	}
+	list = list[:0]
+	for _, line := range lines {
+		var e Entry
+		if json.Unmarshal([]byte(line), &e) == nil && e.Seq > 0 {
+			list = append(list, e)
 		}
 	}
-	return found
+	slices.SortStableFunc(list, func(x, y Entry) int { return cmp.Compare(x.Seq, y.Seq) })
+	return list, nil
 }
 
 // change is a change that the audit log records.
@@ -221,8 +243,9 @@ func (a *Admin) record(r *http.Request, c change) error {
 
 // AuditList is a page of the audit log, oldest entry first.
 type AuditList struct {
-	Entries []Entry `json:"entries"`
-	Next    uint64  `json:"next"` // the parameter after of the next page
+	Entries   []Entry `json:"entries"`
+	Next      uint64  `json:"next"`                 // the parameter after of the next page
+	StoreLost string  `json:"store_lost,omitempty"` // why the store does not answer: the entries are those of this gateway alone
 }
 
 func (a *Admin) auditLog(r *http.Request) (any, error) {
@@ -230,6 +253,18 @@ func (a *Admin) auditLog(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, next, err := pageAfter(q, a.audit.after, func(e Entry) uint64 { return e.Seq })
-	return AuditList{list, next}, err
+	entries, lost := a.audit.entries(r.Context())
+	seq := func(e Entry) uint64 { return e.Seq }
+	after := func(n uint64, most int) []Entry {
+		if len(entries) > 0 && n > seq(entries[len(entries)-1]) {
+			n = 0 // of another log
+		}
+		return firstAfter(entries, seq, n, most)
+	}
+	list, next, err := pageAfter(q, after, seq)
+	answer := AuditList{Entries: append([]Entry{}, list...), Next: next}
+	if lost != nil {
+		answer.StoreLost = message.Plain(lost)
+	}
+	return answer, err
 }

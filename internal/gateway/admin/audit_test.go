@@ -277,7 +277,7 @@ func TestAuditIsRecalled(t *testing.T) {
 				}
 			}
 			var got []uint64
-			for _, e := range a.after(0, 99) {
+			for _, e := range mustEntries(t, a) {
 				got = append(got, e.Seq)
 			}
 			testkit.Equal(t, name, c.want, got)
@@ -300,14 +300,14 @@ func TestAuditIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := a.after(0, 9999)
+	list := mustEntries(t, a)
 	if n := len(list); n != maxEntries || list[n-1].Seq != 3000 {
 		t.Errorf("%d are recalled", n)
 	}
 	if err := a.write(&Entry{}); err != nil {
 		t.Fatal(err)
 	}
-	if list := a.after(0, 9999); len(list) != maxEntries || list[0].Seq != 3001-maxEntries+1 {
+	if list := mustEntries(t, a); len(list) != maxEntries || list[0].Seq != 3001-maxEntries+1 {
 		t.Errorf("%d are kept, from %d on", len(list), list[0].Seq)
 	}
 }
@@ -352,4 +352,14 @@ func TestConcurrentChanges(t *testing.T) {
 			t.Errorf("%v comes after %v", list[i].Before, list[i-2].After)
 		}
 	}
+}
+
+// mustEntries returns the entries of a log.
+func mustEntries(t *testing.T, a *audit) []Entry {
+	t.Helper()
+	list, err := a.entries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

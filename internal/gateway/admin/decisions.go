@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 type DecisionList struct {
 	Decisions []Decision `json:"decisions"`
 	Next      uint64     `json:"next"` // the parameter after of the next page
+	OfFleet
 }
 
 // Decision is what became of a request.
@@ -23,10 +25,11 @@ type Decision struct {
 	Waited   float64 `json:"waited_seconds"`
 	Upstream float64 `json:"upstream_seconds"` // from sending the request to the beginning of the response
 	Took     float64 `json:"took_seconds"`
+	Gateway  string  `json:"gateway,omitempty"` // that has decided, where there are several
 }
 
 func newDecision(rec gateway.Record) Decision {
-	return Decision{rec, rec.Waited.Seconds(), rec.Upstream.Seconds(), rec.Took.Seconds()}
+	return Decision{Record: rec, Waited: rec.Waited.Seconds(), Upstream: rec.Upstream.Seconds(), Took: rec.Took.Seconds()}
 }
 
 func (a *Admin) decisions(r *http.Request) (any, error) {
@@ -34,12 +37,31 @@ func (a *Admin) decisions(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := gather[[]Decision](r.Context(), a, "decisions", q)
+	if err != nil {
+		return nil, err
+	}
+	list := DecisionList{Decisions: []Decision{}, OfFleet: all.OfFleet}
+	for i, of := range all.answers {
+		for k := range of {
+			of[k].Gateway = all.name(i)
+		}
+		list.Decisions = append(list.Decisions, of...)
+	}
+	seq := func(d Decision) uint64 { return d.Seq }
+	slices.SortStableFunc(list.Decisions, func(x, y Decision) int { return cmp.Compare(x.Seq, y.Seq) })
+	list.Decisions, list.Next, err = pageAfter(q, func(after uint64, n int) []Decision { return firstAfter(list.Decisions, seq, after, n) }, seq)
+	return list, err
+}
+
+// ownDecisions returns the page of one gateway.
+func (a *Admin) ownDecisions(q url.Values) (any, error) {
 	f, err := filterOf(q)
 	if err != nil {
 		return nil, err
 	}
 	recent := func(seq uint64, n int) []gateway.Record { return a.gateway.RecentBy(f, seq, n) }
-	list, next, err := pageAfter(q, recent, func(rec gateway.Record) uint64 { return rec.Seq })
+	list, _, err := pageAfter(q, recent, func(rec gateway.Record) uint64 { return rec.Seq })
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +69,7 @@ func (a *Admin) decisions(r *http.Request) (any, error) {
 	for i, rec := range list {
 		decisions[i] = newDecision(rec)
 	}
-	return DecisionList{decisions, next}, nil
+	return decisions, nil
 }
 
 // outcomes are all outcomes of requests.

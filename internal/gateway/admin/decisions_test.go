@@ -27,25 +27,27 @@ func TestDecisionFilters(t *testing.T) {
 	for _, c := range [][3]string{{"a", "gpt-4o"}, {"a/b", "gpt-4o"}, {"ab", "once"}, {"a/b/c", "once"}, {"x", "shared"}, {"not an id", "gpt-4o"}} {
 		r.asks(t, c[1], "X-Project-ID", c[0])
 	}
+	seqs := as[DecisionList](t, r.want(t, 200, "GET", "/v1/decisions", "")).Decisions
 	for query, want := range map[string]string{
-		"":                        "a a/b ab a/b/c x ",
-		"project=a":               "a a/b a/b/c",
-		"project=a/b":             "a/b a/b/c",
-		"project=nobody":          "",
-		"model=once":              "ab a/b/c",
-		"model=once&project=a":    "a/b/c",
-		"outcome=denied":          "a/b/c",
-		"outcome=denied,refused":  "a/b/c ",
-		"outcome=passed":          "a a/b ab x",
-		"outcome=passed&limit=1":  "x",
-		"key=nobody":              "",
-		"since=1h":                "a a/b ab a/b/c x ",
-		"since=2999-01-01":        "",
-		"after=2":                 "ab a/b/c x ",
-		"after=2&limit=2":         "ab a/b/c",
-		"after=3&outcome=passed":  "x",
-		"after=0&outcome=refused": "",
+		"":                           "a a/b ab a/b/c x ",
+		"project=a":                  "a a/b a/b/c",
+		"project=a/b":                "a/b a/b/c",
+		"project=nobody":             "",
+		"model=once":                 "ab a/b/c",
+		"model=once&project=a":       "a/b/c",
+		"outcome=denied":             "a/b/c",
+		"outcome=denied,refused":     "a/b/c ",
+		"outcome=passed":             "a a/b ab x",
+		"outcome=passed&limit=1":     "x",
+		"key=nobody":                 "",
+		"since=1h":                   "a a/b ab a/b/c x ",
+		"since=2999-01-01":           "",
+		"after=SECOND":               "ab a/b/c x ",
+		"after=SECOND&limit=2":       "ab a/b/c",
+		"after=THIRD&outcome=passed": "x",
+		"after=0&outcome=refused":    "",
 	} {
+		query = strings.NewReplacer("SECOND", fmt.Sprint(seqs[1].Seq), "THIRD", fmt.Sprint(seqs[2].Seq)).Replace(query)
 		if got, _ := r.listed(t, query); got != want {
 			t.Errorf("%q: %q: want %q", query, got, want)
 		}
@@ -83,7 +85,7 @@ func TestStormOfDenials(t *testing.T) {
 				break
 			}
 			for _, d := range list.Decisions {
-				if all++; d.Seq != last+1 {
+				if all++; d.Seq <= last {
 					t.Fatalf("%d comes after %d", d.Seq, last)
 				}
 				last = d.Seq
@@ -97,7 +99,7 @@ func TestStormOfDenials(t *testing.T) {
 		t.Errorf("%d decisions were listed", all)
 	}
 	list := as[DecisionList](t, r.want(t, 200, "GET", "/v1/decisions?after=0&limit=2", ""))
-	if d := list.Decisions; d[0].Project != "first" || d[0].Outcome != gateway.Passed || d[1].Seq != 1201-1024+1 {
+	if d := list.Decisions; d[0].Project != "first" || d[0].Outcome != gateway.Passed || !strings.HasSuffix(d[1].ID, fmt.Sprint("_", 1201-1024+1)) {
 		t.Errorf("%+v", d)
 	}
 	if got, _ := r.listed(t, "outcome=passed"); got != "first" {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -48,12 +49,30 @@ type AskedShare struct {
 
 func (a *Admin) explain(r *http.Request) (any, error) {
 	id := r.PathValue("id")
+	all, err := gather[[]Explanation](r.Context(), a, "explain", url.Values{"id": {id}})
+	if err != nil {
+		return nil, err
+	}
+	for i, found := range all.answers {
+		if len(found) > 0 && keys.Within(found[0].Decision.Project, callerOf(r).project) {
+			e := found[0]
+			e.Decision.Gateway = all.name(i)
+			e.Limits, e.Advice = append([]AskedLimit{}, e.Limits...), append([]string{}, e.Advice...) // gob leaves out empty lists
+			return e, nil
+		}
+	}
+	return nil, errNoRequest(id, all.OfFleet)
+}
+
+// ownExplanation returns the explanation of a request that this gateway has decided on, or none.
+func (a *Admin) ownExplanation(q url.Values) (any, error) {
+	id := q.Get("id")
 	e, ok := a.gateway.Explain(id)
-	if !ok || !keys.Within(e.Record.Project, callerOf(r).project) {
-		return nil, problemf(http.StatusNotFound, "there is no request %.80q, or it is not kept any more: GET /v1/decisions says which are", id)
+	if !ok {
+		return []Explanation(nil), nil
 	}
 	limits := newAskedLimits(&e.Record, e.Limits, e.At)
-	return Explanation{ID: id, Decision: newDecision(e.Record), Limits: limits, Sentence: sentence(&e), Advice: advice(&e, limits)}, nil
+	return []Explanation{{ID: id, Decision: newDecision(e.Record), Limits: limits, Sentence: sentence(&e), Advice: advice(&e, limits)}}, nil
 }
 
 // newAskedLimits returns what the limits have answered to a request at a time.

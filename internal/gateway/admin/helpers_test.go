@@ -37,6 +37,7 @@ type rig struct {
 	url     string // the API's URL
 	client  *http.Client
 	logged  *testkit.Log
+	yaml    string // the configuration
 }
 
 const usual = `
@@ -61,15 +62,21 @@ func newRig(t testing.TB, yaml string) *rig { return newRigWith(t, yaml, Options
 
 func newRigWith(t testing.TB, yaml string, o Options) *rig {
 	t.Helper()
+	return newRigNamed(t, yaml, o, "")
+}
+
+// newRigNamed starts a gateway with a name among those that share its store.
+func newRigNamed(t testing.TB, yaml string, o Options, name string) *rig {
+	t.Helper()
 	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))
 	t.Cleanup(provider.Close)
 	cfg := gatewaytest.Config(t, yaml, provider.URL)
-	r := &rig{logged: new(testkit.Log)}
+	r := &rig{logged: new(testkit.Log), yaml: yaml}
 	o.Version = "test"
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewJSONHandler(r.logged, nil))
 	}
-	g, err := gateway.New(cfg, gateway.Options{Log: o.Log})
+	g, err := gateway.New(cfg, gateway.Options{Log: o.Log, Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package admin
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ type History struct {
 	Model   string    `json:"model,omitempty"`
 	Key     string    `json:"key,omitempty"`
 	Points  []Point   `json:"points"` // oldest first, without gaps
+	OfFleet
 }
 
 // Point is what became of the calls of a minute, an hour or a day.
@@ -45,7 +48,7 @@ func (a *Admin) history(r *http.Request) (any, error) {
 	switch h.By {
 	case "", "minute":
 		h.By = "minute"
-		return a.minutes(q, h)
+		return a.minutes(r.Context(), q, h)
 	case "hour", "day":
 		return a.booked(r.Context(), q, h)
 	}
@@ -68,17 +71,57 @@ func (h *History) query(q url.Values, since string, now time.Time) (books.Query,
 }
 
 // minutes fills in the history of the last 60 minutes.
-func (a *Admin) minutes(q url.Values, h History) (any, error) {
+func (a *Admin) minutes(ctx context.Context, q url.Values, h History) (any, error) {
 	if _, err := h.query(q, "1h", time.Now().UTC()); err != nil {
 		return nil, err
 	}
-	h.Points = []Point{}
-	for _, p := range a.gateway.Figures().History(h.includes) {
-		if p.Time.Add(time.Minute).After(h.Since) && p.Time.Before(h.Until) {
-			h.Points = append(h.Points, Point{p.Time, p.Passed, p.Denied, p.Waited, p.Input, p.Output, price.Amount(p.Dollars), p.Denials()})
+	all, err := gather[[]Point](ctx, a, "history", q)
+	if err != nil {
+		return nil, err
+	}
+	byTime := map[int64]Point{}
+	for _, of := range all.answers {
+		for _, p := range of {
+			sum, ok := byTime[p.Time.Unix()]
+			if !ok {
+				sum.Time = p.Time
+			}
+			sum.addPoint(&p)
+			byTime[p.Time.Unix()] = sum
+		}
+	}
+	h.OfFleet, h.Points = all.OfFleet, []Point{}
+	for _, at := range slices.Sorted(maps.Keys(byTime)) {
+		if p := byTime[at]; p.Time.Add(time.Minute).After(h.Since) && p.Time.Before(h.Until) {
+			h.Points = append(h.Points, p)
 		}
 	}
 	return h, nil
+}
+
+// ownMinutes returns the last 60 minutes of one gateway.
+func (a *Admin) ownMinutes(q url.Values) (any, error) {
+	h := History{Project: q.Get("project"), Model: q.Get("model"), Key: q.Get("key")}
+	points := []Point{}
+	for _, p := range a.gateway.Figures().History(h.includes) {
+		points = append(points, Point{p.Time, p.Passed, p.Denied, p.Waited, p.Input, p.Output, price.Amount(p.Dollars), p.Denials()})
+	}
+	return points, nil
+}
+
+// addPoint adds what became of calls in the same minute at another gateway.
+func (p *Point) addPoint(other *Point) {
+	p.Passed += other.Passed
+	p.Denied += other.Denied
+	p.Waited += other.Waited
+	p.Input += other.Input
+	p.Output += other.Output
+	p.Dollars += other.Dollars
+	by := map[string]int64{}
+	for _, d := range append(slices.Clone(p.DeniedBy), other.DeniedBy...) {
+		by[d.Limit] += d.Count
+	}
+	p.DeniedBy = figures.SortedDenials(by)
 }
 
 // includes reports whether the history includes the calls of a name.

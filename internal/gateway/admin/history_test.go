@@ -130,8 +130,8 @@ func TestMatrix(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	testkit.Equal(t, "the cells", []Cell{
-		{Project: "a/b", Model: "gpt-4o", Calls: 1.0 / 15, Tokens: 10},
-		{Project: "a", Model: "gpt-4o", Calls: 2.0 / 15, Tokens: 3, Dollars: 1e9},
+		{Project: "a/b", Model: "gpt-4o", Calls: 1, Tokens: 150, Sum: 150},
+		{Project: "a", Model: "gpt-4o", Calls: 2, Tokens: 45, Sum: 45, Dollars: 1e9},
 		{Project: "a", Model: "gpt-5", Denied: 1},
 	}, m.Cells)
 	if m = as[Matrix](t, r.want(t, 200, "GET", "/v1/matrix?limit=1", "")); len(m.Cells) != 1 || m.Total != 3 {

@@ -204,6 +204,7 @@ func changes(before, after *Overview) OverviewDelta {
 	d := OverviewDelta{
 		Time: after.Time, Mode: after.Mode, StoreLost: after.StoreLost, Totals: after.Totals,
 		ModelCount: after.ModelCount, ProjectCount: after.ProjectCount,
+		Gateways: append([]string{}, after.Gateways...), Silent: append([]string{}, after.Silent...),
 	}
 	d.Models, d.GoneModels = changedRows(before.Models, after.Models)
 	d.Projects, d.GoneProjects = changedRows(before.Projects, after.Projects)

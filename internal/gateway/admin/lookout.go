@@ -26,15 +26,19 @@ type lookout struct {
 	looks    uint64
 	at       time.Time // of the last look
 	totals   Totals
+	others   []ownFigures // of the other gateways
+	fleet    OfFleet
+	gathered time.Time // when the others were asked
 	models   *standings
 	projects *standings
 }
 
 const (
-	askedEach   = 250             // how many projects each look asks beside those that are shown
-	maxAge      = 5 * time.Second // how old an answer of a store on disk or elsewhere may be, if nobody watches
-	maxAsking   = 32              // questions at a time to such a store
-	lookTimeout = 2 * time.Second // of one look: what has not answered by then is asked again by the next
+	askedEach   = 250                     // how many projects each look asks beside those that are shown
+	maxAge      = 5 * time.Second         // how old an answer of a store on disk or elsewhere may be, if nobody watches
+	maxAsking   = 32                      // questions at a time to such a store
+	gatherEvery = 1900 * time.Millisecond // how often a look asks the other gateways: every second one by those who watch
+	lookTimeout = 2 * time.Second         // of one look: what has not answered by then is asked again by the next
 )
 
 func newLookout(a *Admin) *lookout {
@@ -50,6 +54,10 @@ func (l *lookout) look(ctx context.Context, watching bool) {
 	defer cancel()
 	l.looks++
 	l.at = time.Now().UTC()
+	if l.at.Sub(l.gathered) >= gatherEvery {
+		l.gathered = l.at
+		l.others, l.fleet = l.admin.otherFigures(ctx)
+	}
 	l.addRecents()
 	l.addWaiting()
 	l.addNames()
@@ -66,16 +74,30 @@ func (l *lookout) look(ctx context.Context, watching bool) {
 // projects inside of it.
 func (l *lookout) addRecents() {
 	l.totals = Totals{}
-	l.admin.gateway.Figures().Each(func(of figures.Name, r *figures.Recent) {
-		l.totals.Passed += r.Minute.Passed
-		l.totals.Denied += r.Minute.Denied
+	add := func(of figures.Name, r *figures.Recent) {
 		if of.Model != "" {
 			l.models.see(of.Model, l.looks).recent.Add(r)
 		}
 		for id := of.Project; id != ""; id = above(id) {
 			l.projects.see(id, l.looks).recent.Add(r)
 		}
+	}
+	l.admin.gateway.Figures().Each(func(of figures.Name, r *figures.Recent) {
+		l.totals.add(&r.Minute)
+		add(of, r)
 	})
+	for i := range l.others {
+		l.totals.add(&l.others[i].Totals)
+		for k := range l.others[i].Lots {
+			add(l.others[i].Lots[k].Name, &l.others[i].Lots[k].Recent)
+		}
+	}
+}
+
+// add adds calls of the last minute.
+func (t *Totals) add(s *figures.Sum) {
+	t.Passed += s.Passed
+	t.Denied += s.Denied
 }
 
 // above returns the project above one, or "".
@@ -83,15 +105,21 @@ func above(id string) string { return id[:max(strings.LastIndexByte(id, '/'), 0)
 
 // addWaiting counts the calls that wait, as addRecents does those that have ended.
 func (l *lookout) addWaiting() {
-	l.admin.gateway.Models().EachWaiting(func(project, model string, waited time.Duration) {
-		l.totals.Waiting++
+	add := func(project, model string, n int, waited time.Duration) {
+		l.totals.Waiting += n
 		if model != "" {
-			l.models.see(model, l.looks).wait(waited)
+			l.models.see(model, l.looks).wait(n, waited)
 		}
 		for id := project; id != ""; id = above(id) {
-			l.projects.see(id, l.looks).wait(waited)
+			l.projects.see(id, l.looks).wait(n, waited)
 		}
-	})
+	}
+	l.admin.gateway.Models().EachWaiting(func(project, model string, waited time.Duration) { add(project, model, 1, waited) })
+	for i := range l.others {
+		for _, w := range l.others[i].Waiting {
+			add(w.Project, w.Model, w.Count, w.Longest)
+		}
+	}
 }
 
 // addNames adds what operators have named: models with limits, but not those whose limits are only guessed

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,17 +16,19 @@ import (
 // Matrix is which project uses how much of which model.
 type Matrix struct {
 	Time    time.Time `json:"time"`
-	Minutes int       `json:"minutes"` // over which the figures are: 15
-	Cells   []Cell    `json:"cells"`   // those with the most tokens first
+	Minutes int       `json:"minutes"` // over which sums are: 15
+	Cells   []Cell    `json:"cells"`   // those with the most tokens in 15 minutes first
 	Total   int       `json:"total"`   // how many cells there are
+	OfFleet
 }
 
 // Cell is what a project has used of a model. Projects inside of it have cells of their own.
 type Cell struct {
 	Project string       `json:"project"`
 	Model   string       `json:"model"`
-	Calls   float64      `json:"calls_per_minute"` // that were sent to the provider
-	Tokens  float64      `json:"tokens_per_minute"`
+	Calls   int64        `json:"calls_per_minute"`  // that were sent to the provider in the last minute
+	Tokens  int64        `json:"tokens_per_minute"` // in the last minute
+	Sum     int64        `json:"tokens"`            // in 15 minutes
 	Dollars price.Amount `json:"dollars"`
 	Waiting int          `json:"waiting"` // calls that wait now
 	Denied  int64        `json:"denied"`
@@ -51,22 +54,25 @@ func (a *Admin) matrix(r *http.Request) (any, error) {
 		}
 		return c
 	}
-	a.gateway.Figures().Each(func(of figures.Name, r *figures.Recent) {
-		if of.Model != "" {
-			at(of.Project, of.Model).add(&r.Sum)
+	all := gatherWith(r.Context(), a, "figures", nil, a.ownFigures(math.MaxInt))
+	for _, own := range all.answers {
+		for i := range own.Lots {
+			if lot := &own.Lots[i]; lot.Model != "" {
+				at(lot.Project, lot.Model).add(&lot.Recent)
+			}
 		}
-	})
-	a.gateway.Models().EachWaiting(func(project, model string, _ time.Duration) {
-		if model != "" {
-			at(project, model).Waiting++
+		for _, w := range own.Waiting {
+			if w.Model != "" {
+				at(w.Project, w.Model).Waiting += w.Count
+			}
 		}
-	})
-	m := Matrix{Time: time.Now().UTC(), Minutes: figures.Window, Cells: make([]Cell, 0, len(cells)), Total: len(cells)}
+	}
+	m := Matrix{OfFleet: all.OfFleet, Time: time.Now().UTC(), Minutes: figures.Window, Cells: make([]Cell, 0, len(cells)), Total: len(cells)}
 	for _, c := range cells {
 		m.Cells = append(m.Cells, *c)
 	}
 	slices.SortFunc(m.Cells, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(b.Calls, a.Calls), cmp.Compare(b.Waiting, a.Waiting),
+		return cmp.Or(cmp.Compare(b.Sum, a.Sum), cmp.Compare(b.Calls, a.Calls), cmp.Compare(b.Waiting, a.Waiting),
 			cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Model, b.Model))
 	})
 	m.Cells = m.Cells[:min(n, len(m.Cells))]
@@ -74,11 +80,12 @@ func (a *Admin) matrix(r *http.Request) (any, error) {
 }
 
 // add adds calls of the last 15 minutes.
-func (c *Cell) add(s *figures.Sum) {
-	c.Calls += float64(s.Passed) / figures.Window
-	c.Tokens += float64(s.Input+s.Output) / figures.Window
-	c.Dollars += price.Amount(s.Dollars)
-	c.Denied += s.Denied
+func (c *Cell) add(r *figures.Recent) {
+	c.Calls += r.Minute.Passed
+	c.Tokens += r.Minute.Input + r.Minute.Output
+	c.Sum += r.Input + r.Output
+	c.Dollars += price.Amount(r.Dollars)
+	c.Denied += r.Denied
 }
 
 // Matrix returns which project uses how much of which model: the n cells with the most tokens.

@@ -26,6 +26,7 @@ type Overview struct {
 	Projects     []Row     `json:"projects"`      // as many as were asked for, those closest to their limits first
 	ModelCount   int       `json:"model_count"`   // of all models that are known
 	ProjectCount int       `json:"project_count"` // of all projects that are known
+	OfFleet
 }
 
 // Totals is what became of the calls of all projects in the last minute, and how many wait now.
@@ -48,7 +49,7 @@ type Row struct {
 
 	Dimensions []Dimension `json:"dimensions"` // empty if nothing is limited, or while the store does not answer
 
-	Waiting     int     `json:"waiting"`              // calls that wait in this gateway
+	Waiting     int     `json:"waiting"`              // calls that wait
 	LongestWait float64 `json:"longest_wait_seconds"` // of the calls that wait now
 
 	Minute      Minute            `json:"minute"`
@@ -113,6 +114,8 @@ type OverviewDelta struct {
 	GoneProjects []string  `json:"gone_projects"` // those that are not in the overview any more
 	ModelCount   int       `json:"model_count"`
 	ProjectCount int       `json:"project_count"`
+	Gateways     []string  `json:"gateways"` // as of an Overview, but never missing
+	Silent       []string  `json:"silent"`
 }
 
 // ProjectRows is a part of the rows of all projects.
@@ -163,7 +166,7 @@ func (l *lookout) overview(n int) Overview {
 		Time: l.at, Version: l.admin.version, Started: l.admin.started.UTC(), Mode: l.admin.gateway.Mode(), Totals: l.totals,
 		OnStoreLoss: l.admin.gateway.Config().OnStoreLoss,
 		Models:      rowsOf(models[:min(len(models), maxModels)], l.switchModel), Projects: rowsOf(projects[:min(len(projects), n)], l.switchProject),
-		ModelCount: len(models), ProjectCount: len(projects),
+		ModelCount: len(models), ProjectCount: len(projects), OfFleet: l.fleet,
 	}
 	if err := l.admin.gateway.StoreLost(); err != nil {
 		o.StoreLost = message.Plain(err)

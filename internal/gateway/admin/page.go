@@ -67,6 +67,17 @@ func pageAfter[T any](q url.Values, after func(seq uint64, n int) []T, number fu
 	return list, next, nil
 }
 
+// firstAfter returns the first n entries after a number of a list in the order of numbers, and those with the number of the
+// last: two gateways may have given the same one.
+func firstAfter[T any](list []T, number func(T) uint64, after uint64, n int) []T {
+	list = slices.DeleteFunc(list, func(each T) bool { return number(each) <= after })
+	end := min(n, len(list))
+	for end > 0 && end < len(list) && number(list[end]) == number(list[end-1]) {
+		end++
+	}
+	return list[:end]
+}
+
 // pageOf returns a page of a list in the order of names: the entries whose names follow the
 // one that the client gives. next is the name after which the next page begins, or "" if
 // there is none.

@@ -55,7 +55,8 @@ func TestFollow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			list, next, err := pageAfter(q, a.after, func(e Entry) uint64 { return e.Seq })
+			seq := func(e Entry) uint64 { return e.Seq }
+			list, next, err := pageAfter(q, func(after uint64, n int) []Entry { return firstAfter(slices.Clone(a.last), seq, after, n) }, seq)
 			if err != nil || len(list) > limit {
 				t.Fatal(list, err)
 			}

@@ -80,9 +80,9 @@ func (all *standings) sort() {
 	slices.SortFunc(all.list, byPressure)
 }
 
-// wait counts a call that waits.
-func (s *standing) wait(waited time.Duration) {
-	s.waiting++
+// wait counts calls that wait, and how long the first of them has waited.
+func (s *standing) wait(n int, waited time.Duration) {
+	s.waiting += n
 	s.longest = max(s.longest, waited)
 }
 

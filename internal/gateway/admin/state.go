@@ -29,6 +29,7 @@ type State struct {
 	Models      []Model   `json:"models"`
 	Projects    []Project `json:"projects"`      // 1,000 at most
 	More        bool      `json:"more_projects"` // there are more projects
+	OfFleet
 }
 
 func (a *Admin) state(r *http.Request) (any, error) {
@@ -47,6 +48,11 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		Mode:        a.gateway.Mode(),
 		Models:      a.modelsOf(slices.Sorted(maps.Keys(a.gateway.Models().Quotas()))),
 	}
+	others, of := a.otherFigures(r.Context())
+	s.OfFleet = of
+	for i := range others {
+		s.addWaiting(&others[i])
+	}
 	for _, m := range s.Models {
 		s.Waiting += m.Waiting
 	}
@@ -62,6 +68,18 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		s.StoreLost = message.Plain(err)
 	}
 	return s, nil
+}
+
+// addWaiting adds the requests of another gateway that are in progress, and those that wait for the quota of a model.
+func (s *State) addWaiting(other *ownFigures) {
+	s.Active += other.Active
+	for _, w := range other.Waiting {
+		for i := range s.Models {
+			if s.Models[i].Name == w.Model {
+				s.Models[i].Waiting += w.Count
+			}
+		}
+	}
 }
 
 // storeOf returns the kind of a gateway's store.

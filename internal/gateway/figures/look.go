@@ -19,7 +19,7 @@ type Recent struct {
 	// has not ended yet.
 	PassedBy, DeniedBy [Window]int64
 
-	limits map[string]int64 // denials by the limit
+	ByLimit map[string]int64 // denials by the limit
 }
 
 // Denials is how many calls a limit has denied.
@@ -29,9 +29,10 @@ type Denials struct {
 }
 
 // Denials returns by which limits calls were denied, the most first.
-func (r *Recent) Denials() []Denials { return sorted(r.limits) }
+func (r *Recent) Denials() []Denials { return SortedDenials(r.ByLimit) }
 
-func sorted(limits map[string]int64) []Denials {
+// SortedDenials returns denials by limit, the most first.
+func SortedDenials(limits map[string]int64) []Denials {
 	list := []Denials{}
 	for limit, n := range limits {
 		list = append(list, Denials{limit, n})
@@ -44,8 +45,8 @@ func sorted(limits map[string]int64) []Denials {
 
 // Reset makes r that of no calls.
 func (r *Recent) Reset() {
-	*r = Recent{limits: r.limits}
-	clear(r.limits)
+	*r = Recent{ByLimit: r.ByLimit}
+	clear(r.ByLimit)
 }
 
 // Add adds other to r.
@@ -56,16 +57,16 @@ func (r *Recent) Add(other *Recent) {
 		r.PassedBy[i] += other.PassedBy[i]
 		r.DeniedBy[i] += other.DeniedBy[i]
 	}
-	for limit, n := range other.limits {
+	for limit, n := range other.ByLimit {
 		r.deny(limit, n)
 	}
 }
 
 func (r *Recent) deny(limit string, n int64) {
-	if r.limits == nil {
-		r.limits = map[string]int64{}
+	if r.ByLimit == nil {
+		r.ByLimit = map[string]int64{}
 	}
-	r.limits[limit] += n
+	r.ByLimit[limit] += n
 }
 
 // Each calls f with each name that had calls in the last 15 minutes, and with what became of them.
@@ -79,6 +80,25 @@ func (f *Figures) Each(do func(of Name, r *Recent)) {
 			do(l.Name, &r)
 		}
 	}
+}
+
+// Lot is what became of the last calls of a name.
+type Lot struct {
+	Name
+	Recent
+}
+
+// Largest returns the n names with the most calls in the last 15 minutes, and what became of the calls of all names in the last
+// minute.
+func (f *Figures) Largest(n int) (lots []Lot, minute Sum) {
+	f.Each(func(of Name, r *Recent) {
+		one := Lot{of, *r}
+		one.ByLimit = maps.Clone(r.ByLimit)
+		lots = append(lots, one)
+		minute.Add(&r.Minute)
+	})
+	slices.SortFunc(lots, func(a, b Lot) int { return cmp.Compare(b.Passed+b.Denied, a.Passed+a.Denied) })
+	return lots[:min(n, len(lots))], minute
 }
 
 // lots returns all lots.
@@ -132,7 +152,7 @@ type Point struct {
 }
 
 // Denials returns by which limits calls were denied, the most first.
-func (p *Point) Denials() []Denials { return sorted(p.limits) }
+func (p *Point) Denials() []Denials { return SortedDenials(p.limits) }
 
 // History returns what became of calls in each of the last 60 minutes, oldest first. It adds up
 // all names for which of returns true.

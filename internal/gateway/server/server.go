@@ -103,7 +103,7 @@ func (s *server) open(cfg *config.Config) (err error) {
 			return err
 		}
 	}
-	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log, MaxRequests: most}); err != nil {
+	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log, Name: nameAt(s.clients.listener.Addr()), MaxRequests: most}); err != nil {
 		return err
 	}
 	reload := s.reload
@@ -112,6 +112,16 @@ func (s *server) open(cfg *config.Config) (err error) {
 	}
 	s.admin, err = admin.New(s.gateway, admin.Options{Reload: reload, Version: s.Version, Log: s.Log, Pages: dashboard.New(s.Version)})
 	return err
+}
+
+// nameAt returns the name of a gateway that listens at an address: that of the machine or the container, and the port.
+func nameAt(address net.Addr) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "gateway"
+	}
+	_, port, _ := net.SplitHostPort(address.String())
+	return net.JoinHostPort(host, port)
 }
 
 // serve starts to accept requests. The channel gets an error when an endpoint stops

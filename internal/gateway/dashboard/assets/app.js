@@ -4,7 +4,7 @@ import './parts.js';
 import './list.js';
 import {switchMode} from './act.js';
 import {call, get, viewer} from './api.js';
-import {h, setText} from './dom.js';
+import {h, setAttribute, setText} from './dom.js';
 import {live} from './live.js';
 
 const pages = {
@@ -113,6 +113,9 @@ function announce() {
   let text = '';
   if (live.state === 'lost') text = 'The gateway does not answer. What is shown may be old; the page tries to connect again.';
   else if (overview?.store_lost) text = `The store does not answer, so nobody knows what is used. ${whileLost[overview.on_store_loss]} (${overview.store_lost})`;
+  else if (overview?.silent?.length > 0) text = `${overview.silent.join(', ')} ${overview.silent.length === 1 ? 'does' : 'do'} not answer: what ${overview.silent.length === 1 ? 'it knows' : 'they know'} is missing here.`;
+  setText(element('fleet'), overview?.gateways?.length > 1 ? `${overview.gateways.length} gateways` : '');
+  setAttribute(element('fleet'), 'title', overview?.gateways?.join('\n') || null);
   setText(element('banner'), text);
   element('banner').hidden = text === '' || !signedIn;
 }

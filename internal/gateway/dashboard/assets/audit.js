@@ -44,7 +44,7 @@ const results = {done: 'good', failed: 'bad', intended: 'warn'};
 function auditRow(e) {
   return h('tr', {},
     h('td', {class: 'nowrap'}, moment(e.time)),
-    h('td', {class: 'nowrap'}, e.who),
+    h('td', {class: 'nowrap'}, e.who, e.gateway && h('span', {class: 'note'}, ` at ${e.gateway}`)),
     h('td', {class: 'nowrap'}, e.action),
     h('td', {class: 'wrap'}, e.subject ?? ''),
     h('td', {}, badge(e.result, results[e.result] ?? 'plain', e.error)),

@@ -97,11 +97,13 @@ export function decisions(filter, {title = 'Recent decisions', outcome = '', lim
   const body = h('tbody', {});
   const empty = h('p', {class: 'empty', hidden: true}, 'There are none.');
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': title}, h('table', {}, h('thead', {}, h('tr', {},
-    ['Time', 'Outcome', 'Project', 'Model', 'Tokens', 'Waited', 'Took', 'Request'].map((words) => h('th', {scope: 'col', class: ['Tokens', 'Waited', 'Took'].includes(words) ? 'number' : ''}, words)))), body));
+    ['Time', 'Outcome', 'Project', 'Model', 'Tokens', 'Waited', 'Took', 'Request'].map((words) => h('th', {scope: 'col', class: ['Tokens', 'Waited', 'Took'].includes(words) ? 'number' : ''}, words)), gatewayHead())), body));
   const load = async () => {
     try {
-      const list = (await get('/v1/decisions', {...(typeof filter === 'function' ? filter() : filter), outcome: chosen.value, limit})).decisions;
-      keyed(body, list.reverse(), (d) => d.seq, decisionRow);
+      const answer = await get('/v1/decisions', {...(typeof filter === 'function' ? filter() : filter), outcome: chosen.value, limit});
+      const list = answer.decisions;
+      ofFleet(table, answer);
+      keyed(body, list.reverse(), (d) => d.id, decisionRow);
       empty.textContent = 'There are none.';
       empty.hidden = list.length > 0;
     } catch (failure) {
@@ -122,8 +124,14 @@ function decisionRow(d) {
     h('td', {class: 'number', title: `${count(d.input_tokens ?? 0)} in, ${count(d.output_tokens ?? 0)} out`}, compact((d.input_tokens ?? 0) + (d.output_tokens ?? 0))),
     h('td', {class: 'number'}, d.waited_seconds >= 0.001 ? duration(d.waited_seconds) : '–'),
     h('td', {class: 'number'}, duration(d.took_seconds)),
-    h('td', {class: 'nowrap'}, h('a', {class: 'code', href: link('explain', d.id)}, d.id)));
+    h('td', {class: 'nowrap'}, h('a', {class: 'code', href: link('explain', d.id)}, d.id)),
+    gatewayCell(d));
 }
+
+// gatewayHead and gatewayCell are the column of the gateway that a row comes from, which ofFleet shows where there are several.
+const gatewayHead = () => h('th', {scope: 'col', class: 'gateway'}, 'Gateway');
+const gatewayCell = (row) => h('td', {class: 'gateway nowrap'}, row.gateway ?? '');
+const ofFleet = (table, answer) => table.classList.toggle('fleet', (answer.gateways ?? []).length > 1);
 
 // line is the panel with the calls that wait, in the order in which they pass.
 export function line(filter) {
@@ -131,10 +139,12 @@ export function line(filter) {
   const empty = h('p', {class: 'empty'}, 'No call waits.');
   const more = h('span', {class: 'note'});
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'The line'}, h('table', {}, h('thead', {}, h('tr', {},
-    ['', 'Project', ...(filter.model ? [] : ['Model']), 'Waits for', 'Since', 'Passes', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))))), body));
+    ['', 'Project', ...(filter.model ? [] : ['Model']), 'Waits for', 'Since', 'Passes', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))), gatewayHead())), body));
   const load = async () => {
     try {
-      const {waiting} = await get('/v1/waiting', filter);
+      const answer = await get('/v1/waiting', filter);
+      const {waiting} = answer;
+      ofFleet(table, answer);
       const list = waiting.slice(0, 12);
       more.textContent = waiting.length > list.length ? `${count(waiting.length - list.length)} more wait behind these.` : '';
       keyed(body, list, (w) => `${w.id} ${w.position} ${w.limit} ${w.passes_at}`, (w) => waitingRow(w, filter.model));
@@ -153,7 +163,8 @@ function waitingRow(w, model) {
     h('td', {}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'its turn'),
     h('td', {class: 'nowrap'}, ago(w.since)),
     h('td', {class: 'nowrap'}, w.passes_at ? until(w.passes_at) : 'not known'),
-    h('td', {class: 'number'}, compact(w.tokens)));
+    h('td', {class: 'number'}, compact(w.tokens)),
+    gatewayCell(w));
 }
 
 // askedLimits is the table of the limits that a call was held to.
