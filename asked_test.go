@@ -157,7 +157,7 @@ func BenchmarkAsked(b *testing.B) {
 // reserved of it: the call itself aside.
 func TestAskedTellsWhatIsReserved(t *testing.T) {
 	rl := newAsking(t)
-	if err := rl.projects.Load().SetLimit("p", project.Limit{Dollars: 100}); err != nil {
+	if err := rl.Projects().SetLimit("p", project.Limit{Dollars: 100}); err != nil {
 		t.Fatal(err)
 	}
 	var asked Asked

@@ -90,6 +90,14 @@ type Decision struct {
 	Shadow project.ShadowDenial
 }
 
+// String returns the answer and its reason as a sentence.
+func (d Decision) String() string {
+	if d.Allowed {
+		return "allowed: " + d.Reason
+	}
+	return strings.TrimSuffix("denied: "+d.Reason, ": ")
+}
+
 // DeniedShare is a project's share of a limit of a model that denies a call, of the minute that ends now or of the day:
 // how much it is (Max), how much of it is Used, and how many Projects use the model.
 type DeniedShare = engine.DeniedShare

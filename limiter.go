@@ -11,6 +11,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/feedback"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -30,9 +31,9 @@ type DeadlineError = limit.DeadlineError
 // may use it. Make one with [New], [NewWithConfig], [NewWithSQLite] or [NewWithStore].
 type RateLimiter struct {
 	engine   *engine.Engine
-	projects atomic.Pointer[project.Limiter] // nil before NewProjects
-	file     string                          // the path of the YAML file; may be empty: see pathOr
-	inFile   bool                            // Persist writes quotas and usage to the YAML file
+	projects atomic.Pointer[projects] // nil before NewProjects
+	file     string                   // the path of the YAML file; may be empty: see pathOr
+	inFile   bool                     // Persist writes quotas and usage to the YAML file
 
 	pauses   feedback.Pauses // the models whose providers take no calls for a while
 	maxPause time.Duration
@@ -218,12 +219,12 @@ func bounded(n int) int { return min(max(n, 0), engine.MaxTokens) }
 
 // preparedCall is what a call is charged to.
 type preparedCall struct {
-	scopes    [1 + project.MostScopes]*engine.Scope // the model's comes first, unless it is in shadow
-	n         int                                   // how many scopes there are
-	model     *model                                // nil if the call names no model that is counted
-	unlimited bool                                  // neither a quota nor a project's limit governs the call
-	hasQuota  bool                                  // the model has a quota
-	invalid   error                                 // why the call cannot be decided on, or nil
+	scopes    [1 + engine.MostOwn]*engine.Scope // the model's comes first, unless it is in shadow
+	n         int                               // how many scopes there are
+	model     *model                            // nil if the call names no model that is counted
+	unlimited bool                              // neither a quota nor a project's limit governs the call
+	hasQuota  bool                              // the model has a quota
+	invalid   error                             // why the call cannot be decided on, or nil
 }
 
 // prepare makes a call ready, and fills in p, which is empty.
@@ -232,7 +233,7 @@ func (rl *RateLimiter) prepare(c *Call, p *preparedCall) {
 	if p.hasQuota = p.model != nil; p.hasQuota {
 		engine.SetLimited(c)
 	}
-	var room [project.MostScopes]*engine.Scope
+	var room [engine.MostOwn]*engine.Scope
 	own, err := room[:0], error(nil)
 	if c.Project != "" {
 		own, err = rl.appendProject(own, c)
@@ -279,7 +280,8 @@ func (rl *RateLimiter) appendProject(list []*engine.Scope, c *Call) ([]*engine.S
 	if projects == nil {
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
-	return projects.AppendScopes(list, project.OwnersOf(c))
+	own, err := projects.owners.Scopes(engine.OwnersOf(c))
+	return append(list, own.List()...), err
 }
 
 // NewProjects gives projects limits of their own, which are counted in the store of this
@@ -298,15 +300,30 @@ func (rl *RateLimiter) NewProjects(cfg project.Config) (*project.Limiter, error)
 	if rl.projects.Load() != nil {
 		return nil, errors.New("ratelimit: the limiter has limits of projects already: NewProjects may be called once, and Projects returns them")
 	}
-	projects, err := project.NewOn(rl.engine, cfg)
-	if err == nil {
-		rl.projects.Store(projects)
+	if cfg.Store != nil || cfg.Observer != nil || cfg.OnError != nil {
+		return nil, errors.New("ratelimit: Store, Observer and OnError of a project.Config must not be set here: those of the RateLimiter are used")
 	}
-	return projects, err
+	cfg.Store = engine.Joined{Store: rl.Store(), Engine: rl.engine}
+	limiter, err := project.NewWithConfig(cfg)
+	if err == nil {
+		rl.projects.Store(&projects{limiter, hidden.Of[engine.Projects](limiter)})
+	}
+	return limiter, err
 }
 
 // Projects returns the limiter that NewProjects has returned, or nil before that.
-func (rl *RateLimiter) Projects() *project.Limiter { return rl.projects.Load() }
+func (rl *RateLimiter) Projects() *project.Limiter {
+	if p := rl.projects.Load(); p != nil {
+		return p.limiter
+	}
+	return nil
+}
+
+// projects are the limits of projects: their limiter, and what it has for this package.
+type projects struct {
+	limiter *project.Limiter
+	owners  engine.Projects
+}
 
 // passUnlimited admits a call that no quota and no project's limit governs.
 func (rl *RateLimiter) passUnlimited(ctx context.Context, c *Call, p *preparedCall, d *Decision) *Reservation {

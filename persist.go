@@ -122,7 +122,7 @@ func (rl *RateLimiter) persist() error {
 // work after Close, except those that name a project after NewProjects. Close does not
 // write the YAML file; Persist does.
 func (rl *RateLimiter) Close() error {
-	if projects := rl.projects.Load(); projects != nil {
+	if projects := rl.Projects(); projects != nil {
 		projects.Close()
 	}
 	if rl.inFile {

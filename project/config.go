@@ -72,6 +72,9 @@ func New(defaultLimit *Limit) *Limiter {
 // as Redis and SQLite do, limits that are set at run time are shared too: those that
 // it holds take precedence over cfg's. Call Close when done.
 func NewWithConfig(cfg Config) (*Limiter, error) {
+	if joined, ok := cfg.Store.(engine.Joined); ok {
+		return newOn(joined.Engine, false, cfg)
+	}
 	now := clock.New()
 	if cfg.Store == nil {
 		cfg.Store = store.NewMemoryAt(now)
@@ -79,15 +82,6 @@ func NewWithConfig(cfg Config) (*Limiter, error) {
 	return newOn(engine.New(engine.Config{
 		Store: cfg.Store, Clock: now, Observer: cfg.Observer, OnError: cfg.OnError,
 	}), true, cfg)
-}
-
-// NewOn returns a limiter on the engine of a ratelimit.RateLimiter. It is for package
-// ratelimit alone: use RateLimiter.NewProjects.
-func NewOn(e *engine.Engine, cfg Config) (*Limiter, error) {
-	if cfg.Store != nil || cfg.Observer != nil || cfg.OnError != nil {
-		return nil, errors.New("ratelimit: Store, Observer and OnError of a project.Config must not be set here: those of the RateLimiter are used")
-	}
-	return newOn(e, false, cfg)
 }
 
 func newOn(e *engine.Engine, owned bool, cfg Config) (*Limiter, error) {

@@ -75,13 +75,12 @@ func ShadowDenialOf(o *engine.Outcome) ShadowDenial {
 	if over == nil {
 		return ShadowDenial{}
 	}
-	_, own := over.Scope.Rules().Setup.(*plan)
-	return ShadowDenial{over.Scope.Name, !own, over.Limit, over.Used, over.Max}
+	return ShadowDenial{over.Scope.Name, over.Scope.OfModel(), over.Limit, over.Used, over.Max}
 }
 
 // String returns a sentence: project "acme" would have been denied by "requests_per_minute": 11 of 10 used.
 func (s *ShadowDenial) String() string {
-	owner := OwnerText(s.Owner)
+	owner := engine.OwnerText(s.Owner)
 	if s.Model {
 		owner = fmt.Sprintf("model %q", s.Owner)
 	}
@@ -134,10 +133,7 @@ func (d *Decision) hear(o *engine.Outcome) {
 	all := o.All()
 	for k := range all {
 		s := &all[k]
-		if s.Rules() == nil {
-			continue
-		}
-		if p, ok := s.Rules().Setup.(*plan); ok {
+		if p := planIn(s.Rules()); p != nil {
 			d.hearOne(s, p)
 		}
 	}

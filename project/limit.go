@@ -293,6 +293,15 @@ func (p *plan) rules() *engine.Rules {
 	return r
 }
 
+// planIn returns the plan that rules were made from, or nil if they are no rules of a plan.
+func planIn(r *engine.Rules) *plan {
+	if r == nil {
+		return nil
+	}
+	p, _ := r.Setup.(*plan)
+	return p
+}
+
 // nearest returns the limit as a default limit, with numbers that are out of range replaced by
 // the nearest ones that limit.
 func (l Limit) nearest() Limit {

@@ -184,7 +184,7 @@ func (l *Limiter) Acquire(ctx context.Context, c Call) (*Reservation, Decision, 
 // try asks for a call, of the part of its limits that is given.
 func (l *Limiter) try(ctx context.Context, c *Call, part engine.Part) (*Reservation, Decision, error) {
 	var r engine.Result
-	var room [MostScopes]*engine.Scope
+	var room [engine.MostOwn]*engine.Scope
 	err := l.engine.Try(ctx, c, l.ready(c, part, room[:0]), &r)
 	return answer(&r, err)
 }
@@ -192,7 +192,7 @@ func (l *Limiter) try(ctx context.Context, c *Call, part engine.Part) (*Reservat
 // acquire is try that waits in turn.
 func (l *Limiter) acquire(ctx context.Context, c *Call, part engine.Part) (*Reservation, Decision, error) {
 	var r engine.Result
-	var room [MostScopes]*engine.Scope
+	var room [engine.MostOwn]*engine.Scope
 	err := l.engine.Acquire(ctx, c, l.ready(c, part, room[:0]), &r)
 	return answer(&r, err)
 }
@@ -220,7 +220,7 @@ func (l *Limiter) ready(c *Call, part engine.Part, scopes []*engine.Scope) []*en
 	c.Model = ""
 	err := l.check(c)
 	if err == nil {
-		scopes, err = l.AppendScopes(scopes, OwnersOf(c))
+		scopes, err = l.appendOwned(scopes, engine.OwnersOf(c))
 	}
 	if err == nil {
 		if err = engine.Ready(c, part, scopes); err != nil && !errors.Is(err, ErrUnpriced) && !errors.Is(err, ErrUnbounded) {
@@ -246,7 +246,7 @@ func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) 
 // PeekCall is Peek of a call, which may name a key and a run. It returns what Take would answer.
 func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
 	var r engine.Result
-	var room [MostScopes]*engine.Scope
+	var room [engine.MostOwn]*engine.Scope
 	if err := l.engine.Look(ctx, &c, l.ready(&c, partOf(&c), room[:0]), &r); err != nil {
 		return Decision{}, err
 	}

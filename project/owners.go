@@ -2,35 +2,48 @@ package project
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
-	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// MostScopes is to how many scopes of this package a call is charged at most: its project and all
-// above it, its key and its run. It is for package ratelimit alone.
-const MostScopes = MaxNames + 2
+var _ [engine.MostOwn - (MaxNames + 2)]struct{} // a call has at most its project with all above it, its key and its run
 
-// Owners says to whom a call is charged beside its model: see [Call]. It is for package ratelimit
-// alone.
-type Owners struct {
-	Project, Key, Run, RunProject string
+// internals has the methods of a Limiter that are for the packages of this module alone: see [engine.Projects].
+type internals struct{ *Limiter }
 
-	Shadow string // see [Call].ShadowOf
+var _ engine.Projects = internals{}
+
+// Internal returns what the limiter has for the packages of this module alone.
+func (l *Limiter) Internal() any { return internals{l} }
+
+// Scopes implements [engine.Projects].
+func (l internals) Scopes(of engine.Owners) (own engine.Owned, err error) {
+	var room [engine.MostOwn]*engine.Scope
+	scopes, err := l.appendOwned(room[:0], of)
+	own.Add(scopes...)
+	return own, err
 }
 
-// OwnersOf returns to whom a call is charged beside its model. It is for package ratelimit alone.
-func OwnersOf(c *Call) Owners { return Owners{c.Project, c.Key, c.Run, c.RunProject, c.ShadowOf} }
+// FindDeposit implements [engine.Projects].
+func (l internals) FindDeposit(ctx context.Context, name string) (*engine.Deposit, error) {
+	return l.engine.FindDeposit(ctx, name)
+}
 
-// AppendScopes appends the scopes that a call is charged to beside its model: those of its project
-// and of all above it, and those of its key and of its run if they have limits. It is for package
-// ratelimit alone.
-func (l *Limiter) AppendScopes(scopes []*engine.Scope, of Owners) ([]*engine.Scope, error) {
+// Limited implements [engine.Projects].
+func (l internals) Limited() iter.Seq[string] { return l.plans.ids }
+
+// HasLimit implements [engine.Projects].
+func (l internals) HasLimit(projectID string) bool { return l.plans.of(projectID) != nil }
+
+// appendOwned appends the scopes that a call is charged to beside its model.
+func (l *Limiter) appendOwned(scopes []*engine.Scope, of engine.Owners) ([]*engine.Scope, error) {
 	if of.Shadow == "" {
 		return l.appendScopes(scopes, of)
 	}
@@ -40,22 +53,22 @@ func (l *Limiter) AppendScopes(scopes []*engine.Scope, of Owners) ([]*engine.Sco
 	first := len(scopes)
 	scopes, err := l.appendScopes(scopes, of)
 	if err == nil {
-		of.shadow(scopes[first:])
+		shadow(of.Shadow, scopes[first:])
 	}
 	return scopes, err
 }
 
-// shadow replaces the scopes of the project that is in shadow, of those inside of it, of the key and of
+// shadow replaces the scopes of the project that is in shadow, of those below it, of the key and of
 // the run by their shadows.
-func (of *Owners) shadow(scopes []*engine.Scope) {
+func shadow(project string, scopes []*engine.Scope) {
 	for i, s := range scopes {
-		if above := strings.HasPrefix(of.Shadow, s.Name+"/"); !above {
+		if above := strings.HasPrefix(project, s.Name+"/"); !above {
 			scopes[i] = s.Shadow()
 		}
 	}
 }
 
-func (l *Limiter) appendScopes(scopes []*engine.Scope, of Owners) ([]*engine.Scope, error) {
+func (l *Limiter) appendScopes(scopes []*engine.Scope, of engine.Owners) ([]*engine.Scope, error) {
 	scope, err := l.scopeOf(of)
 	if err != nil {
 		return nil, err
@@ -123,49 +136,45 @@ func checkName(of, id string) error {
 
 const maxName = 128 // bytes
 
-// LimitsTokens reports whether a limit on tokens governs a project. It is for package admit alone.
-func (l *Limiter) LimitsTokens(projectID string) bool {
+// LimitsTokens implements [engine.Projects].
+func (l internals) LimitsTokens(projectID string) bool {
 	if strings.IndexByte(projectID, '/') < 0 {
 		return l.planOf(projectID).caps.tokens > 0
 	}
-	return l.Caps(Owners{Project: projectID}).Tokens > 0
+	return l.Caps(engine.Owners{Project: projectID}).Tokens > 0
 }
 
-// LimitedBy returns who has a limit in one of several units that holds for a call, such as project "acme", key "7" or
-// run "x", and the unit: [Tokens] or [Dollars]. Both are empty if there is none, or if it only counts. It is for package
-// gateway alone.
-func (l *Limiter) LimitedBy(of Owners, units ...string) (owner, unit string, err error) {
-	var room [MostScopes]*engine.Scope
-	scopes, err := l.AppendScopes(room[:0], of)
-	for _, s := range scopes {
+// LimitedBy implements [engine.Projects].
+func (l internals) LimitedBy(of engine.Owners, units ...string) (owner, unit string, err error) {
+	own, err := l.Scopes(of)
+	for _, s := range own.List() {
 		for _, k := range kind.Of(kind.Project) {
 			if name := k.Unit().Name(); slices.Contains(units, name) && s.Limits(k.Unit()) && s.Kind != engine.Shadow {
-				return OwnerText(s.Name), name, nil
+				return engine.OwnerText(s.Name), name, nil
 			}
 		}
 	}
 	return "", "", err
 }
 
-// Caps is what a call may be expected to use at most by the limits of its owners, and whether some of these reserve the
-// most that it can use. It is for package call alone.
-type Caps struct {
-	MostTokens, MostDollars bool // some limit reserves the most of a call
-	CutTokens, CutDollars   bool // some limit cuts streams
-
-	Tokens   int64         // the smallest limit on tokens, or part of one: of the project, of those above it, of the key and of the run; 0: there is none
-	Dollars  int64         // the same for dollars, in nanodollars
-	MaxShare limit.Percent // the smallest MaxShare of the project and of those above it; 0: there is none
+// Caps implements [engine.Projects].
+func (l internals) Caps(of engine.Owners) engine.Caps {
+	var c caps
+	l.setCaps(&c, of)
+	return c.Caps
 }
 
-// Caps returns the caps of a call. A call that is not valid has none.
-func (l *Limiter) Caps(of Owners) (c Caps) {
+// caps are the caps of a call while they are found.
+type caps struct{ engine.Caps }
+
+// setCaps lowers the caps to the limits of a call's owners. A call that is not valid has none.
+func (l *Limiter) setCaps(c *caps, of engine.Owners) {
 	scope, err := l.scopeOf(of)
 	if err != nil {
-		return c
+		return
 	}
 	for ; scope != nil; scope = scope.Parent() {
-		p := scope.Rules().Setup.(*plan)
+		p := planIn(scope.Rules())
 		c.limit(p)
 		if c.MaxShare > 0 { // those inside may have a part of it
 			c.lower(p, amounts{int64(c.Of(int(p.divided.tokens))), int64(c.Of(int(p.divided.dollars)))})
@@ -180,18 +189,17 @@ func (l *Limiter) Caps(of Owners) (c Caps) {
 	if of.Run != "" {
 		c.limit(l.runPlan.Load())
 	}
-	return c
 }
 
 // limit lowers the caps to those of a plan, which may be nil.
-func (c *Caps) limit(p *plan) {
+func (c *caps) limit(p *plan) {
 	if p != nil {
 		c.lower(p, p.caps)
 	}
 }
 
 // lower lowers the caps to limits of a plan. Those that reserve the most are none for what is expected.
-func (c *Caps) lower(p *plan, to amounts) {
+func (c *caps) lower(p *plan, to amounts) {
 	if p.mostTokens {
 		c.MostTokens = c.MostTokens || to.tokens > 0
 	} else {
@@ -204,12 +212,4 @@ func (c *Caps) lower(p *plan, to amounts) {
 		lower(&c.Dollars, to.dollars)
 		c.CutDollars = c.CutDollars || p.cut && to.dollars > 0
 	}
-}
-
-// Of returns how much of a model's quota the call may ask for; 0 is no quota.
-func (c *Caps) Of(quota int) int {
-	if c.MaxShare == 0 || quota == 0 {
-		return quota
-	}
-	return max(int(c.MaxShare.Part()*float64(quota)+1e-6), 1) // 29% of 100 are 29, and not 28.999
 }

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
@@ -32,18 +33,26 @@ func (d *Decision) Reason() string {
 	return fmt.Sprintf("%s, which is too little: try again in %v", s.Left(), message.Wait(d.RetryAfter))
 }
 
+// String returns the answer, and the reason of a denial, as a sentence.
+func (d Decision) String() string {
+	if d.Allowed {
+		return "allowed"
+	}
+	return strings.TrimSuffix("denied: "+d.Reason(), ": ")
+}
+
 // reason says for people how much of a window of its owner the project may use.
 func (s *DeniedShare) reason(owner string, retry time.Duration) string {
 	w := s.Window
 	if retry == Never {
-		return fmt.Sprintf("more than the %s %s of %s that %s may use at most", w.amount(s.Max), w.per(), OwnerText(owner), OwnerText(s.Project))
+		return fmt.Sprintf("more than the %s %s of %s that %s may use at most", w.amount(s.Max), w.per(), engine.OwnerText(owner), engine.OwnerText(s.Project))
 	}
 	others := ""
 	if s.Projects > 1 {
 		others = fmt.Sprintf(" while %d projects share them", s.Projects)
 	}
 	return fmt.Sprintf("%s has a share of %s of the %s %s of %s%s, and has used %s: try again in %v",
-		OwnerText(s.Project), w.quantity(s.Max), w.amount(w.Count), w.per(), OwnerText(owner), others, w.quantity(s.Used), message.Wait(retry))
+		engine.OwnerText(s.Project), w.quantity(s.Max), w.amount(w.Count), w.per(), engine.OwnerText(owner), others, w.quantity(s.Used), message.Wait(retry))
 }
 
 // Busy says for people that as many calls are under way as a limit on calls at a time allows: empty
@@ -52,7 +61,7 @@ func (d *Decision) Busy() string {
 	if d.Exceeded != Concurrent || d.plan == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s has %s calls under way, as many as it may", OwnerText(d.Owner), numeral.Grouped(int64(d.plan.limit.MaxConcurrent)))
+	return fmt.Sprintf("%s has %s calls under way, as many as it may", engine.OwnerText(d.Owner), numeral.Grouped(int64(d.plan.limit.MaxConcurrent)))
 }
 
 // Denying returns where the owner of the limit that denies stands in it, or nil if no window denies.
@@ -66,13 +75,10 @@ func (d *Decision) Denying() *Standing {
 	return nil
 }
 
-// OwnerText returns the owner of a limit as a sentence names it: project "acme", or key "k".
-func OwnerText(owner string) string { return engine.OwnerText(owner) }
-
 // Left says how much is left of the window: project "acme" has $0.12 of its $5,000.00 of November
 // left.
 func (s *Standing) Left() string {
-	return fmt.Sprintf("%s has %s of its %s %s left", OwnerText(s.Owner), s.Window.quantity(s.Remaining), s.Window.amount(s.Window.Count), s.period())
+	return fmt.Sprintf("%s has %s of its %s %s left", engine.OwnerText(s.Owner), s.Window.quantity(s.Remaining), s.Window.amount(s.Window.Count), s.period())
 }
 
 // ReservedText says how much of what is used calls under way hold, and will give back in part: " ($0.60 of what is used
@@ -86,7 +92,7 @@ func (s *Standing) ReservedText() string {
 
 // May says what the owner of the window may use: project "acme" may use $5,000.00 a month.
 func (s *Standing) May() string {
-	return fmt.Sprintf("%s may use %s %s", OwnerText(s.Owner), s.Window.amount(s.Window.Count), s.Window.per())
+	return fmt.Sprintf("%s may use %s %s", engine.OwnerText(s.Owner), s.Window.amount(s.Window.Count), s.Window.per())
 }
 
 // period returns the period that the window is in now: "of November", "of this week", "a minute".

@@ -92,9 +92,3 @@ func (r *Reservation) Served() {
 		(*engine.Reservation)(r).Served()
 	}
 }
-
-// FindDeposit returns the reservation that a process has deposited in the store under an id or a name,
-// or nil if there is none. It is for package call alone.
-func (l *Limiter) FindDeposit(ctx context.Context, name string) (*engine.Deposit, error) {
-	return l.engine.FindDeposit(ctx, name)
-}

@@ -167,7 +167,7 @@ func (s *scopes) updateOne(id string) {
 // refresh gives a scope the limit that its id has now.
 func (s *scopes) refresh(id string, scope *engine.Scope) {
 	p := s.planOf(id)
-	if scope.Rules().Setup == p {
+	if planIn(scope.Rules()) == p {
 		return
 	}
 	s.engine.Miss(s.engine.SetRules(scope, p.rules()))

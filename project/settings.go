@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"strings"
 
@@ -150,12 +149,6 @@ func (l *Limiter) put(some map[string]*plan) {
 func (l *Limiter) Limit(projectID string) Limit {
 	return l.planOf(projectID).limit
 }
-
-// Limited returns the projects that have a limit of their own, and the templates, in no order.
-func (l *Limiter) Limited() iter.Seq[string] { return l.plans.ids }
-
-// HasLimit reports whether a project has a limit of its own.
-func (l *Limiter) HasLimit(projectID string) bool { return l.plans.of(projectID) != nil }
 
 // Limits returns the limits of the projects that have one of their own, and of the templates.
 func (l *Limiter) Limits() map[string]Limit {

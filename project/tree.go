@@ -137,7 +137,7 @@ func (l *Limiter) newScope(id string) (*engine.Scope, error) {
 
 // scopeOf returns the scope of the project of a call. If the call says that its project is a user of
 // another, it is charged to that one too, whether or not a plan was set for it.
-func (l *Limiter) scopeOf(of Owners) (*engine.Scope, error) {
+func (l *Limiter) scopeOf(of engine.Owners) (*engine.Scope, error) {
 	base := of.Project
 	if len(of.RunProject) < len(base) && strings.HasPrefix(base, of.RunProject) && base[len(of.RunProject)] == '/' {
 		base = of.RunProject

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -16,6 +18,7 @@ type Door[In any] struct {
 	Skip   func(In) bool // lets calls pass without asking a limiter; may be nil
 
 	projects *project.Limiter
+	limits   engine.Projects                            // those of projects
 	Identify func(In) (id string, err error)            // names the project of a call
 	Cost     func(In) (requests, tokens int, err error) // nil: one request, and Guess
 	Guess    func(In) (tokens int, err error)           // of a call without a Cost, if its project's tokens are limited
@@ -37,7 +40,7 @@ func (d *Door[In]) UseProjects(limiter *project.Limiter, identify func(In) (stri
 	case d.Identify == nil:
 		d.Identify = identify
 	}
-	d.projects = limiter
+	d.projects, d.limits = limiter, hidden.Of[engine.Projects](limiter)
 }
 
 // UsePlain lets a plain limiter decide.
@@ -70,7 +73,7 @@ func (d *Door[In]) Ask(ctx context.Context, in In, r *Result) (id string) {
 	case err != nil:
 	case d.Cost != nil:
 		call.Requests, call.Estimated, err = d.Cost(in)
-	case d.projects.LimitsTokens(id):
+	case d.limits.LimitsTokens(id):
 		call.Estimated, err = d.Guess(in)
 	}
 	if err != nil {

@@ -1,9 +1,9 @@
 package call
 
 import (
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // single has the facts by which a single call is settled, beside those of a batch.
@@ -23,7 +23,7 @@ func (c *Call) Background() *Batch {
 			Calls: 1, Used: llm.Usage{Input: c.estimated.Input, Output: c.estimated.Output}, Dollars: int64(c.reserved),
 		},
 		reservation: c.reservation,
-		owners:      project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base, Shadow: c.ShadowOf},
+		owners:      engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base, Shadow: c.ShadowOf},
 	}
 	c.addCharge(llm.Tokens{Input: -1, Output: -1}, c.reserved)
 	c.reservation, c.Cost = nil, c.reserved

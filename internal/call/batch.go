@@ -11,6 +11,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -35,7 +36,7 @@ type Batch struct {
 	unbounded   bool                 // a call of it does not say how long its answer may be
 	reservation *project.Reservation // nil if the batch was deposited by another process, or
 	deposit     *engine.Deposit
-	owners      project.Owners // to whom the batch is charged
+	owners      engine.Owners // to whom the batch is charged
 	settled     sync.Once
 }
 
@@ -135,7 +136,7 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 // wait.
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
 	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
-	b.owners = project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf}
+	b.owners = engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf}
 	c.Units = b.expected.Units
 	c.Tokens, c.Most = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}, b.most
 	if b.unknown {
@@ -243,8 +244,8 @@ func (b *Batch) settle(t *Total) {
 func (b *Batch) commit(t *Total, tokens llm.Tokens) {
 	entry := b.entry(t)
 	if b.deposit != nil {
-		scopes, _ := b.Limits.Projects.AppendScopes(nil, b.owners) // the limits themselves are corrected without them
-		b.deposit.CommitPriced(tokens, t.Dollars, t.Exact, entry, scopes)
+		own, _ := hidden.Of[engine.Projects](b.Limits.Projects).Scopes(b.owners) // the limits themselves are corrected without them
+		b.deposit.CommitPriced(tokens, t.Dollars, t.Exact, entry, own.List())
 		return
 	}
 	if b.reservation != nil {

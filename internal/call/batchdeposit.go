@@ -9,20 +9,20 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/price"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // batchNote is what a process must know of a batch that another one has deposited, to settle it by its
 // results.
 type batchNote struct {
-	Provider string         `json:"provider"`
-	Models   []string       `json:"models"`
-	At       time.Time      `json:"at"` // by which everything is priced
-	Expected Total          `json:"expected"`
-	Owner    *books.Owner   `json:"owner,omitempty"`
-	Owners   project.Owners `json:"owners"`
-	Single   *single        `json:"single,omitempty"`
+	Provider string        `json:"provider"`
+	Models   []string      `json:"models"`
+	At       time.Time     `json:"at"` // by which everything is priced
+	Expected Total         `json:"expected"`
+	Owner    *books.Owner  `json:"owner,omitempty"`
+	Owners   engine.Owners `json:"owners"`
+	Single   *single       `json:"single,omitempty"`
 }
 
 // Deposit lets the store keep the batch under an id, so that any process that shares the store can settle
@@ -41,7 +41,7 @@ func (b *Batch) Deposit(ctx context.Context, id string) error {
 // FindBatch returns the batch that was deposited under an id or a name, with its id. The
 // batch is nil if there is none, or if it cannot be read.
 func FindBatch(ctx context.Context, limits *Limits, prices *Prices, name string) (b *Batch, id string, err error) {
-	d, err := limits.Projects.FindDeposit(ctx, name)
+	d, err := hidden.Of[engine.Projects](limits.Projects).FindDeposit(ctx, name)
 	if d == nil {
 		return nil, "", err
 	}

@@ -2,16 +2,17 @@ package call
 
 import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // estimate returns how many tokens to reserve. An estimate must make no call impossible:
 // where a limit is smaller than the estimate, all of the limit is reserved. Only a prompt
 // that is certainly longer than the limit is left as it is, so that the limit denies it.
 // expectedPrice does the same with dollars. Limits that reserve the most of a call are left out of it.
-func (c *Call) estimate(q *ratelimit.ModelQuota, caps *project.Caps) llm.Tokens {
+func (c *Call) estimate(q *ratelimit.ModelQuota, caps *engine.Caps) llm.Tokens {
 	c.expected = c.withinBound(c.expected)
 	t := c.expected
 	certain := c.certainPrompt()
@@ -51,9 +52,9 @@ func leastMaxima(q *ratelimit.ModelQuota) (least [kind.Units]int) {
 }
 
 // caps returns what the call may be expected to use at most by the limits of its owners.
-func (c *Call) caps() (caps project.Caps) {
+func (c *Call) caps() (caps engine.Caps) {
 	if c.Limits.Projects != nil {
-		caps = c.Limits.Projects.Caps(project.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base})
+		caps = hidden.Of[engine.Projects](c.Limits.Projects).Caps(engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base})
 	}
 	return caps
 }

@@ -40,13 +40,13 @@ type stream struct {
 }
 
 // cuts reports whether a limit of the call cuts streams.
-func cuts(q *ratelimit.ModelQuota, caps *project.Caps) bool {
+func cuts(q *ratelimit.ModelQuota, caps *engine.Caps) bool {
 	return caps.CutTokens || caps.CutDollars || q.OnOverrun == project.OverrunCut && q.ReserveTokens != project.ReserveMost
 }
 
 // setFirst finds out what the call reserves at first of limits that cut, if its answer can be cut, and returns what that
 // costs.
-func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *project.Caps) price.Amount {
+func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *engine.Caps) price.Amount {
 	c.stream = stream{}
 	if !cuts(q, caps) || c.bound.Input < 0 || !c.Request.Visible() || c.Request.Fallbacks {
 		return 0
@@ -62,7 +62,7 @@ func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *project.Caps) price.Amoun
 // firstOutput returns how many tokens of its answer a stream reserves at first: what is expected, or several times that
 // where nobody counts its tokens before it ends, but no more of a limit than an eighth. A call that waits costs less than
 // an answer that is cut off.
-func (c *Call) firstOutput(q *ratelimit.ModelQuota, caps *project.Caps) int {
+func (c *Call) firstOutput(q *ratelimit.ModelQuota, caps *engine.Caps) int {
 	expected := min(c.estimated.Output, c.bound.Output)
 	if caps.Tokens > 0 { // of an expected answer that is longer than the limit, as much is reserved as the limit has
 		expected = min(expected, max(int(caps.Tokens)-c.bound.Input, 0))
@@ -160,7 +160,7 @@ func (c *Call) Cut() *llm.Refusal {
 	}
 	owner := c.model()
 	if !d.Scope.OfModel() {
-		owner = project.OwnerText(d.Scope.Name)
+		owner = engine.OwnerText(d.Scope.Name)
 	}
 	r := &llm.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != engine.Dollars}
 	r.Message = fmt.Sprintf("cut off: the limit %q of %s has no more for this answer", d.Limit.Name, owner)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -12,7 +13,7 @@ import (
 
 // setBound finds out the most that the call can use, if one of its limits reserves that, and returns the most that it
 // can cost: [price.Unknown] if nobody knows, 0 if no limit in dollars reserves it.
-func (c *Call) setBound(q *ratelimit.ModelQuota, caps *project.Caps) price.Amount {
+func (c *Call) setBound(q *ratelimit.ModelQuota, caps *engine.Caps) price.Amount {
 	c.quote()
 	c.bound = llm.Tokens{}
 	if c.quoted.byUnits {

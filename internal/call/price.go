@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -115,7 +116,7 @@ const maxReserved price.Amount = 1 << 53
 // use, or [price.Unknown]. Where a limit is smaller than that, all of the limit is reserved, unless
 // what the request itself asks for is certain to cost more: its prompt, and the output that it allows
 // where the provider counts all of that.
-func (c *Call) expectedPrice(caps *project.Caps) price.Amount {
+func (c *Call) expectedPrice(caps *engine.Caps) price.Amount {
 	c.quote()
 	if c.quoted.price == nil || c.unitsPrice(c.Request.Units) == price.Unknown {
 		return price.Unknown

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -292,7 +293,7 @@ func TestPricesAllocateNothing(t *testing.T) {
 	estimateOf(c)
 	if n := testing.AllocsPerRun(100, func() {
 		c.quoted = quoted{}
-		c.expectedPrice(&project.Caps{})
+		c.expectedPrice(&engine.Caps{})
 		c.usedPrice(llm.Usage{Input: 1, Output: 1, Exact: true})
 	}); n > 0 {
 		t.Errorf("%v allocations", n)

@@ -84,6 +84,12 @@ func isLocal(s store.Store) bool {
 	return ok && local.Local()
 }
 
+// Joined is the store of an engine that another door is to join: project.NewWithConfig finds the engine in it.
+type Joined struct {
+	store.Store
+	Engine *Engine
+}
+
 // Store returns where the engine counts.
 func (e *Engine) Store() store.Store { return e.store }
 

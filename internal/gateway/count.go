@@ -1,6 +1,10 @@
 package gateway
 
-import "dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+import (
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
+)
 
 // Figures returns what became of the calls of the last hour.
 func (g *Gateway) Figures() *figures.Figures { return g.figures }
@@ -29,5 +33,5 @@ func (g *Gateway) named(n figures.Name, keysOwn bool) bool {
 			return false
 		}
 	}
-	return keysOwn || n.Project == figures.Other || g.limits.Projects.HasLimit(n.Project)
+	return keysOwn || n.Project == figures.Other || hidden.Of[engine.Projects](g.limits.Projects).HasLimit(n.Project)
 }

@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -123,7 +125,7 @@ func (x *exchange) countedUser(user string) string {
 // isNamed reports whether the file or an operator has named a project: it has a limit of its own, or something else.
 func (g *Gateway) isNamed(cfg *config.Config, path string) bool {
 	set := g.controls.State().Project(path)
-	return cfg.Projects[path] != nil || g.limits.Projects.HasLimit(path) || !reflect.ValueOf(set).IsZero()
+	return cfg.Projects[path] != nil || hidden.Of[engine.Projects](g.limits.Projects).HasLimit(path) || !reflect.ValueOf(set).IsZero()
 }
 
 // countedRun is countedUser of a run.

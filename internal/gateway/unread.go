@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -65,7 +67,7 @@ func (x *exchange) checkUnknown() *refusal {
 		units = append(units, project.Dollars)
 	}
 	x.setOwners()
-	owner, unit, err := x.g.limits.Projects.LimitedBy(project.Owners{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Shadow: x.call.ShadowOf}, units...)
+	owner, unit, err := hidden.Of[engine.Projects](x.g.limits.Projects).LimitedBy(engine.Owners{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Shadow: x.call.ShadowOf}, units...)
 	switch {
 	case err != nil:
 		return x.undecided(err)

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -131,7 +133,7 @@ func (l *lookout) addNames() {
 			l.models.see(name, l.looks)
 		}
 	}
-	for id := range g.Projects().Limited() {
+	for id := range hidden.Of[engine.Projects](g.Projects()).Limited() {
 		if !project.IsTemplate(id) {
 			l.projects.see(id, l.looks)
 		}

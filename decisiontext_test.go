@@ -1,0 +1,41 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"testing"
+
+	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/project"
+)
+
+// A decision in a log is one sentence, and not all of its numbers.
+func TestADecisionPrintsAsASentence(t *testing.T) {
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": {MaxRPM: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rl.Close()
+	if _, err := rl.NewProjects(project.Config{Limits: map[string]project.Limit{"p": {RequestsPerDay: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	_, allowed := rl.TryAcquire("m", 0)
+	_, denied := rl.TryAcquire("m", 0)
+	_, spent, err := rl.Projects().Take(t.Context(), project.Call{Project: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, exceeded, err := rl.Projects().Take(t.Context(), project.Call{Project: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		fmt.Sprintf("%+v", allowed):  "allowed: within the quota",
+		fmt.Sprintf("%v", denied):    "denied: " + denied.Reason,
+		fmt.Sprintf("%+v", spent):    "allowed",
+		fmt.Sprintf("%+v", exceeded): "denied: " + exceeded.Reason(),
+	} {
+		if got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+}
