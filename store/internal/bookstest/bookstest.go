@@ -21,7 +21,6 @@ func newClock() *clock {
 }
 
 func (c *clock) now() int64          { return c.at.Load() }
-func (c *clock) set(t time.Time)     { c.at.Store(t.UnixNano()) }
 func (c *clock) add(d time.Duration) { c.at.Add(int64(d)) }
 
 // charge returns a charge of n to a key.
