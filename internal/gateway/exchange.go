@@ -35,7 +35,9 @@ type exchange struct {
 	path       string            // the project and its user
 	rules      *config.Project   // of the path: the last of levels
 	keyModels  []string          // the models that the key may call; empty: all
-	virtualKey keys.Sent         // zero where keys are off
+	virtualKey keys.Sent         // zero where keys are off, and with a token of an issuer
+	tokenUser  string            // the user that a token of the issuer names; empty: none
+	tokenFault error             // why such a token is not taken; nil: there is none, or it is
 	levels     []*config.Project // what the configuration says of the path and of all above it
 
 	models         []string // that the request calls

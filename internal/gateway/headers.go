@@ -19,7 +19,7 @@ var hopFields = []string{
 // proxies describe the client in them, or some servers take the method, the path or the host of the
 // request from them, so that they would serve another request than the gateway has read.
 var gatewayFields = []string{
-	fieldProject, fieldUser, fieldRun, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
+	fieldProject, fieldUser, fieldRun, fieldGatewayKey, "Cookie", "Expect", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Real-Ip", "Via",
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Method", "X-Forwarded-Method",
 	"X-Original-Url", "X-Rewrite-Url", "X-Original-Uri", "X-Rewrite-Uri", "X-Override-Url", "X-Forwarded-Uri", "X-Forwarded-Url",
 	"X-Forwarded-Path", "X-Forwarded-Prefix", "X-Original-Path", "X-Original-Host", "X-Host", "X-Http-Host-Override", "X-Http-Destinationurl",

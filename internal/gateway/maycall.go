@@ -40,6 +40,9 @@ func (x *exchange) forbids(names ...string) (owner string, models []string) {
 		}
 	}
 	if !x.among(x.keyModels, names) {
+		if x.Key == "" {
+			return "the token", x.keyModels
+		}
 		return fmt.Sprintf("key %q", x.Key), x.keyModels
 	}
 	return "", nil

@@ -11,6 +11,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/issuer"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -22,6 +23,7 @@ type setup struct {
 	cfg       *config.Config
 	upstreams map[string]*upstream
 	tree      *config.Tree
+	issuer    *issuer.Issuer   // of tokens that clients may send in place of virtual keys; nil: there is none
 	declared  map[string]quota // all quotas of the configuration, by their names
 	prices    call.Prices
 	modes     bool // something is in shadow
@@ -51,7 +53,7 @@ type deployment struct {
 }
 
 func (g *Gateway) newSetup(cfg *config.Config) *setup {
-	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}, tree: config.NewTree(cfg), prices: call.Prices{Table: cfg.Prices, Unpriced: cfg.Unpriced}}
+	s := &setup{cfg: cfg, upstreams: map[string]*upstream{}, tree: config.NewTree(cfg), issuer: g.issuerOf(cfg), prices: call.Prices{Table: cfg.Prices, Unpriced: cfg.Unpriced}}
 	for name, p := range cfg.Providers {
 		s.upstreams[name] = g.newUpstream(name, p, cfg.Server.ReadOn)
 	}

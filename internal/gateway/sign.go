@@ -110,5 +110,8 @@ func (x *exchange) keyNeeded() string {
 		return "the request is signed (AWS Signature Version 4), which tells the gateway nothing: send a virtual key in its place, " +
 			"as a bearer token (AWS's SDKs take it from AWS_BEARER_TOKEN_BEDROCK) or in the header X-Api-Key"
 	}
+	if x.clientLogin() {
+		return "a valid virtual key is needed in the header X-Gateway-Key, beside your own login to the provider"
+	}
 	return "a valid virtual key is needed, in place of the provider's key"
 }

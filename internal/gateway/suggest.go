@@ -30,7 +30,7 @@ var versionPrefixes = map[string]string{
 func (x *exchange) unknownProvider(first string) *refusal {
 	x.target.RawQuery = x.r.URL.RawQuery // may have the key
 	if _, _, known := x.findKey(); x.cfg.Keys == config.KeysRequired && !known {
-		return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
+		return x.refuseKey()
 	}
 	wrong := fmt.Sprintf("no provider is named %.40q", first)
 	if first == "" {

@@ -14,10 +14,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// identifyUser finds the user of the request in a header, if the configuration names one.
+// identifyUser finds the user of the request in its token, or in a header if the configuration names one.
 func (x *exchange) identifyUser() *refusal {
-	user := ""
-	if name := x.cfg.Users.Header; name != "" {
+	user := x.tokenUser // which no header replaces
+	if name := x.cfg.Users.Header; name != "" && user == "" {
 		var refused *refusal
 		if user, refused = x.headerOnce(name); refused != nil {
 			return refused

@@ -22,6 +22,8 @@ const (
 	fieldProject = "X-Project-Id"
 	fieldUser    = "X-User-Id"
 	fieldRun     = "X-Run-Id"
+
+	fieldGatewayKey = "X-Gateway-Key" // a virtual key or a token, beside a login of the client's own
 )
 
 // keyFields are the headers in which SDKs send a key.
@@ -38,12 +40,12 @@ func (x *exchange) identifyProject() *refusal {
 	if x.cfg.Keys == config.KeysRequired {
 		key, sent, ok := x.findKey()
 		if !ok {
-			return refusalf(http.StatusUnauthorized, "%s", x.keyNeeded())
+			return x.refuseKey()
 		}
 		x.useKey(&key)
 		x.virtualKey = sent
 		x.removeKeys()
-		return nil
+		return x.checkLogin()
 	}
 	id, refused := x.headerOnce(fieldProject)
 	if refused != nil {
@@ -79,19 +81,30 @@ func (x *exchange) headerOnce(name string) (string, *refusal) {
 	return "", refusalf(http.StatusBadRequest, "the request has the header %s more than once: it must have it once", name)
 }
 
-// findKey returns the valid virtual key of the request, and its description, if the request has one.
+// findKey returns the valid virtual key of the request, and its description, if the request has one. A valid token of
+// the issuer is as good: then it returns what the token says.
 func (x *exchange) findKey() (key keys.Key, sent keys.Sent, ok bool) {
-	for _, text := range x.sentKeys() {
+	texts := x.sentKeys()
+	for _, text := range texts {
 		if key, sent, ok = x.g.keys.Use(text); ok {
-			break
+			return key, sent, true
 		}
+	}
+	if x.setup.issuer != nil {
+		key, ok = x.findToken(texts)
 	}
 	return key, sent, ok
 }
 
+// clientLogin reports whether clients bring a login of their own to the provider of the request.
+func (x *exchange) clientLogin() bool { return x.upstream != nil && x.upstream.ClientLogin }
+
 // sentKeys returns the values in all headers and parameters that may have a key.
 func (x *exchange) sentKeys() []string {
-	found := make([]string, 0, 4)
+	found := append(make([]string, 0, 4), x.r.Header[fieldGatewayKey]...)
+	if x.clientLogin() {
+		return found
+	}
 	for _, field := range keyFields {
 		for _, value := range x.r.Header[field] {
 			if scheme, token, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "bearer") {
@@ -130,7 +143,7 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 // usesGatewayAccount reports whether requests to a deployment use an account of the gateway's,
 // and not the client's own.
 func (x *exchange) usesGatewayAccount(d *deployment) bool {
-	return d.key != "" || d.signer != nil || x.cfg.Keys == config.KeysRequired
+	return d.key != "" || d.signer != nil || x.cfg.Keys == config.KeysRequired && !x.clientLogin()
 }
 
 // ownSignature reports whether the client has signed the request for an account of its own.

@@ -37,8 +37,10 @@ func (c *Config) check(r *reader) {
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		c.checkQuotas(r, name)
 		c.checkPrices(r, name)
+		c.checkLogins(r, name)
 		c.checkKeys(r, name)
 	}
+	c.checkJWT(r)
 	if len(c.Providers) == 0 {
 		r.at("providers").Warn("no provider is served: with keys %s, providers must name each, and its key", KeysRequired)
 	}
@@ -56,7 +58,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 		switch {
 		case c.Keys == KeysRequired && !keyed && !named:
 			delete(c.Providers, name)
-		case c.Keys == KeysRequired && !keyed && !own:
+		case c.Keys == KeysRequired && !keyed && !own && !p.ClientLogin:
 			deploymentAt(at, deployment).Fault("it has no key, which clients with keys of the gateway need: key must be %s", wantSecret)
 		case c.Keys == KeysOff && keyed && !loopback.Is(c.Listen):
 			deploymentAt(at, deployment).Warn("whoever can reach %s calls it with your key: keys should be %s", c.Listen, KeysRequired)

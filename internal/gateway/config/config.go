@@ -20,6 +20,7 @@ type Config struct {
 	State       string               `json:"state"`         // a path of a SQLite file, a redis:// or rediss:// URL, or [Memory]
 	OnStoreLoss string               `json:"on_store_loss"` // "deny", "allow" or "share", while Redis does not answer
 	Keys        string               `json:"keys"`          // [KeysOff] or [KeysRequired]
+	JWT         *JWT                 `json:"jwt,omitempty"` // tokens that clients may send in place of virtual keys; nil: none
 	Mode        string               `json:"mode"`          // [ModeEnforce] or [ModeShadow], of all limits
 	Providers   map[string]*Upstream `json:"providers"`
 	Defaults    *Project             `json:"defaults"` // the rules for projects inside of no other that Projects does not name
@@ -87,6 +88,7 @@ type Upstream struct {
 	Margin      time.Duration          // the margin of quotas that have none of their own: see [ratelimit.ModelQuota]
 
 	AllowCredentials bool // clients may create keys and tokens with which they can call the provider past the gateway
+	ClientLogin      bool // clients bring a login of their own to the provider, and the gateway's key in X-Gateway-Key
 	AllowManagement  bool // clients may load, change and delete the models of a server of one's own
 
 	// UnknownEndpoints says what becomes of requests that the gateway forwards without reading them, and that may cost

@@ -79,7 +79,7 @@ func everything(t *testing.T) string {
 	}
 	certificate(t, dir)
 	text := regexp.MustCompile(`(?m)^( *)# `).ReplaceAllString(config.Example, "$1")
-	return strings.NewReplacer("/run/secrets", dir, "/etc/ratelimit", dir).Replace(text)
+	return strings.NewReplacer("\nkeys: off", "\nkeys: required", "/run/secrets", dir, "/etc/ratelimit", dir).Replace(text)
 }
 
 func TestExampleIsValidWithEverything(t *testing.T) {

@@ -109,6 +109,7 @@ func (p *Upstream) MarshalJSON() ([]byte, error) {
 		Models      modelFields            `json:"models,omitempty"`
 		Unnamed     string                 `json:"unnamed_model,omitempty"`
 
+		ClientLogin      bool `json:"client_login"`
 		AllowCredentials bool `json:"allow_credentials"`
 		AllowManagement  bool `json:"allow_management"`
 
@@ -116,7 +117,7 @@ func (p *Upstream) MarshalJSON() ([]byte, error) {
 		EndpointPrices   endpointFields `json:"endpoint_prices,omitempty"`
 	}{
 		p.Kind, itself, short(p.Timeout), short(p.MaxPause), p.Retries, p.HTTP2, p.StreamUsage, short(p.Margin),
-		deployments, p.Models, p.Unnamed, p.AllowCredentials, p.AllowManagement, p.UnknownEndpoints, p.EndpointPrices,
+		deployments, p.Models, p.Unnamed, p.ClientLogin, p.AllowCredentials, p.AllowManagement, p.UnknownEndpoints, p.EndpointPrices,
 	})
 }
 

@@ -89,6 +89,7 @@ func readProvider(name string, at yamlValue) *Upstream {
 			p.setKind(kind, name) // names of models are read as those of the kind
 			p.readModels(at)
 		}),
+		field("client_login", strictyaml.Flag(&p.ClientLogin)),
 		field("allow_credentials", strictyaml.Flag(&p.AllowCredentials)),
 		field("allow_management", strictyaml.Flag(&p.AllowManagement)),
 		field("unknown_endpoints", strictyaml.OneOf(&p.UnknownEndpoints, UnknownPass, UnknownCount, UnknownDeny)),

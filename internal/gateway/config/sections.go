@@ -15,6 +15,7 @@ func (c *Config) read(p yamlValue) {
 		field("state", storage(&c.State)),
 		field("on_store_loss", strictyaml.OneOf(&c.OnStoreLoss, "deny", "allow", "share")),
 		field("keys", strictyaml.OneOf(&c.Keys, KeysOff, KeysRequired)),
+		field("jwt", func(p yamlValue) { c.JWT = readJWT(p) }),
 		field("mode", mode(&c.Mode)),
 		field("providers", c.readProviders),
 		field("defaults", c.Defaults.readDefaults),

@@ -29,7 +29,7 @@ var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,100}$`)
 
 // takenHeaders have another meaning, or do not reach the gateway as the client has sent them.
 var takenHeaders = []string{
-	"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key", "X-Project-Id", "X-Run-Id", "Host", "Connection", "Cookie", "Expect", "Te",
+	"Authorization", "X-Gateway-Key", "X-Api-Key", "X-Goog-Api-Key", "Api-Key", "X-Project-Id", "X-Run-Id", "Host", "Connection", "Cookie", "Expect", "Te",
 	"Trailer", "Transfer-Encoding", "Upgrade",
 }
 
