@@ -49,6 +49,7 @@ type Admin struct {
 	pages    http.Handler                               // nil: there are none
 	changing sync.Mutex                                 // locked during a change
 
+	uses       *keyUses
 	lookout    *lookout
 	live       *live
 	streaming  context.Context // ends when the server stops
@@ -74,6 +75,7 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 
 		maxStreams: maxStreams,
 	}
+	a.uses = &keyUses{admin: a}
 	a.lookout, a.live = newLookout(a), newLive(a)
 	a.streaming, a.endStreams = context.WithCancel(context.Background())
 	a.asked = a.questions()

@@ -50,6 +50,10 @@ type Rotation struct {
 func (a *Admin) keys(r *http.Request) (any, error) {
 	theirs := slices.DeleteFunc(a.allKeys(), func(k keys.Key) bool { return !keys.Within(k.Project, callerOf(r).project) })
 	list, next, err := pageOf(r, theirs, func(k keys.Key) string { return k.Project + "/" + k.ID })
+	used := a.uses.last(r.Context())
+	for i := range list {
+		list[i].LastUsed = used[list[i].ID]
+	}
 	return KeyList{append([]keys.Key{}, list...), next}, err
 }
 

@@ -2,13 +2,18 @@ package admin
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -137,4 +142,50 @@ func TestTermsOfKeys(t *testing.T) {
 		}
 	}
 	r.want(t, 404, "PATCH", "/v1/keys/abcdefgh22", `{}`)
+}
+
+// The list of keys says when each was last used, at whichever gateway.
+func TestKeysSayWhenTheyWereLastUsed(t *testing.T) {
+	t.Setenv("TEST_KEY", "sk-test")
+	all, one := newFleet(t, 2, strings.NewReplacer("state: memory", "state: memory\nkeys: required", "base_url: MOCK", "base_url: MOCK\n    key: {env: TEST_KEY}").Replace(usual))
+	used := as[IssuedKey](t, one.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
+	idle := as[IssuedKey](t, one.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`))
+	testkit.Eventually(t, "both gateways know the key", func() bool {
+		_, first := all[0].gateway.Keys().Find(used.Secret)
+		_, second := all[1].gateway.Keys().Find(used.Secret)
+		return first && second
+	})
+	req, err := http.NewRequestWithContext(t.Context(), "POST", all[1].clients+"/openai/v1/chat/completions",
+		strings.NewReader(`{"model": "gpt-4o", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 5}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+used.Secret)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	all[1].settle(t)
+	for range 2 {
+		for _, k := range as[KeyList](t, one.want(t, 200, "GET", "/v1/keys", "")).Keys {
+			if lately := time.Since(k.LastUsed) < 3*time.Minute; lately != (k.ID == used.ID) || k.ID == idle.ID && !k.LastUsed.IsZero() {
+				t.Errorf("%s was last used at %v", k.ID, k.LastUsed)
+			}
+		}
+	}
+}
+
+// What is older than the figures comes from the books.
+func TestLastUseInTheBooks(t *testing.T) {
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+filepath.Join(t.TempDir(), "state.db"), 1))
+	keeper := hidden.Of[books.Keeper](r.gateway.Models().Store())
+	if err := keeper.Book(t.Context(), []books.Entry{{Owner: books.Owner{Project: "search", Key: "old"}, Amounts: books.Amounts{books.Requests: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.uses.last(t.Context())["old"]; time.Since(got) > 2*time.Hour {
+		t.Errorf("it was last used at %v: want the beginning of this hour", got)
+	}
 }

@@ -62,6 +62,23 @@ func (a *Admin) reloadConfig(r *http.Request) (any, error) {
 	return Reloaded{append([]string{}, a.gateway.Config().Warnings...), reloadChanges(changed)}, nil
 }
 
+// ReloadFile reads the configuration again because its file has changed, or a signal says so, and records in the audit log
+// what that has changed. A log that cannot be written does not keep a file from being read.
+func (a *Admin) ReloadFile(cause string) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	e := Entry{Who: "gateway " + cause, Action: "config.reload", Result: done}
+	changed, err := a.reload(false)
+	e.Before, e.After = limitsByName(changed, 0), limitsByName(changed, 1)
+	if err != nil {
+		e.Before, e.After, e.Result, e.Error = nil, nil, failed, message.Plain(err)
+	}
+	if err := a.audit.write(&e); err != nil {
+		a.log.Error("audit: the configuration was read anew, which cannot be recorded", "error", err)
+	}
+	a.gateway.Publish(&gateway.Event{Kind: gateway.EventChange, Change: e})
+}
+
 // reloadLimits reads the configuration anew, and returns which limits that changes.
 func (a *Admin) reloadLimits(dryRun bool) ([]gateway.Changed, error) {
 	changed, err := a.reload(dryRun)

@@ -42,6 +42,9 @@ type Key struct {
 	// fills it in.
 	Paused bool `json:"paused,omitempty"`
 
+	// LastUsed is when a call with the key was last counted, as far as that is known. The admin API fills it in, too.
+	LastUsed time.Time `json:"last_used,omitzero"`
+
 	// PreviousUntil is when the last replaced secret stops being valid. [Ring.List] and
 	// [Ring.Rotate] set it while there is such a secret.
 	PreviousUntil time.Time `json:"previous_until,omitzero"`

@@ -33,15 +33,20 @@ func (s *server) watch(ctx context.Context) {
 			s.Log.Warn("there is no configuration to read anew: the gateway was started without a file")
 			continue
 		}
-		again := s.configFile.changed() || signal
+		cause := "SIGHUP"
+		again := signal
+		if s.configFile.changed() {
+			cause, again = "file", true
+		}
 		for _, e := range s.endpoints() {
 			if c := e.certificate; c != nil && (c.changed() || signal) {
 				s.renew(c)
 				again = again || s.reloadFailed.Load() // perhaps because of the certificate
+				cause = "file"
 			}
 		}
 		if again {
-			s.reload(false)
+			s.admin.ReloadFile(cause)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // During reloads of every kind, no call fails, and every call is counted.
@@ -172,4 +173,21 @@ func TestReloadWithoutFile(t *testing.T) {
 	if err := r.stop(t); err != nil || strings.Contains(r.log.String(), "was reloaded") {
 		t.Errorf("%v; the log:\n%s", err, r.log)
 	}
+}
+
+// A file that was edited is read by itself, and the audit log says what that has changed: limits that were set at run time,
+// too. A file that cannot be read is in the log as well.
+func TestAutomaticReloadsAreAudited(t *testing.T) {
+	r := start(t, mock(), basic)
+	audited := func(text string) func() bool {
+		return func() bool { return strings.Contains(fetch(t, r.admin+"/v1/audit"), text) }
+	}
+	r.edit(t, "100_000", "70_000")
+	testkit.Eventually(t, "the reload is in the audit log", audited(`"who":"gateway file","action":"config.reload"`))
+	text := fetch(t, r.admin+"/v1/audit")
+	if !strings.Contains(text, `"max_rpm":100000`) || !strings.Contains(text, `"max_rpm":70000`) || !strings.Contains(text, `"result":"done"`) {
+		t.Error(text)
+	}
+	r.edit(t, "70_000", "lots")
+	testkit.Eventually(t, "the failed reload is in the audit log", audited(`"result":"failed","error":"`))
 }
