@@ -67,7 +67,7 @@ func TestMigrate(t *testing.T) {
 						t.Fatal(err)
 					}
 					all := dump(t, path)
-					delete(all, "accounts") // accounts differ in their bytes
+					delete(all, "ledger")   // accounts differ in their bytes
 					delete(all, "settings") // each migration is announced there, with a number
 					tables = append(tables, all)
 				}
@@ -172,8 +172,8 @@ func TestMigrateFails(t *testing.T) {
 			"some request":      "CREATE TRIGGER no BEFORE INSERT ON requests WHEN new.model = 'every' BEGIN " + no,
 			"last tokens":       "CREATE TRIGGER no AFTER INSERT ON tokens WHEN new.model = 'free' BEGIN " + no,
 			"some day":          "CREATE TRIGGER no AFTER INSERT ON daily WHEN new.model = 'few' BEGIN " + no,
-			"removing accounts": "CREATE TRIGGER no BEFORE DELETE ON accounts BEGIN " + no,
-			"some account":      "CREATE TRIGGER no AFTER INSERT ON accounts WHEN new.key = CAST('model/few/tokens' AS BLOB) BEGIN " + no,
+			"removing accounts": "CREATE TRIGGER no BEFORE DELETE ON ledger BEGIN " + no,
+			"some account":      "CREATE TRIGGER no AFTER INSERT ON ledger WHEN new.key = CAST('model/few/tokens' AS BLOB) BEGIN " + no,
 		} {
 			if old && !slices.Contains([]string{"removing requests", "some quota", "some day"}, name) {
 				continue // an older file has no accounts, and the rest is the same
@@ -193,7 +193,7 @@ func TestMigrateFails(t *testing.T) {
 					after := dump(t, path)
 					if old { // an older program accepts these
 						for _, all := range []map[string][]string{before, after} {
-							for _, table := range []string{"accounts", "clock", "books", "books_journal", "books_pages", "deposits", "schema", "settings", "version"} {
+							for _, table := range []string{"ledger", "ledger_changes", "clock", "books", "books_journal", "books_pages", "deposits", "schema", "settings", "version"} {
 								delete(all, table)
 							}
 						}

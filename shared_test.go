@@ -885,7 +885,11 @@ func TestDamagedAccount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "limits.db")
 	rl := openFile(t, path, quotas{"m": {MaxRPM: 2}, "n": {MaxRPM: 2}})
 	reserved := mustTake(t, rl, 1)
-	execSQL(t, path, "UPDATE accounts SET account = x'99' WHERE key = CAST('model/m/requests' AS BLOB)")
+	if err := rl.Persist(); err != nil { // which folds the changes
+		t.Fatal(err)
+	}
+	execSQL(t, path, "UPDATE ledger SET account = x'99' WHERE key = CAST('model/m/requests' AS BLOB)")
+	execSQL(t, path, "UPDATE ledger_changes SET id = id + 1") // so that the limiter reads the ledger again
 	wantSaid := func(what string, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "model/m/requests") {

@@ -42,7 +42,7 @@ providers:
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for table, most := range map[string]int{"accounts": 2 * 1010, "requests": 1010, "tokens": 1010, "daily": 1010} {
+	for table, most := range map[string]int{"ledger": 2 * 1010, "requests": 1010, "tokens": 1010, "daily": 1010} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n > most {
 			t.Errorf("%s has %d rows, %v; want at most %d", table, n, err, most)

@@ -6,7 +6,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
-	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -21,29 +20,32 @@ type batch struct {
 	touched   []*row          // the rows that this transaction has used
 	booked    books.Tally     // what this transaction has to book
 	bookBytes []byte          // memory for it
-	journal   int             // the number of transactions that have booked since this process has folded the journal
+	booking   int             // the number of transactions that have booked since this process has folded the books' journal
 	foldedAt  int64           // when it did so
+	journal   journal         // of the changes of accounts
 	fileError error           // an error of the file, which fails all calls of the transaction
 
 	stepRows []*row            // the rows of the step that runs
 	charges  []accounts.Charge // the charges of the step that runs
 }
 
-// maxCachedRows is how many rows may be cached when a transaction begins.
+// maxCachedRows is how many rows may be cached when a transaction begins, beside those that have changes.
 const maxCachedRows = 256
 
-// setVersion keeps the cached rows, unless the file has another version by now.
+// setVersion notes whether others have changed the file since the last transaction.
 func (b *batch) setVersion(version int64) {
-	if version != b.version || len(b.rows) > maxCachedRows {
-		clear(b.rows)
+	if len(b.rows) > maxCachedRows+b.journal.unfolded {
+		maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return !r.unfolded })
 	}
-	b.anchor.changed = b.anchor.changed || version != b.version
-	b.version = version
+	if version != b.version {
+		b.journal.synced, b.anchor.changed, b.version = false, true, version
+	}
 }
 
 // forget drops the cached rows, and the anchor of the file's time.
 func (b *batch) forget() {
 	clear(b.rows)
+	b.journal = journal{}
 	b.anchor.known = false
 }
 
@@ -70,10 +72,20 @@ func (s *Store) execute(ops []*operation, writes bool) {
 	err = s.run(ops, writes)
 }
 
-func (s *Store) run(ops []*operation, writes bool) (err error) {
+// prepareBatch brings what the process knows of the file up to date, in a transaction that has begun.
+func (s *Store) prepareBatch(writes bool) (err error) {
 	b := &s.batch
 	b.s, b.fileError = s, nil
-	if b.now, err = s.now(writes); err != nil {
+	if err := b.sync(); err != nil {
+		return err
+	}
+	b.now, err = s.now(writes)
+	return err
+}
+
+func (s *Store) run(ops []*operation, writes bool) error {
+	b := &s.batch
+	if err := s.prepareBatch(writes); err != nil {
 		return err
 	}
 	for _, o := range ops {
@@ -105,18 +117,11 @@ func (b *batch) accountsOf(charges []store.Charge) ([]accounts.Charge, error) {
 	return b.charges, nil
 }
 
-// row returns the row of a key. It loads the row if it is not cached.
+// row returns the row of a key.
 func (b *batch) row(key string) (*row, error) {
-	r := b.rows[key]
-	if r == nil {
-		r = b.s.load(key)
-		if r.err != nil && !errors.Is(r.err, limit.ErrCorrupt) {
-			b.fileError = r.err
-		}
-		if b.rows == nil {
-			b.rows = map[string]*row{}
-		}
-		b.rows[key] = r
+	r := b.cached(key)
+	if r.err != nil && !isCorrupt(r.err) {
+		b.fileError = r.err
 	}
 	if !r.touched {
 		r.touched = true
@@ -125,29 +130,26 @@ func (b *batch) row(key string) (*row, error) {
 	return r, r.err
 }
 
-// flush writes the changed rows. For each row that is new or has moved in the index, it deletes two
-// accounts that are full, so that most of the accounts in the file are in use.
+// cached returns the row of a key. It loads the row if it is not cached: then there are no changes of it.
+func (b *batch) cached(key string) *row {
+	r := b.rows[key]
+	if r == nil {
+		r = b.s.load(key)
+		if b.rows == nil {
+			b.rows = map[string]*row{}
+		}
+		b.rows[key] = r
+	}
+	return r
+}
+
+// flush writes what has changed of the rows.
 func (b *batch) flush() error {
-	moved := 0
 	for _, r := range b.touched {
-		switch {
-		case r.changed || r.dirty && !b.s.fileMatches(r, b.now):
-			moves, err := b.s.save(r)
-			if err != nil {
-				return err
-			}
-			if moves {
-				moved++
-			}
-		case r.dirty:
-			delete(b.rows, r.key)
+		if r.changed || r.dirty && b.s.differs(r) {
+			b.append(r)
 		}
 		r.touched, r.dirty, r.changed = false, false, false
 	}
-	if moved == 0 {
-		return nil
-	}
-	_, err := b.s.do.sweep.Exec(b.now, 2*moved)
-	maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now }) // the sweep may have deleted them
-	return b.s.describe(err)
+	return b.write()
 }

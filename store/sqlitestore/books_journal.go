@@ -36,11 +36,11 @@ func (b *batch) flushBooks() error {
 	if _, err := s.do.journalAdd.Exec(books.HourOf(b.now), bytes); err != nil {
 		return s.describe(err)
 	}
-	b.journal++
-	if since := b.now - b.foldedAt; since >= 0 && since < foldEvery && b.journal < maxJournal {
+	b.booking++
+	if since := b.now - b.foldedAt; since >= 0 && since < foldEvery && b.booking < maxJournal {
 		return nil
 	}
-	b.journal, b.foldedAt = 0, b.now
+	b.booking, b.foldedAt = 0, b.now
 	return s.fold()
 }
 

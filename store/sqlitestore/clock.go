@@ -116,7 +116,11 @@ func (s *Store) writeAnchor(r reading, beganAt int64) error {
 // shift moves all accounts to a time that is set by d, so that what they count keeps its age. An account that
 // cannot be read stays as it is.
 func (s *Store) shift(now, d int64) error {
-	s.batch.forget()
+	s.batch.now = now
+	if err := s.batch.fold(); err != nil {
+		return err
+	}
+	clear(s.batch.rows)
 	t := &tx{s: s, now: now}
 	if err := t.Sweep(); err != nil {
 		return err

@@ -193,8 +193,8 @@ func TestStepFails(t *testing.T) {
 	s := openOn(t, m, path)
 	l := limit.PerMinute(30).Using(limit.SlidingLog)
 	admitted(t, s, l)
-	update(t, s, "CREATE TRIGGER refuse BEFORE UPDATE ON accounts BEGIN SELECT RAISE(ABORT, 'refused'); END",
-		"CREATE TRIGGER refuse2 BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'refused'); END")
+	update(t, s, "CREATE TRIGGER refuse BEFORE UPDATE ON ledger BEGIN SELECT RAISE(ABORT, 'refused'); END",
+		"CREATE TRIGGER refuse2 BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'refused'); END")
 	m.set(time.Hour)
 	if _, _, err := s.Take(t.Context(), charge("key", 1, l)); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Fatal(err)

@@ -72,13 +72,13 @@ func TestSettleLaterFails(t *testing.T) {
 	s := open(t)
 	l := perDay(10)
 	r := take(t, s, charge("key", 10, l))
-	update(t, s, "ALTER TABLE accounts RENAME TO elsewhere")
+	update(t, s, "ALTER TABLE ledger RENAME TO elsewhere")
 	var failed error
 	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
 	if _, _, err := s.Take(t.Context(), charge("key", 1, l)); err == nil || failed == nil {
 		t.Fatalf("without a table: %v, and of the settlement %v", err, failed)
 	}
-	update(t, s, "ALTER TABLE elsewhere RENAME TO accounts")
+	update(t, s, "ALTER TABLE elsewhere RENAME TO ledger")
 	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
 	wantUsed(t, s, "key", l, 1)
 	if failed != nil {

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,15 +17,21 @@ import (
 
 // version is the version of the schema, which a file has in PRAGMA user_version. A file without one
 // is new, or has only the tables of an older program.
-const version = 1
+const version = 2
 
 const schema = `
-CREATE TABLE accounts (
+CREATE TABLE ledger (
 	key     BLOB PRIMARY KEY,
 	full_at INTEGER NOT NULL, -- the time from which on nothing of the account is in use, rounded up
 	account BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX accounts_full_at ON accounts (full_at);
+CREATE INDEX ledger_full_at ON ledger (full_at);
+PRAGMA user_version = %d`
+
+// fromVersion1 turns the tables of version 1 into those of this one. A program of version 1 that has the file open at
+// the same time, and knows nothing of changes, does not find its table any more.
+const fromVersion1 = `
+ALTER TABLE accounts RENAME TO ledger;
 PRAGMA user_version = %d`
 
 // statements are prepared once for all calls.
@@ -32,6 +39,7 @@ type statements struct {
 	begin, beginImmediate, version, commit, rollback *sql.Stmt
 	format                                           *sql.Stmt
 	load, update, upsert, sweep                      *sql.Stmt
+	addChanges, dropChanges                          *sql.Stmt
 	logLength, checkpoint                            *sql.Stmt
 	lastChange                                       *sql.Stmt
 	anchor, setAnchor                                *sql.Stmt
@@ -118,10 +126,12 @@ func (s *Store) connect() (err error) {
 		return err
 	}
 	calls := []preparation{
-		{&s.do.load, "SELECT full_at, account FROM accounts WHERE key = ?1"},
-		{&s.do.update, "UPDATE accounts SET account = ?3 WHERE key = ?1"},
-		{&s.do.upsert, "INSERT OR REPLACE INTO accounts (key, full_at, account) VALUES (?1, ?2, ?3)"},
-		{&s.do.sweep, "DELETE FROM accounts WHERE key IN (SELECT key FROM accounts WHERE full_at <= ?1 LIMIT ?2)"},
+		{&s.do.load, "SELECT full_at, account FROM ledger WHERE key = ?1"},
+		{&s.do.update, "UPDATE ledger SET account = ?3 WHERE key = ?1"},
+		{&s.do.upsert, "INSERT OR REPLACE INTO ledger (key, full_at, account) VALUES (?1, ?2, ?3)"},
+		{&s.do.sweep, "DELETE FROM ledger WHERE key IN (SELECT key FROM ledger WHERE full_at <= ?1 LIMIT ?2)"},
+		{&s.do.addChanges, "INSERT INTO ledger_changes (id, changes) VALUES (?1, ?2)"},
+		{&s.do.dropChanges, "DELETE FROM ledger_changes"},
 		{&s.do.logLength, "PRAGMA wal_checkpoint(NOOP)"},
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
 		{&s.do.anchor, "SELECT boot, began_at FROM clock"},
@@ -176,7 +186,7 @@ func (s *Store) useWAL() error {
 }
 
 // migrate creates missing tables and columns. The first programs that wrote version 1 had no settings, no
-// books, no deposits and no clock; they can also use a file that has them.
+// books, no deposits and no clock.
 func (s *Store) migrate(since time.Time) error {
 	return s.transact(context.Background(), since, func() error {
 		var found int
@@ -186,9 +196,12 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		missing := settingsSchema + ";" + booksSchema + ";" + journalSchema + ";" + depositsSchema + ";" + clockSchema
-		if found < version {
+		missing := changesSchema + ";" + settingsSchema + ";" + booksSchema + ";" + journalSchema + ";" + depositsSchema + ";" + clockSchema
+		switch found {
+		case 0:
 			missing = fmt.Sprintf(schema, version) + ";" + missing
+		case 1:
+			missing = fmt.Sprintf(fromVersion1, version) + ";" + missing
 		}
 		if _, err := s.conn.ExecContext(context.Background(), missing); err != nil {
 			return s.describe(err)
@@ -197,7 +210,13 @@ func (s *Store) migrate(since time.Time) error {
 	})
 }
 
+// disconnect folds the changes of accounts, if no other process has the file locked, and closes the connection.
 func (s *Store) disconnect() error {
+	if s.batch.journal.unfolded > 0 {
+		s.transact(context.Background(), time.Now().Add(-s.busyTimeout), func() error {
+			return cmp.Or(s.prepareBatch(true), s.batch.fold())
+		})
+	}
 	for _, statement := range s.prepared {
 		statement.Close() // otherwise the connection stays open
 	}

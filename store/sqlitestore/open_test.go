@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"database/sql"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // A path is the name of a file, whatever characters it has.
@@ -109,13 +113,21 @@ func TestOpenAtOnce(t *testing.T) {
 	}
 }
 
-// older creates a file as other programs do.
-func older(t testing.TB, path string, statements ...string) {
+// openSQL opens a file as another program would, until the test ends.
+func openSQL(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// older creates a file as other programs do.
+func older(t testing.TB, path string, statements ...string) {
+	t.Helper()
+	db := openSQL(t, path)
 	defer db.Close()
 	for _, statement := range statements {
 		if _, err := db.Exec(statement); err != nil {
@@ -140,7 +152,7 @@ func TestOlderFile(t *testing.T) {
 		wantUsed(t, s, "a", perDay(10), used)
 		take(t, s, charge("a", 1, perDay(10)))
 		for text, want := range map[string]string{
-			"PRAGMA user_version":           "1",
+			"PRAGMA user_version":           "2",
 			"SELECT max_rpm FROM quotas":    "7",
 			"SELECT COUNT(*) FROM requests": "2",
 			"SELECT COUNT(*) FROM tokens":   "0",
@@ -154,6 +166,35 @@ func TestOlderFile(t *testing.T) {
 	}
 }
 
+// What a program of version 1 has counted stays, and such a program that still has the file open counts nothing any more:
+// it would not know of the changes that this one writes.
+func TestFileOfVersion1(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "limits.db")
+	var a limit.Account
+	a.Take([]limit.Limit{perDay(10)}, time.Now().UnixNano(), 4)
+	form, _ := a.AppendBinary(nil)
+	older(t, path,
+		"CREATE TABLE accounts (key BLOB PRIMARY KEY, full_at INTEGER NOT NULL, account BLOB NOT NULL) STRICT, WITHOUT ROWID",
+		"CREATE INDEX accounts_full_at ON accounts (full_at)",
+		fmt.Sprintf("INSERT INTO accounts VALUES (CAST('key' AS BLOB), %d, x'%x')", a.FullAt(), form),
+		"PRAGMA user_version = 1",
+	)
+	update, err := openSQL(t, path).Prepare("UPDATE accounts SET full_at = full_at")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer update.Close()
+	for used := range int64(3) {
+		s := openAt(t, path)
+		wantUsed(t, s, "key", perDay(10), 4+used)
+		take(t, s, charge("key", 1, perDay(10)))
+		s.Close()
+	}
+	if _, err := update.Exec(); err == nil || !strings.Contains(err.Error(), "no such table") {
+		t.Errorf("a program of version 1: %v", err)
+	}
+}
+
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -163,9 +204,9 @@ func TestOpenErrors(t *testing.T) {
 		}
 		return at(name)
 	}
-	older(t, at("newer"), "CREATE TABLE accounts (owner TEXT)", "PRAGMA user_version = 2")
+	older(t, at("newer"), "CREATE TABLE ledger (owner TEXT)", "PRAGMA user_version = 3")
 	older(t, at("strange"), "PRAGMA user_version = -1")
-	older(t, at("another's"), "CREATE TABLE accounts (owner TEXT)")
+	older(t, at("another's"), "CREATE TABLE ledger (owner TEXT)")
 	older(t, at("settings"), "CREATE TABLE settings (name TEXT, value TEXT)")
 	older(t, at("without"), "PRAGMA user_version = 1")
 	for _, test := range []struct{ path, want string }{
@@ -174,9 +215,9 @@ func TestOpenErrors(t *testing.T) {
 		{write("text", strings.Repeat("no database ", 1000)), "it is not a SQLite database"},
 		{filepath.Join(write("file", ""), "limits.db"), "not a directory"},
 		{at("nul\x00"), "invalid argument"},
-		{at("newer"), "its version is 2: this program knows 1"},
-		{at("strange"), "its version is -1: this program knows 1"},
-		{at("another's"), "table accounts already exists"},
+		{at("newer"), "its version is 3: this program knows 2"},
+		{at("strange"), "its version is -1: this program knows 2"},
+		{at("another's"), "table ledger already exists"},
 		{at("settings"), "no such column: change"},
 		{at("without"), "no such table: accounts"},
 	} {

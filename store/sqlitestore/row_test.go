@@ -23,7 +23,7 @@ func TestSweep(t *testing.T) {
 	const many = 200
 	perMinute := limit.PerMinute(10).Using(limit.SlidingLog)
 	rows := func() int {
-		n, err := strconv.Atoi(query(t, s, "SELECT COUNT(*) FROM accounts"))
+		n, err := strconv.Atoi(query(t, s, "SELECT COUNT(*) FROM ledger"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestCorruptRows(t *testing.T) {
 		"account = zeroblob(100000)", "account = substr(account, 1, 5)", "account = account || x'00'",
 		"full_at = NULL", "full_at = 'text'", "full_at = x'00'", "full_at = 1e300",
 	} {
-		update(t, s, "UPDATE accounts SET "+row)
+		update(t, s, "UPDATE ledger SET "+row)
 		calls := []func() error{
 			func() error { _, _, err := s.Take(t.Context(), charge("key", 1, perDay(10))); return err },
 			func() error { _, err := s.Peek(t.Context(), charge("key", 1, perDay(10))); return err },
@@ -159,7 +159,7 @@ func TestTypes(t *testing.T) {
 	s := open(t)
 	take(t, s, charge("key", 3, perDay(10)))
 	for _, row := range []string{"account = NULL", "account = 'text'", "full_at = NULL", "full_at = 'text'", "key = NULL", "key = 'text'"} {
-		err := s.update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("UPDATE accounts SET " + row); return err })
+		err := s.update(t.Context(), func(tx transaction.Tx) error { _, err := tx.Exec("UPDATE ledger SET " + row); return err })
 		if err == nil {
 			t.Errorf("%s is let through", row)
 		}
@@ -171,9 +171,9 @@ func openLoose(t testing.TB) *Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "limits.db")
 	older(t, path,
-		"CREATE TABLE accounts (key PRIMARY KEY, full_at, account) WITHOUT ROWID",
-		"CREATE INDEX accounts_full_at ON accounts (full_at)",
-		"PRAGMA user_version = 1")
+		"CREATE TABLE ledger (key PRIMARY KEY, full_at, account) WITHOUT ROWID",
+		"CREATE INDEX ledger_full_at ON ledger (full_at)",
+		"PRAGMA user_version = 2")
 	return openAt(t, path)
 }
 
@@ -205,7 +205,7 @@ func FuzzTampered(f *testing.F) {
 		l := limits[int(which)%len(limits)]
 		now = noon
 		err := s.update(t.Context(), func(tx transaction.Tx) error {
-			_, err := tx.Exec("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?)", []byte("key"), typed(types>>4, fullAt), typed(types&15, account))
+			_, err := tx.Exec("INSERT OR REPLACE INTO ledger VALUES (?, ?, ?)", []byte("key"), typed(types>>4, fullAt), typed(types&15, account))
 			return err
 		})
 		if err != nil {

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
@@ -186,11 +187,17 @@ func clone(a *limit.Account) *limit.Account {
 
 // Keys implements [store.Store].
 func (s *Store) Keys(ctx context.Context, prefix string) (keys []string, err error) {
-	err = s.submit(&operation{ctx: ctx, step: func(*batch) (err error) {
+	err = s.submit(&operation{ctx: ctx, step: func(b *batch) (err error) {
 		keys, err = (&tx{s: s}).Keys(prefix)
+		for key, r := range b.rows {
+			if r.unfolded && strings.HasPrefix(key, prefix) {
+				keys = append(keys, key)
+			}
+		}
 		return err
 	}})
-	return keys, err
+	slices.Sort(keys)
+	return slices.Compact(keys), err
 }
 
 // Reset implements [store.Store].

@@ -13,6 +13,7 @@ type tx struct {
 	s         *Store
 	now       int64
 	announced bool
+	wrote     bool // the ledger may have changed
 }
 
 // Update is update for package database, which keeps tables of its own in the file.
@@ -27,10 +28,18 @@ func (s *Store) update(ctx context.Context, fn func(transaction.Tx) error) error
 	t := &tx{s: s}
 	o.exclusive = func() error {
 		return s.transact(ctx, o.since, func() (err error) {
-			if t.now, err = s.now(true); err != nil {
+			if err := s.prepareBatch(true); err != nil {
 				return err
 			}
-			return fn(t)
+			if err := s.batch.foldIfAny(); err != nil { // fn knows the ledger alone
+				return err
+			}
+			t.now = s.batch.now
+			if err := fn(t); err != nil || !t.wrote {
+				return err
+			}
+			clear(s.batch.rows)
+			return s.batch.fold() // so that other processes drop what they know of the ledger
 		})
 	}
 	err := s.submit(o)
@@ -43,6 +52,7 @@ func (s *Store) update(ctx context.Context, fn func(transaction.Tx) error) error
 func (t *tx) Now() int64 { return t.now }
 
 func (t *tx) Exec(query string, args ...any) (sql.Result, error) {
+	t.wrote = true
 	result, err := t.s.conn.ExecContext(context.Background(), query, args...)
 	return result, t.s.describe(err)
 }
@@ -67,6 +77,7 @@ func (t *tx) Account(key string) (*limit.Account, error) {
 }
 
 func (t *tx) Put(key string, a *limit.Account) error {
+	t.wrote = true
 	_, err := t.s.save(&row{key: key, account: *a})
 	return err
 }
@@ -74,7 +85,7 @@ func (t *tx) Put(key string, a *limit.Account) error {
 func (t *tx) Keys(prefix string) (keys []string, err error) {
 	condition, args := beginsWith(prefix)
 	var key []byte
-	err = t.scan("SELECT key FROM accounts WHERE "+condition+" ORDER BY key", args, func() {
+	err = t.scan("SELECT key FROM ledger WHERE "+condition+" ORDER BY key", args, func() {
 		keys = append(keys, string(key))
 	}, &key)
 	return keys, err
@@ -98,13 +109,23 @@ func (t *tx) scan(query string, args []any, each func(), dest ...any) error {
 
 func (t *tx) Delete(prefix string) error {
 	condition, args := beginsWith(prefix)
-	_, err := t.Exec("DELETE FROM accounts WHERE "+condition, args...)
-	return err
+	return t.delete(condition, args...)
 }
 
 func (t *tx) Sweep() error {
-	_, err := t.Exec("DELETE FROM accounts WHERE full_at <= ?", t.now)
-	return err
+	return t.delete("full_at <= ?", t.now)
+}
+
+// delete deletes the accounts that fit a condition.
+func (t *tx) delete(condition string, args ...any) error {
+	wrote := t.wrote
+	result, err := t.Exec("DELETE FROM ledger WHERE "+condition, args...)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	t.wrote = wrote || n > 0
+	return t.s.describe(err)
 }
 
 // beginsWith returns the SQL condition for keys that begin with prefix, and its arguments.
