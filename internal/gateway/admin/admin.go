@@ -44,6 +44,7 @@ type Admin struct {
 	origins  *http.CrossOriginProtection
 	audit    *audit
 	sessions *sessions
+	provider provider // of users' identities
 	fleet    *fleet.Fleet
 	asked    map[string]func(q url.Values) (any, error) // what gateways ask each other
 	pages    http.Handler                               // nil: there are none
@@ -199,6 +200,10 @@ func (a *Admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if strings.HasPrefix(r.URL.Path, loginPath) {
+		a.serveLogin(w, r)
+		return
+	}
 	c, p := a.checkAccess(r)
 	slowed := a.slowGuesses(r, p == nil)
 	if p != nil && publicPaths[r.URL.Path] {

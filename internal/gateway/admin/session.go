@@ -27,6 +27,7 @@ type Session struct {
 	SignedIn   bool      `json:"signed_in"`
 	Role       keys.Role `json:"role,omitempty"`    // empty: it has not signed in
 	Project    string    `json:"project,omitempty"` // to which it is bound, with all inside of it; empty: all projects
+	OIDC       bool      `json:"oidc,omitempty"`    // browsers can sign in with an identity provider, at /login
 }
 
 // SignIn is a request for a session.
@@ -48,6 +49,8 @@ type session struct {
 	Ends   int64     `json:"ends"` // in Unix seconds
 	Role   keys.Role `json:"role,omitempty"`
 	Ticket string    `json:"ticket,omitempty"` // of the token of the store that the browser has signed in with, whose role counts
+	User   string    `json:"user,omitempty"`   // who has signed in with the identity provider
+	Group  string    `json:"group,omitempty"`  // of the user, whose role in the configuration counts
 }
 
 func newSessions(board *control.Board) *sessions {
@@ -68,35 +71,47 @@ func clientOf(r *http.Request) string {
 	return address.String()
 }
 
-// begin returns the cookie's value of a new session: its description in JSON and the signature, both in base64.
+// begin returns the cookie's value of a new session.
 func (s *sessions) begin(of session, token string) string {
 	of.ID, of.Ends = rand.Text(), time.Now().Add(sessionLength).Unix()
-	text, err := json.Marshal(of)
-	if err != nil {
-		panic(err) // a session is text and a number, which marshal
-	}
-	body := base64.RawURLEncoding.EncodeToString(text)
-	return body + "." + base64.RawURLEncoding.EncodeToString(signSession(body, token))
+	return signed(of, "session", token)
 }
 
 // find returns the session of a cookie's value, unless the session has ended or the value was signed with another token.
 func (s *sessions) find(value, token string) (found session, ok bool) {
-	body, signature, _ := strings.Cut(value, ".")
-	mac, err := base64.RawURLEncoding.DecodeString(signature)
-	if err != nil || !hmac.Equal(mac, signSession(body, token)) {
-		return session{}, false
-	}
-	text, err := base64.RawURLEncoding.DecodeString(body)
-	if err != nil || json.Unmarshal(text, &found) != nil {
+	if !unsign(value, "session", token, &found) {
 		return session{}, false
 	}
 	return found, time.Now().Unix() < found.Ends && !s.board.State().SessionEnded(found.ID)
 }
 
-// signSession returns the signature of a session's description.
-func signSession(body, token string) []byte {
+// signed returns a value in JSON and its signature by a key that is derived from a token, both in base64. purpose keeps
+// values apart that are signed for different things.
+func signed(value any, purpose, token string) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // values are texts and numbers, which marshal
+	}
+	body := base64.RawURLEncoding.EncodeToString(text)
+	return body + "." + base64.RawURLEncoding.EncodeToString(signature(body, purpose, token))
+}
+
+// unsign fills in the value of a text that signed has made, and reports whether it has. Nothing is signed with an empty
+// token.
+func unsign(text, purpose, token string, to any) bool {
+	body, sent, _ := strings.Cut(text, ".")
+	mac, err := base64.RawURLEncoding.DecodeString(sent)
+	if err != nil || token == "" || !hmac.Equal(mac, signature(body, purpose, token)) {
+		return false
+	}
+	value, err := base64.RawURLEncoding.DecodeString(body)
+	return err == nil && json.Unmarshal(value, to) == nil
+}
+
+// signature returns the signature of a text.
+func signature(body, purpose, token string) []byte {
 	mac := hmac.New(sha256.New, []byte(token))
-	mac.Write([]byte("ratelimit session " + body))
+	mac.Write([]byte("ratelimit " + purpose + " " + body))
 	return mac.Sum(nil)
 }
 
@@ -119,19 +134,28 @@ func (a *Admin) inSession(r *http.Request) (caller, bool) {
 
 // sessionOf returns the caller and the session of a cookie's value, unless the session has ended.
 func (a *Admin) sessionOf(value string) (caller, session, bool) {
-	token := a.gateway.Config().Admin.Token.Reveal()
-	s, ok := a.sessions.find(value, token)
-	if token == "" || !ok || s.Ticket == "" {
-		return caller{who: "session", role: s.Role}, s, ok && token != ""
+	cfg := a.gateway.Config().Admin
+	s, ok := a.sessions.find(value, cfg.Token.Reveal())
+	switch {
+	case !ok:
+		return caller{}, s, false
+	case s.Ticket != "":
+		k, ok := a.gateway.Tokens().FindTicket(s.Ticket)
+		return tokenCaller(k, "session"), s, ok
+	case s.User != "":
+		if cfg.OIDC == nil {
+			return caller{}, s, false
+		}
+		role, ok := cfg.OIDC.RoleOf([]string{s.Group}) // which may have changed since
+		return caller{"session " + s.User, role.Role, role.Project}, s, ok
 	}
-	k, ok := a.gateway.Tokens().FindTicket(s.Ticket)
-	return tokenCaller(k, "session"), s, ok
+	return caller{who: "session", role: s.Role}, s, true
 }
 
 // session tells a browser whether it has access.
 func (a *Admin) session(r *http.Request) (any, error) {
 	c := callerOf(r)
-	return Session{a.needsToken(r), c.role != "", c.role, c.project}, nil
+	return Session{a.needsToken(r), c.role != "", c.role, c.project, a.gateway.Config().Admin.OIDC != nil}, nil
 }
 
 // signIn begins a session for a browser that sends the token.
@@ -161,7 +185,7 @@ func (a *Admin) signIn(r *http.Request) (any, error) {
 	if ticket, ok := a.gateway.Tokens().Ticket(ask.Token, time.Now().Add(sessionLength)); ok {
 		of = session{Ticket: ticket}
 	}
-	return withCookie{sessionCookie(r, a.sessions.begin(of, token), sessionLength), Session{true, true, c.role, c.project}}, nil
+	return withCookie{sessionCookie(r, a.sessions.begin(of, token), sessionLength), Session{NeedsToken: true, SignedIn: true, Role: c.role, Project: c.project}}, nil
 }
 
 // signOut ends the session of a browser, and with it its streams.

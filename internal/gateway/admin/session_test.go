@@ -34,7 +34,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("before the sign-in: %+v", s)
 	}
 	cookie := r.signedIn(t)
-	if a := r.send(t, "GET", "/session", "", "Cookie", cookie); as[Session](t, a) != (Session{true, true, keys.RoleAdmin, ""}) {
+	if a := r.send(t, "GET", "/session", "", "Cookie", cookie); as[Session](t, a) != (Session{NeedsToken: true, SignedIn: true, Role: keys.RoleAdmin}) {
 		t.Errorf("after the sign-in: %s", a.text)
 	}
 	for _, c := range []struct {

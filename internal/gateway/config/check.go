@@ -40,7 +40,7 @@ func (c *Config) check(r *reader) {
 		c.checkLogins(r, name)
 		c.checkKeys(r, name)
 	}
-	c.checkJWT(r)
+	c.checkIssuers(r)
 	if len(c.Providers) == 0 {
 		r.at("providers").Warn("no provider is served: with keys %s, providers must name each, and its key", KeysRequired)
 	}

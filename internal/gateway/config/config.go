@@ -70,6 +70,7 @@ type Admin struct {
 	Listen string `json:"listen"` // empty: there is no admin API
 	TLS    TLS    `json:"tls,omitzero"`
 	Token  Secret `json:"token,omitzero"`  // required unless Listen is a loopback address
+	OIDC   *OIDC  `json:"oidc,omitempty"`  // with which users sign in to the dashboard; nil: with tokens alone
 	Audit  string `json:"audit,omitempty"` // the file to which changes are written; empty: a file beside the state, or the log alone
 }
 

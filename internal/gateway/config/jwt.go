@@ -114,8 +114,11 @@ func projectPath(p yamlValue, to *string) {
 	}
 }
 
-// checkJWT finds tokens that nobody can send.
-func (c *Config) checkJWT(r *reader) {
+// checkIssuers finds identity providers that nobody can use.
+func (c *Config) checkIssuers(r *reader) {
+	if c.Admin.OIDC != nil && c.Admin.Token == (Secret{}) {
+		r.at("admin", "oidc").Fault("sessions are signed with admin.token, which must be set, too")
+	}
 	if c.JWT != nil && c.Keys != KeysRequired {
 		r.at("jwt").Fault("clients send tokens in place of virtual keys: keys must be %s", KeysRequired)
 	}

@@ -103,6 +103,7 @@ func (c *Config) readAdmin(p yamlValue) {
 		field("listen", adminAddress(&c.Admin.Listen)),
 		field("tls", certificate(&c.Admin.TLS)),
 		field("token", secret(&c.Admin.Token)),
+		field("oidc", func(p yamlValue) { c.Admin.OIDC = readOIDC(p) }),
 		field("audit", c.Admin.readAudit),
 	)
 }

@@ -48,6 +48,10 @@ type Issuer struct {
 	http       *http.Client
 	keys       keySet
 
+	discovering  sync.Mutex // locked while the issuer's configuration is fetched
+	discovered   *discovery // nil: it was not fetched yet
+	discoveredAt time.Time  // when it was fetched last, or could not be
+
 	mu       sync.Mutex
 	verified map[[sha256.Size]byte]verified // tokens that were found valid, which clients send again and again
 }

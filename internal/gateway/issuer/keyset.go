@@ -141,6 +141,8 @@ type discovery struct {
 	Authorize string `json:"authorization_endpoint"`
 	Token     string `json:"token_endpoint"`
 	JWKS      string `json:"jwks_uri"`
+
+	Methods []string `json:"token_endpoint_auth_methods_supported"` // how a client proves who it is
 }
 
 // discover fetches the issuer's configuration.

@@ -1,6 +1,6 @@
 // The sign-in, where the admin API has a token.
 
-import {call} from './api.js';
+import {call, get} from './api.js';
 import {h} from './dom.js';
 import {field} from './act.js';
 
@@ -21,6 +21,9 @@ export function show(body, _, app) {
     }
     button.disabled = false;
   }}, h('h1', {}, 'Sign in'), h('p', {class: 'subtitle'}, 'With a token of the admin API: admin.token of the gateway’s configuration, or one that `ratelimit token create` has made.'), field('Token', token), fault, button);
+  get('/session').then((session) => { // users of an identity provider need no token
+    if (session.oidc) form.append(h('p', {}, h('a', {href: '/login'}, 'Sign in with your identity provider')));
+  }).catch(() => {});
   body.append(h('section', {class: 'panel sign-in', 'aria-label': 'Sign in'}, form));
   setTimeout(() => token.focus());
   return () => {};
