@@ -113,6 +113,11 @@ type protocol struct {
 	toolUse          int       // the tokens of the provider's own instructions for the use of tools
 	toolMembers      []string  // the members of a tool that define it; with any other, the provider itself runs it. nil: its type says so
 
+	forms   bool                          // its requests may be multipart forms
+	measure func(b measuredBody) measured // returns what a request can use beside tokens; nil: nothing
+	units   []unitNumber                  // what its answers report of that
+	apart   bool                          // a stream has the usage of each answer in an event of its own, and no sum
+
 	answers      *node                // a whole answer, or an event; nil: it has the names of all APIs alone
 	events       map[string]eventKind // the types of events that matter
 	usageHeaders []headerNumber       // the headers that may have the usage

@@ -53,6 +53,7 @@ const (
 	fieldStored   // what the provider has stored, fetches or runs
 	fieldPredict  // a prediction of the answer
 	fieldHiding   // may make output that no text shows: see hidesOutput
+	fieldWord     // a word on which the price depends
 	fieldTruncate // whether the provider leaves out a part of a prompt that is too long
 )
 

@@ -46,6 +46,9 @@ func NewMeter(api API, h http.Header) *Meter {
 	default:
 		m.format = formatOpaque
 	}
+	if kind, _, _ := strings.Cut(h.Get("Content-Type"), "/"); strings.EqualFold(kind, "audio") { // speech
+		m.format = formatOpaque
+	}
 	return m
 }
 
@@ -120,6 +123,10 @@ func (m *Meter) Usage() Usage {
 	if !m.api.Generates() && u.Input >= 0 {
 		u.Output, u.Exact = 0, true
 	}
+	if m.api.protocol().apart && m.format == formatEvents && json.answersAsked > 1 {
+		u.Exact = false
+	}
+	u.Units = json.reported.units(m.api.protocol().units, u.Exact)
 	return u
 }
 

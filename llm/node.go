@@ -11,6 +11,7 @@ type node struct {
 	members members       // nil: an object does not matter
 	entries []entryNumber // not nil: an object is an entry of a list, see endEntry
 	answers bool          // an object is an answer, or a piece of one
+	each    number        // each object adds 1 to the number; noNumber: none does
 }
 
 // members are the members of an object that matter, by their names.

@@ -20,6 +20,7 @@ const (
 	asDollars            // which become billionths
 	asFlag               // true is 1, and false is 0
 	asMark               // true is 1, and false is not reported
+	asSeconds            // which become whole ones, rounded up
 )
 
 // parse parses a number, and reports whether it makes sense.
@@ -29,6 +30,9 @@ func (f numberForm) parse(b []byte) (int64, bool) {
 		return whole(b)
 	case f == asDollars:
 		return billionths(b)
+	case f == asSeconds:
+		n, ok := billionths(b)
+		return (n + 999_999_999) / 1_000_000_000, ok
 	case string(b) == "true":
 		return 1, true
 	}

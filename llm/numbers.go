@@ -73,6 +73,14 @@ func setOf(list ...number) (s numberSet) {
 
 func (s *numbers) set(n number, v int64) { s.present |= 1 << n; s.n[n] = v }
 
+// increase adds 1 to a number.
+func (s *numbers) increase(n number) {
+	if !s.has(n) {
+		s.n[n] = 0
+	}
+	s.set(n, s.n[n]+1)
+}
+
 func (s *numbers) clear(n number) { s.present &^= 1 << n }
 
 func (s *numbers) has(n number) bool { return s.present&(1<<n) != 0 }

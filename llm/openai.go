@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // OpenAI is the provider of the GPT models.
@@ -20,6 +21,10 @@ const (
 	Responses   API = "responses"   // OpenAI's responses
 	Completions API = "completions" // OpenAI's legacy completions
 	Embeddings  API = "embeddings"  // OpenAI's embeddings
+
+	ImageGeneration API = "images"         // OpenAI's images: generations, edits and variations
+	Speech          API = "speech"         // OpenAI's text to speech
+	Transcriptions  API = "transcriptions" // OpenAI's transcriptions and translations of audio
 )
 
 var _ = register(dialect{
@@ -57,6 +62,25 @@ var _ = register(dialect{
 			stop: stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", "X-Codex-Promo-Message"},
 		},
 		{api: Embeddings, paths: []string{"embeddings"}, embeds: true},
+		{
+			api: ImageGeneration, paths: []string{"images/generations", "images/edits", "images/variations"}, forms: true,
+			fields: slices.Concat(streamFields[:1], []field{answersOf, {name: "size", kind: fieldWord, setting: sizeWord}, {name: "quality", kind: fieldWord, setting: qualityWord}}),
+			counts: []setting{answerCount}, measure: measureImages, apart: true,
+			answers: extend(commonTop, members{"data": {each: imageCount, members: members{}}}),
+			units:   []unitNumber{{unit: Images, number: imageCount}},
+			events:  map[string]eventKind{"image_generation.completed": eventEnd, "image_edit.completed": eventEnd},
+		},
+		{
+			api: Speech, paths: []string{"audio/speech"}, measure: measureSpeech,
+			units:  []unitNumber{{unit: Characters}},
+			events: map[string]eventKind{"speech.audio.delta": eventSilent, "speech.audio.done": eventEnd},
+		},
+		{
+			api: Transcriptions, paths: []string{"audio/transcriptions", "audio/translations"}, forms: true, fields: streamFields[:1], measure: measureAudio,
+			answers: extend(commonTop, members{"usage": transcriptionUsage, "text": textNode, "delta": textNode}),
+			units:   []unitNumber{{unit: AudioSeconds, number: audioSeconds}},
+			events:  map[string]eventKind{"transcript.text.done": eventEnd},
+		},
 		{ // requests that are no call of a model, and what other APIs have left out
 			api: "", refuse: refuseOpenAI, requestID: usualRequestID, setLimit: setOpenAILimit,
 			errorEvents: func(body []byte) []byte { return event(event(nil, "", body), "", []byte("[DONE]")) },
@@ -199,6 +223,55 @@ var (
 		"thinking_tokens": count(reasoningTokens), // Anthropic's
 	}}
 )
+
+// What answers about images and audio report. Transcription spells the details of its tokens in a way of its own.
+var (
+	imageCount         = newNumber()
+	audioSeconds       = newNumber()
+	transcriptionUsage = extend(commonUsage, members{
+		"seconds": {role: roleNumber, number: audioSeconds, written: asSeconds}, "input_token_details": inputDetailsNode,
+	})
+)
+
+// The words on which the price of an image depends.
+const (
+	sizeWord setting = iota
+	qualityWord
+)
+
+// measureImages reads how many images a request asks for, and of which size and quality. Images that are edited are a
+// part of the prompt.
+func measureImages(b measuredBody) (m measured) {
+	m.units[Images], m.images = int64(b.answers), len(b.files)
+	if strings.HasPrefix(b.model, "dall-e") { // the only models whose price depends on the size
+		m.variant = cmp.Or(b.size, "1024x1024")
+		if b.model != "dall-e-2" {
+			m.variant = cmp.Or(b.quality, "standard") + "-" + m.variant
+		}
+	}
+	return m
+}
+
+// measureSpeech counts the characters that are to be spoken.
+func measureSpeech(b measuredBody) (m measured) {
+	var body struct{ Input string }
+	if m.units[Characters] = -1; json.Unmarshal(b.text, &body) == nil {
+		m.units[Characters] = int64(utf8.RuneCountInString(body.Input))
+	}
+	return m
+}
+
+// measureAudio finds out how long the audio of a request is at most. Its tokens are bounded by the context window. Of
+// what a server fetches from an address, nobody knows how long it is.
+func measureAudio(b measuredBody) (m measured) {
+	m.units[AudioSeconds], m.elsewhere = -1, true
+	for _, f := range b.files {
+		if f.name == "file" {
+			m.units[AudioSeconds] = max(m.units[AudioSeconds], 0) + mostSeconds(f.content)
+		}
+	}
+	return m
+}
 
 // openAINames are the names of OpenAI's answers.
 var openAINames = commonNames{

@@ -54,6 +54,9 @@ type Request struct {
 	// an image: "hd-1024x1792". It is empty if nothing does.
 	Variant string
 
+	// Form reports whether the body is a multipart form: see [Endpoint.ReadAs]. It is sent as it is.
+	Form bool
+
 	// Background reports whether the answer only says that the provider has begun: the response itself is fetched
 	// later, and tells the usage.
 	Background bool
@@ -140,6 +143,9 @@ func (r *Request) reread(body []byte, each func(text string)) promptCost {
 type requestReader struct {
 	promptReader
 	bodySettings
+
+	formFiles []formFile // of a body that is a form
+	words     [2][]byte  // the values of fields of the kind fieldWord, by their setting
 
 	spent  [roomForCosts]promptCost // what each field costs, by field.cost; of two fields with one name the last counts
 	starts map[*field]int           // if not nil, records where the value of each field begins
@@ -251,12 +257,29 @@ func (r *requestReader) field(f *field) {
 		r.predicted = r.at - from
 	case fieldHiding:
 		r.hides = r.hidesOutput(f) || r.hides
+	case fieldWord:
+		r.words[f.setting] = r.textWord(f)
 	case fieldTruncate:
 		r.truncates = r.truncation() || r.truncates
 	default:
 		r.prompt(f)
 	}
 	r.spent[f.cost] = r.promptCost
+}
+
+// textWord reads a value that should be a string without escapes, or null, which reads as nil.
+func (r *requestReader) textWord(f *field) []byte {
+	r.next()
+	from := r.at
+	r.skip()
+	value := r.body[from:r.at]
+	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : n-1]
+	}
+	if string(value) != "null" {
+		r.misread(f, f.name, "must be a string")
+	}
+	return nil
 }
 
 // truncation reads the field with which a provider leaves out the beginning of a prompt that is too long, and reports
@@ -445,6 +468,12 @@ func (r *requestReader) settle(q *Request) {
 	if own := r.dialect.ownBound; own.name != "" && r.seen.has(fields[own.name]) {
 		n := r.numbers[own.setting] // below 0 it is no bound
 		q.MaxOutput = max(q.MaxOutput, n) * max(0, min(n, 1))
+	}
+	if p.measure != nil {
+		m := p.measure(measuredBody{r.body, r.formFiles, q.Model, q.Answers, string(r.words[sizeWord]), string(r.words[qualityWord])})
+		q.Units, q.Variant = m.units, m.variant
+		q.bound.images += m.images
+		q.bound.elsewhere = q.bound.elsewhere || m.elsewhere
 	}
 }
 

@@ -15,6 +15,43 @@ const (
 	UnitCount
 )
 
+// A measuredBody is what is read of a body whose request uses something beside tokens.
+type measuredBody struct {
+	text          []byte // the body, or the fields of a form
+	files         []formFile
+	model         string
+	answers       int
+	size, quality string // of an image; empty: the body does not say
+}
+
+// measured is what a request can use beside tokens.
+type measured struct {
+	units     Units
+	variant   string // see [Request]
+	images    int    // images of the prompt
+	elsewhere bool   // the context window alone bounds the prompt
+}
+
+// A unitNumber is the number of an answer that counts a unit.
+type unitNumber struct {
+	unit   int
+	number number // noNumber: answers do not tell it
+	absent bool   // an answer with exact usage that does not have the number has used none
+}
+
+// units returns what an answer reports beside tokens.
+func (s *numbers) units(list []unitNumber, exact bool) (u Units) {
+	for _, c := range list {
+		switch {
+		case s.has(c.number):
+			u[c.unit] = s.n[c.number]
+		case !c.absent || !exact:
+			u[c.unit] = -1
+		}
+	}
+	return u
+}
+
 // UnknownUnits are units of which nobody knows how many a call has used.
 var UnknownUnits = Units{-1, -1, -1, -1, -1, -1}
 

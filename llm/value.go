@@ -199,6 +199,9 @@ func (v *values) beginObject() {
 		}
 		v.failed = v.failed || v.node.role == roleFault
 		v.hasAnswer = v.hasAnswer || v.node.answers
+		if n := v.node.each; n != noNumber {
+			v.current.increase(n)
+		}
 		v.enter(atName)
 	}
 }

@@ -71,7 +71,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	x := &exchange{transport: t, httpRequest: req, body: outgoing{text: text}}
 	x.Limits, x.Prices, x.MaxWait, x.ChargeSeen = &t.limits, t.prices, t.maxWait, t.chargeSeen
-	if x.Request, err = endpoint.Read(text); err != nil {
+	if x.Request, err = endpoint.ReadAs(req.Header.Get("Content-Type"), text); err != nil {
 		return nil, err
 	}
 	x.Request.ReadTier(req.Header)

@@ -33,6 +33,9 @@ func (x *exchange) read() *refusal {
 	x.Model, x.Stream = request.Model, request.Stream
 	m, _ := x.upstream.Find(request.Model)
 	if slices.Contains(m.Aliases, request.Model) {
+		if request.Form {
+			return refusalf(http.StatusBadRequest, "%q is an alias, and the body is a form, which is not changed: it must name the model as %q", request.Model, m.Name)
+		}
 		if x.signed {
 			return refusalf(http.StatusBadRequest, "%q is an alias, and the request is signed, so that it cannot be changed: it must name the model as %q", request.Model, m.Name)
 		}
@@ -64,7 +67,7 @@ func (x *exchange) setOwners() {
 // readRequest reads the fields of the body that the gateway needs.
 func (x *exchange) readRequest() (refused *refusal) {
 	var err error
-	if x.call.Request, err = x.endpoint.Read(x.body); err != nil {
+	if x.call.Request, err = x.endpoint.ReadAs(x.r.Header.Get("Content-Type"), x.body); err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
 	x.call.Request.ReadTier(x.r.Header)

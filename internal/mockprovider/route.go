@@ -25,6 +25,11 @@ type headerFormat interface {
 	headers(h http.Header, u usage)
 }
 
+// A binaryFormat answers with something else than JSON.
+type binaryFormat interface {
+	content() (kind string, body []byte)
+}
+
 // endpoint is what a URL leads to.
 type endpoint struct {
 	api    llm.API

@@ -24,8 +24,10 @@ type Call struct {
 	Header http.Header
 	Body   []byte
 
-	fields fields // the fields of the body
-	array  bool   // a Gemini stream is to be an array
+	fields fields              // the fields of the body
+	files  map[string][][]byte // the files of a form, by their fields
+	units  llm.Units           // what the call uses beside tokens
+	array  bool                // a Gemini stream is to be an array
 
 	cacheWrites bool // the usage reports what was written to a cache
 }

@@ -102,8 +102,13 @@ func (e *exchange) read() *failure {
 	if e.call.Body, err = io.ReadAll(http.MaxBytesReader(e.w, e.r.Body, maxBody)); err != nil {
 		return &failure{status: http.StatusRequestEntityTooLarge, message: err.Error()}
 	}
-	if err = json.Unmarshal(e.call.Body, &e.call.fields); err != nil {
-		return &failure{status: http.StatusBadRequest, message: "the body is not a JSON object: " + err.Error()}
+	if e.call.isForm() {
+		err = e.call.readForm()
+	} else {
+		err = json.Unmarshal(e.call.Body, &e.call.fields)
+	}
+	if err != nil {
+		return &failure{status: http.StatusBadRequest, message: "the body is neither a JSON object nor a form: " + err.Error()}
 	}
 	e.call.Model = cmp.Or(e.call.Model, e.call.fields.text("model"))
 	if e.call.Model == "" {
@@ -138,7 +143,7 @@ func (e *exchange) answer() {
 			return
 		}
 	}
-	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite})
+	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite, Units: c.units})
 	e.headers(at, false)
 	switch {
 	case c.Stream:
@@ -218,6 +223,12 @@ func (e *exchange) whole(a *answer) {
 		e.json(http.StatusOK, body[:len(body)/2])
 		http.NewResponseController(e.w).Flush()
 		panic(http.ErrAbortHandler)
+	}
+	if f, ok := e.format.(binaryFormat); ok {
+		kind, content := f.content()
+		e.w.Header().Set("Content-Type", kind)
+		e.w.Write(content)
+		return
 	}
 	e.json(http.StatusOK, body)
 }

@@ -3,6 +3,8 @@ package mockprovider
 import (
 	"maps"
 	"sync"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Totals counts the requests and the tokens of a model.
@@ -15,6 +17,8 @@ type Totals struct {
 	CacheWrite int // a part of Input
 	Output     int // tokens that were sent, reasoning included
 	Reasoning  int // a part of Output
+
+	Units llm.Units // what is billed beside tokens
 }
 
 // ledger keeps the totals of models.
@@ -43,6 +47,9 @@ func (l *ledger) add(model string, more Totals) {
 	t.CacheWrite += more.CacheWrite
 	t.Output += more.Output
 	t.Reasoning += more.Reasoning
+	for i, n := range more.Units {
+		t.Units[i] += n
+	}
 	l.models[model] = t
 }
 

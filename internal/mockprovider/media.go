@@ -1,0 +1,181 @@
+package mockprovider
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"iter"
+	"mime"
+	"mime/multipart"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// readForm reads the fields and the files of a multipart form. Whole numbers and flags become what they are in JSON.
+func (c *Call) readForm() error {
+	_, parameters, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	form, err := multipart.NewReader(bytes.NewReader(c.Body), parameters["boundary"]).ReadForm(maxBody)
+	if err != nil {
+		return err
+	}
+	defer form.RemoveAll()
+	c.fields, c.files = fields{}, map[string][][]byte{}
+	for name, values := range form.Value {
+		value := values[len(values)-1]
+		c.fields[name] = value
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			c.fields[name] = n
+		} else if value == "true" || value == "false" {
+			c.fields[name] = value == "true"
+		}
+	}
+	for name, headers := range form.File {
+		for _, h := range headers {
+			f, err := h.Open()
+			if err != nil {
+				return err
+			}
+			content, err := io.ReadAll(f)
+			f.Close()
+			if err != nil {
+				return err
+			}
+			c.files[name] = append(c.files[name], content)
+		}
+	}
+	return nil
+}
+
+// isForm reports whether the body of a call is a multipart form.
+func (c *Call) isForm() bool {
+	return strings.HasPrefix(c.Header.Get("Content-Type"), "multipart/form-data")
+}
+
+// once is a part of the formats that have no errors in mid-stream.
+type once struct{}
+
+func (once) framing(*Call) framing { return sse }
+func (once) broken(*answer) event  { return event{} }
+
+// images is OpenAI's generations, edits and variations of images. Models that are called gpt-image are billed by their
+// tokens, others by the image.
+type images struct{ once }
+
+// tokensPerImage is how many tokens an image of the prompt has.
+const tokensPerImage = 272
+
+func (images) read(c *Call) error {
+	prompt := c.fields.text("prompt")
+	if prompt == "" && !strings.HasSuffix(c.Path, "/variations") {
+		return errors.New("prompt: a text is required")
+	}
+	c.Answers, c.Stream = max(c.fields.number("n"), 1), c.fields.flag("stream")
+	c.Prompt = Count(prompt) + tokensPerImage*(len(c.files["image"])+len(c.files["image[]"]))
+	c.units[llm.Images] = int64(c.Answers)
+	return nil
+}
+
+// byTokens reports whether a model is billed by tokens.
+func byTokens(model string) bool { return strings.HasPrefix(model, "gpt-") }
+
+func (images) usage(a *answer) object {
+	text := Count(a.fields.text("prompt"))
+	return object{
+		"input_tokens": a.usage.input, "output_tokens": a.usage.output, "total_tokens": a.usage.input + a.usage.output,
+		"input_tokens_details": object{"text_tokens": text, "image_tokens": a.usage.input - text},
+	}
+}
+
+func (f images) whole(a *answer) object {
+	data := make([]object, a.Answers)
+	for i := range data {
+		data[i] = object{"b64_json": "iVBORw0KGgo="}
+	}
+	body := object{"created": a.at.Unix(), "data": data}
+	if byTokens(a.Model) {
+		body["usage"] = f.usage(a)
+	}
+	return body
+}
+
+func (f images) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		kind := "image_generation.completed"
+		if strings.HasSuffix(a.Path, "/edits") {
+			kind = "image_edit.completed"
+		}
+		u := f.usage(a)
+		yield(event{name: kind, data: object{"type": kind, "b64_json": "iVBORw0KGgo=", "created_at": a.at.Unix(), "usage": u}, output: a.usage.output})
+	}
+}
+
+// speech is OpenAI's text to speech, which answers with audio.
+type speech struct{ once }
+
+func (speech) read(c *Call) error {
+	text := c.fields.text("input")
+	if text == "" {
+		return errors.New("input: a text is required")
+	}
+	c.Prompt = Count(text)
+	c.units[llm.Characters] = int64(utf8.RuneCountInString(text))
+	return nil
+}
+
+func (speech) whole(*answer) object           { return nil }
+func (speech) events(*answer) iter.Seq[event] { return func(func(event) bool) {} }
+
+// content returns the audio.
+func (speech) content() (kind string, body []byte) {
+	return "audio/mpeg", []byte("\xff\xfb\x90\x00 a sound")
+}
+
+// transcriptions is OpenAI's transcriptions and translations of audio. Of WAV it knows how long it is, and takes anything
+// else for a second.
+type transcriptions struct{ once }
+
+func (transcriptions) read(c *Call) error {
+	if len(c.files["file"]) != 1 {
+		return errors.New("file: a file is required")
+	}
+	c.Stream = c.fields.flag("stream")
+	seconds := int64(1)
+	if b := c.files["file"][0]; len(b) >= 44 && string(b[:4]) == "RIFF" {
+		each := int64(binary.LittleEndian.Uint32(b[28:]))
+		seconds = (int64(binary.LittleEndian.Uint32(b[40:])) + each - 1) / max(each, 1)
+	}
+	c.units[llm.AudioSeconds], c.Prompt = seconds, int(10*seconds)
+	return nil
+}
+
+func (transcriptions) usage(a *answer) object {
+	if byTokens(a.Model) {
+		return object{
+			"type": "tokens", "input_tokens": a.usage.input, "output_tokens": a.usage.output, "total_tokens": a.usage.input + a.usage.output,
+			"input_token_details": object{"text_tokens": 0, "audio_tokens": a.usage.input},
+		}
+	}
+	return object{"type": "duration", "seconds": a.units[llm.AudioSeconds]}
+}
+
+func (f transcriptions) whole(a *answer) object {
+	return object{"text": a.fullText(), "usage": f.usage(a)}
+}
+
+func (f transcriptions) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		for text, n := range a.pieces(a.text) {
+			if !yield(event{name: "transcript.text.delta", data: object{"type": "transcript.text.delta", "delta": text}, output: n}) {
+				return
+			}
+		}
+		yield(event{name: "transcript.text.done", data: object{"type": "transcript.text.done", "text": a.fullText(), "usage": f.usage(a)}})
+	}
+}

@@ -1,0 +1,126 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+)
+
+// wav returns a WAV file of 8,000 samples a second, a byte each, that declares a length of its own.
+func wav(seconds int, declared uint32) []byte {
+	b := []byte("RIFF\xff\xff\xff\xffWAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00")
+	b = binary.LittleEndian.AppendUint32(b, 8000)
+	b = binary.LittleEndian.AppendUint32(b, 1) // bytes a second, which lies
+	b = append(b, "\x01\x00\x08\x00data"...)
+	b = binary.LittleEndian.AppendUint32(b, declared)
+	return append(b, make([]byte, 8000*seconds)...)
+}
+
+// mp3 returns frames of 128 kbit/s and 44,100 samples a second, of which 38.28 are a second.
+func mp3(frames int) []byte {
+	frame := append([]byte{0xff, 0xfb, 0x90, 0x00}, make([]byte, 413)...)
+	return bytes.Repeat(frame, frames)
+}
+
+// ogg returns packets of Opus, 50 a page, that are 20 milliseconds each. Its pages say that they have no samples.
+func ogg(packets int) (b []byte) {
+	page := func(list ...[]byte) {
+		b = append(append(b, "OggS"...), make([]byte, 22)...)
+		b = append(b, byte(len(list)))
+		for _, p := range list {
+			b = append(b, byte(len(p)))
+		}
+		b = append(b, bytes.Join(list, nil)...)
+	}
+	page([]byte("OpusHead\x01\x01\x00\x00\x80\xbb\x00\x00\x00\x00\x00"))
+	page([]byte("OpusTags\x00\x00\x00\x00\x00\x00\x00\x00"))
+	all := slices.Repeat([][]byte{append([]byte{0x98}, make([]byte, 40)...)}, packets)
+	for some := range slices.Chunk(all, 50) {
+		page(some...)
+	}
+	return b
+}
+
+// flac returns frames of 4,096 samples, 16,000 a second. It declares that it has one sample.
+func flac(frames int) []byte {
+	b := append([]byte("fLaC\x80\x00\x00\x22\x10\x00\x10\x00\x00\x00\x00\x00\x00\x00\x03\xe8\x00\xf0\x00\x00\x00\x01"), make([]byte, 16)...)
+	for i := range frames {
+		h := []byte{0xff, 0xf8, 0xc5, 0x08, byte(i % 128)}
+		b = append(append(append(b, h...), crc8(h)), 1, 2, 3, 4, 5, 6)
+	}
+	return b
+}
+
+// box returns a box of MP4.
+func box(kind string, content ...[]byte) []byte {
+	all := bytes.Join(content, nil)
+	return append(append(binary.BigEndian.AppendUint32(nil, uint32(len(all)+8)), kind...), all...)
+}
+
+// mp4 returns a file with frames of AAC, 16,000 samples a second. Its header declares no length at all.
+func mp4(frames uint32) []byte {
+	settings := box("esds", []byte("\x00\x00\x00\x00\x03\x19\x00\x00\x00\x04\x11\x40\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x02\x14\x08\x06\x01\x02"))
+	entry := box("mp4a", make([]byte, 28), settings)
+	stsd := box("stsd", []byte{0, 0, 0, 0, 0, 0, 0, 1}, entry)
+	stsz := box("stsz", make([]byte, 8), binary.BigEndian.AppendUint32(nil, frames), make([]byte, 4*frames))
+	return slices.Concat(box("ftyp", []byte("M4A isom")), box("moov", box("mvhd", make([]byte, 100)), stsd, stsz), box("mdat", make([]byte, 64*frames)))
+}
+
+// webm returns blocks of Opus, 60 milliseconds each, in a cluster of unknown length.
+func webm(blocks int) []byte {
+	b := []byte("\x1a\x45\xdf\xa3\x84webm\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff\x16\x54\xae\x6b\x8a\xae\x88\x86\x86A_OPUS\x1f\x43\xb6\x75\xff")
+	for range blocks {
+		b = append(b, 0xa3, 0x86, 0x81, 0, 0, 0x80, 0x18, 7) // SILK, 60 ms
+	}
+	return b
+}
+
+// How long audio is follows from its frames, whatever its container declares.
+func TestMostSeconds(t *testing.T) {
+	for name, c := range map[string]struct {
+		file []byte
+		want int64
+	}{
+		"wav":                             {wav(60, 60*8000), 60},
+		"wav that declares nothing":       {wav(60, 0), 60},
+		"wav that declares all":           {wav(60, 0xffffffff), 60},
+		"mp3":                             {mp3(383), 11}, // 10.005 seconds
+		"mp3 with a tag":                  {append([]byte("ID3\x04\x00\x00\x00\x00\x00\x0a0123456789"), mp3(382)...), 10},
+		"ogg":                             {ogg(500), 10},
+		"flac":                            {flac(100), 26}, // 25.6 seconds
+		"mp4":                             {mp4(157), 11},  // 10.048 seconds
+		"webm":                            {webm(1000), 60},
+		"nothing":                         {nil, 1},
+		"100 bytes of whatever":           {bytes.Repeat([]byte("x"), 100), 12},
+		"wav of a codec":                  {bytes.Replace(wav(1, 8000), []byte("\x01\x00\x01\x00"), []byte("\x11\x00\x01\x00"), 1), 966},
+		"ogg that breaks off":             {ogg(500)[:2000], 240},
+		"mp4 with two tables":             {append(mp4(157), box("stsz", make([]byte, 12))...), 1314},
+		"mp4 whose table has more frames": {bytes.Replace(mp4(157), []byte{0, 0, 0, 157}, []byte{0, 0xff, 0, 157}, 1), 1312},
+	} {
+		if got := mostSeconds(c.file); got != c.want {
+			t.Errorf("%s: %d seconds, want %d", name, got, c.want)
+		}
+	}
+	garbled := append([]byte("\xff\xe2 no frame "), mp3(383)...)
+	if got := mostSeconds(garbled); got < 11 {
+		t.Errorf("an mp3 behind something else: %d seconds, want 11 at least", got)
+	}
+	for name, file := range map[string][]byte{"mp3": mp3(383), "ogg": ogg(500), "flac": flac(100), "mp4": mp4(157), "webm": webm(200)} {
+		if a, b := mostSeconds(file), mostSeconds(append(slices.Clone(file), file...)); b < a {
+			t.Errorf("%s twice: %d seconds, and %d once", name, b, a)
+		}
+	}
+}
+
+// Whatever a file has, its length is at least a second, and no more than its bytes can hold.
+func FuzzMostSeconds(f *testing.F) {
+	for _, file := range [][]byte{wav(1, 8000), mp3(3), ogg(3), flac(3), mp4(3), webm(3), nil} {
+		f.Add(file)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if got := mostSeconds(file); got < 1 || got > int64(maxAudio/audioSecond) {
+			t.Errorf("%d seconds", got)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strconv"
+	"strings"
+)
+
+// Bounds of a multipart form. OpenAI's forms have sixteen images and a dozen fields.
+const (
+	maxFormParts = 64
+	maxFormField = 1 << 20 // bytes of the value of a field that is no file
+)
+
+// A formBody is what a multipart form has: its fields as a JSON object, and its files.
+type formBody struct {
+	fields []byte
+	files  []formFile
+}
+
+// A formFile is a file of a form. Its content is a part of the body.
+type formFile struct {
+	name    string // of its field
+	content []byte
+}
+
+// ReadAs reads the body of a request to the endpoint like [Endpoint.Read], or as a multipart form if the Content-Type
+// says so and the API has forms.
+func (e Endpoint) ReadAs(contentType string, body []byte) (Request, error) {
+	kind, parameters, err := mime.ParseMediaType(contentType)
+	if !e.API.protocol().forms || kind != "multipart/form-data" {
+		return e.Read(body)
+	}
+	var f formBody
+	if err == nil {
+		f, err = readForm(body, parameters["boundary"])
+	}
+	if err != nil {
+		return Request{Endpoint: e}, fmt.Errorf("ratelimit: the request's body is no form that can be read: %w", err)
+	}
+	r := newRequestReader(e, f.fields)
+	r.formFiles = f.files
+	r.read()
+	q := r.request()
+	q.Form, q.size = true, len(body)
+	q.modelSplice, q.usageSplice, q.boundSplices, q.users = splice{}, splice{}, nil, userPlaces{} // they are places in another text
+	return q, r.err
+}
+
+var errForm = errors.New("it must have parts with one name each, all of it between the boundaries, and nothing encoded")
+
+// readForm reads a multipart form. It refuses what servers may read in different ways.
+func readForm(body []byte, boundary string) (f formBody, err error) {
+	if boundary == "" || !bytes.HasPrefix(body, []byte("--"+boundary)) || !bytes.HasSuffix(bytes.TrimRight(body, "\r\n"), []byte("--"+boundary+"--")) {
+		return f, errForm
+	}
+	object := []byte{'{'}
+	parts := multipart.NewReader(bytes.NewReader(body), boundary)
+	for n := 0; ; n++ {
+		part, err := parts.NextRawPart()
+		switch {
+		case errors.Is(err, io.EOF):
+			f.fields = append(object, '}')
+			return f, nil
+		case err != nil:
+			return f, errForm
+		case n == maxFormParts:
+			return f, fmt.Errorf("it has more than %d parts", maxFormParts)
+		}
+		name, isFile, ok := partName(part)
+		if !ok {
+			return f, errForm
+		}
+		content, err := io.ReadAll(part)
+		switch {
+		case err != nil:
+			return f, errForm
+		case isFile:
+			f.files = append(f.files, formFile{name, content})
+			continue
+		case len(content) > maxFormField:
+			return f, fmt.Errorf("its field %.40q is longer than %d bytes", name, maxFormField)
+		}
+		if len(object) > 1 {
+			object = append(object, ',')
+		}
+		key, _ := json.Marshal(name) // texts can always be written
+		object = append(append(append(object, key...), ':'), formValue(name, content)...)
+	}
+}
+
+// partName returns the name of a part's field, and whether the part is a file.
+func partName(part *multipart.Part) (name string, isFile, ok bool) {
+	if len(part.Header["Content-Disposition"]) != 1 || part.Header["Content-Transfer-Encoding"] != nil {
+		return "", false, false
+	}
+	text := part.Header.Get("Content-Disposition")
+	if strings.Contains(strings.ReplaceAll(strings.ToLower(text), "filename*", ""), "name*") { // which some servers do not know
+		return "", false, false
+	}
+	kind, parameters, err := mime.ParseMediaType(text)
+	for key := range parameters {
+		ok = key == "name" || key == "filename"
+		if !ok {
+			return "", false, false
+		}
+	}
+	_, isFile = parameters["filename"]
+	name = strings.TrimSuffix(parameters["name"], "[]")
+	return name, isFile, err == nil && kind == "form-data" && name != ""
+}
+
+// formValue returns the value of a field in JSON: a number or a flag, where the field is one, and a text anywhere else.
+func formValue(name string, content []byte) []byte {
+	f := fields[name]
+	text := string(content)
+	isFlag := text == "true" || text == "false"
+	_, err := strconv.Atoi(text)
+	if f != nil && (f.kind == fieldNumber && err == nil || (f.kind == fieldStream || f.kind == fieldBackground) && isFlag) {
+		return content
+	}
+	quoted, _ := json.Marshal(text) // a text can always be written
+	return quoted
+}
