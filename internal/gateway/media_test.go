@@ -97,6 +97,7 @@ func endpointCalls(t testing.TB) []endpointCall {
 		}},
 		{"POST /v1/images/variations", "dall-e-2", variation, variationKind, "images", perUnit(llm.Images, 18_000_000)},
 		{"POST /v1/audio/speech", "tts-1", `{"model":"tts-1","input":"Grüße, \u00e9 \"you\"","voice":"alloy"}`, "", "characters", perUnit(llm.Characters, 15_000)},
+		{"POST /v1/audio/speech (stream)", "gpt-tts-t", `{"model":"gpt-tts-t","input":"Hello, you","stream_format":"sse","voice":"alloy"}`, "", "characters, tokens", perToken(600, 12_000)},
 		{"POST /v1/audio/transcriptions", "whisper-1", transcription, transcriptionKind, "seconds of audio", perUnit(llm.AudioSeconds, 100_000)},
 		{"POST /v1/audio/transcriptions", "gpt-4o-transcribe", tokens, tokensKind, "seconds of audio, tokens", perToken(6_000, 10_000)},
 		{"POST /v1/audio/transcriptions (stream)", "gpt-4o-transcribe", streamed, streamedKind, "seconds of audio, tokens", perToken(6_000, 10_000)},

@@ -112,7 +112,7 @@ func (f images) events(a *answer) iter.Seq[event] {
 			kind = "image_edit.completed"
 		}
 		u := f.usage(a)
-		yield(event{name: kind, data: object{"type": kind, "b64_json": "iVBORw0KGgo=", "created_at": a.at.Unix(), "usage": u}, output: a.usage.output})
+		yield(event{name: kind, data: object{"type": kind, "b64_json": "iVBORw0KGgo=", "created_at": a.at.Unix(), "usage": u}, output: a.usage.output, reasoning: a.usage.reasoning})
 	}
 }
 
@@ -124,13 +124,21 @@ func (speech) read(c *Call) error {
 	if text == "" {
 		return errors.New("input: a text is required")
 	}
-	c.Prompt = Count(text)
+	c.Prompt, c.Stream = Count(text), c.fields.text("stream_format") == "sse"
 	c.units[llm.Characters] = int64(utf8.RuneCountInString(text))
 	return nil
 }
 
-func (speech) whole(*answer) object           { return nil }
-func (speech) events(*answer) iter.Seq[event] { return func(func(event) bool) {} }
+func (speech) whole(*answer) object { return nil }
+
+func (speech) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		u := object{"input_tokens": a.usage.input, "output_tokens": a.usage.output, "total_tokens": a.usage.input + a.usage.output}
+		if yield(event{name: "speech.audio.delta", data: object{"type": "speech.audio.delta", "audio": "//uQAA=="}, output: a.usage.output - a.usage.reasoning}) {
+			yield(event{name: "speech.audio.done", data: object{"type": "speech.audio.done", "usage": u}, output: a.usage.reasoning, reasoning: a.usage.reasoning})
+		}
+	}
+}
 
 // content returns the audio.
 func (speech) content() (kind string, body []byte) {
@@ -176,6 +184,7 @@ func (f transcriptions) events(a *answer) iter.Seq[event] {
 				return
 			}
 		}
-		yield(event{name: "transcript.text.done", data: object{"type": "transcript.text.done", "text": a.fullText(), "usage": f.usage(a)}})
+		rest := max(a.usage.output-len(a.text)-a.hidden, 0) // what was thought, and written for tools
+		yield(event{name: "transcript.text.done", data: object{"type": "transcript.text.done", "text": a.fullText(), "usage": f.usage(a)}, output: rest, reasoning: a.usage.reasoning})
 	}
 }
