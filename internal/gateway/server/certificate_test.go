@@ -81,6 +81,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	r.signals <- syscall.SIGHUP
 	r.log.await(t, "could not be renewed", 1)
+	r.log.await(t, "could not be reloaded", 1) // before the files are valid again
 	if n := serial(t, address); n != 2 {
 		t.Errorf("it shows certificate %d, want 2", n)
 	}
