@@ -17,6 +17,7 @@ import (
 type changeFlags struct {
 	yes, dryRun, asJSON bool
 	remove              []string
+	until, reason       string
 }
 
 func (f *changeFlags) flags(c *cobra.Command) {
@@ -28,7 +29,25 @@ func (f *changeFlags) flags(c *cobra.Command) {
 func (f *changeFlags) settingFlags(c *cobra.Command) {
 	f.flags(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
+	f.termFlags(c)
 	c.Flags().StringSliceVar(&f.remove, "remove", nil, "remove this `FIELD`, as FIELD=none does")
+}
+
+// termFlags are the flags that say for how long a change holds, and why it is made.
+func (f *changeFlags) termFlags(c *cobra.Command) {
+	c.Flags().StringVar(&f.until, "until", "", "undo it after this `TIME`, such as 30m, 2h or 7d; \"forever\" keeps it whatever the configuration says, \"reload\" until that is next read (default reload)")
+	c.Flags().StringVar(&f.reason, "reason", "", "why, for the audit log: a `TEXT` of one line")
+}
+
+// holds says for how long a change holds: what the remark says unless a flag says more.
+func (f *changeFlags) holds(remark string) string {
+	switch f.until {
+	case "", "reload":
+		return remark
+	case "forever":
+		return "This holds until somebody changes it, whatever the configuration says."
+	}
+	return "This is undone in " + f.until + "."
 }
 
 // confirm asks in a terminal whether to go on.
@@ -54,10 +73,12 @@ type editable struct {
 	remark  string // what to say once its limits are changed, or empty
 	preview func(admin.Patch) (admin.Preview, error)
 	patch   func(admin.Patch) (any, error)
+	term    func(until, reason string) // of the change
 }
 
 // set shows what a patch would change, asks, and makes the change.
 func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
+	of.term(f.until, f.reason)
 	preview, err := of.preview(p)
 	if err != nil {
 		return err
@@ -83,7 +104,7 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 		return err
 	}
 	if of.remark != "" && slices.ContainsFunc(preview.Changed, ofTheFile) {
-		if err := to.Lines(console.Sentences(to.Columns(), of.remark)); err != nil {
+		if err := to.Lines(console.Sentences(to.Columns(), f.holds(of.remark))); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,7 @@ func keyNamed(c *cobra.Command, client *admin.Client, id string) editable {
 		title:   "key " + id,
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewKey(c.Context(), id, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchKey(c.Context(), id, p) },
+		term:    client.SetTerm,
 	}
 }
 
@@ -72,6 +73,9 @@ func newKeyPause(a *adminFlags, pause bool) *cobra.Command {
 		return f.pause(c, keyNamed(c, client, args[0]), pause)
 	})
 	f.flags(c)
+	if pause {
+		f.termFlags(c)
+	}
 	return c
 }
 

@@ -65,6 +65,7 @@ func modelNamed(c *cobra.Command, client *admin.Client, name string) editable {
 		remark:  "If the configuration names the model, this holds until the configuration is read again: change it there, too.",
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewQuota(c.Context(), name, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchQuota(c.Context(), name, p) },
+		term:    client.SetTerm,
 	}
 }
 
@@ -84,6 +85,9 @@ func newModelPause(a *adminFlags, pause bool) *cobra.Command {
 		return suggestModel(c.Context(), client, args[0], f.pause(c, modelNamed(c, client, args[0]), pause))
 	})
 	f.flags(c)
+	if pause {
+		f.termFlags(c)
+	}
 	return c
 }
 

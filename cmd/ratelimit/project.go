@@ -64,6 +64,7 @@ func projectNamed(c *cobra.Command, client *admin.Client, id string) editable {
 		remark:  "If the configuration names the project, this holds until the configuration is read again: change it there, too.",
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewProject(c.Context(), id, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchProject(c.Context(), id, p) },
+		term:    client.SetTerm,
 	}
 }
 
@@ -86,6 +87,9 @@ func newProjectPause(a *adminFlags, pause bool) *cobra.Command {
 		return f.pause(c, projectNamed(c, client, args[0]), pause)
 	})
 	f.flags(c)
+	if pause {
+		f.termFlags(c)
+	}
 	return c
 }
 
@@ -93,7 +97,11 @@ func newProjectPause(a *adminFlags, pause bool) *cobra.Command {
 func (f *changeFlags) pause(c *cobra.Command, of editable, pause bool) error {
 	sentence := of.title + " is resumed"
 	if pause {
+		of.term(f.until, f.reason)
 		sentence = of.title + " is paused: its calls are denied until it is resumed"
+		if f.until != "" && f.until != "reload" && f.until != "forever" {
+			sentence = of.title + " is paused: its calls are denied for " + f.until
+		}
 		if err := f.confirm(c, "Pause "+of.title+"?"); err != nil {
 			return err
 		}

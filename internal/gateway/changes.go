@@ -46,7 +46,7 @@ func (g *Gateway) Changes(cfg *config.Config) ([]Changed, error) {
 
 // changedLimits returns which limits of projects and templates another setup changes.
 func (g *Gateway) changedLimits(next, old *setup) (changed []Changed, err error) {
-	now, declared, before := g.limits.Projects, next.limits(), old.limits()
+	now, declared, before := g.limits.Projects, g.limitsOf(next), g.limitsOf(old)
 	limits := now.Limits()
 	for id := range before {
 		delete(limits, id)

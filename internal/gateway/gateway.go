@@ -80,6 +80,7 @@ type Gateway struct {
 	loss       *loss
 	alerts     alerts
 	metrics    *metrics
+	closed     atomic.Bool
 	active     atomic.Int64
 	maxActive  int64           // 0: any number
 	serving    context.Context // ends when the gateway drains
@@ -320,8 +321,12 @@ var readinessCheck = []store.Charge{{Key: "gateway/ready", Limits: []limit.Limit
 // Drain refuses new requests, and requests that wait, with 503 from now on.
 func (g *Gateway) Drain() { g.drain() }
 
+// Closed reports whether Close was called.
+func (g *Gateway) Closed() bool { return g.closed.Load() }
+
 // Close releases everything. Call it when no request is in progress any more.
 func (g *Gateway) Close() error {
+	g.closed.Store(true)
 	g.fleet.Close()
 	g.prune()
 	g.batches.close()

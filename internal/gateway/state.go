@@ -8,6 +8,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -119,7 +120,31 @@ func (g *Gateway) declare(s, before *setup) error {
 	if err := g.limits.Projects.SetRuns(project.RunLimit(s.cfg.Runs)); err != nil {
 		return err
 	}
-	return g.limits.Projects.SetLimits(s.limits())
+	return g.limits.Projects.SetLimits(g.limitsOf(s))
+}
+
+// limitsOf returns the limits of all projects of a configuration, but for those that an operator has changed for longer than
+// the configuration is not read.
+func (g *Gateway) limitsOf(s *setup) map[string]project.Limit {
+	limits := s.limits()
+	for id := range limits {
+		if held := g.controls.State().Term(control.ProjectTerm, id).Limit; held != nil {
+			limits[id] = *held
+		}
+	}
+	return limits
+}
+
+// ConfiguredQuota returns the quota that the configuration gives to a model, or the one before if it gives none. That may be
+// nil.
+func (g *Gateway) ConfiguredQuota(name string, before *ratelimit.ModelQuota) ratelimit.ModelQuota {
+	if q, ok := g.setup.Load().declared[name]; ok {
+		return q.ModelQuota
+	}
+	if before == nil {
+		return ratelimit.ModelQuota{}
+	}
+	return *before
 }
 
 // limits returns the limits of all projects of the configuration.
@@ -144,6 +169,9 @@ func (g *Gateway) setQuota(name string, q, old quota) error {
 // configuration before. A default quota replaces no other. Learned maxima stay, unless the
 // configuration has changed. The margin is always the configuration's.
 func (g *Gateway) quotaAfter(name string, q, old quota) ratelimit.ModelQuota {
+	if held := g.controls.State().Term(control.ModelTerm, name).Quota; held != nil {
+		return *held
+	}
 	current, ok := g.limits.Models.Quota(name)
 	first := old == quota{}
 	old.Margin, old.mode = q.Margin, q.mode

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // paused returns whether the API says that something is paused.
@@ -221,4 +223,22 @@ func TestExplain(t *testing.T) {
 	b.fill("id", "none-such")
 	b.press("Explain")
 	b.shows(".fault", "none-such")
+}
+
+// A change says for how long it holds and why; both are in the audit log, and the project has them.
+func TestChangesHaveATerm(t *testing.T) {
+	r := start(t, usual, "listen: 127.0.0.1:0")
+	b := open(t, r, "/#/project/search")
+	b.press("Set limits")
+	b.until(`document.querySelector('dialog [name=until]') !== null`)
+	eval[any](b, `(() => {
+		const set = (name, value) => { const input = document.querySelector('dialog [name=' + name + ']'); input.value = value; input.dispatchEvent(new Event('input', {bubbles: true})); };
+		set('requests_per_minute', '500'); set('until', 'forever'); set('reason', 'a larger customer');
+		return null;
+	})()`)
+	b.until(`!document.querySelector('dialog button.main').disabled`)
+	b.press("Apply")
+	b.shows("body", "The limits of search are set.")
+	term, _ := r.get(t, "/v1/projects/search")["term"].(map[string]any)
+	testkit.Equal(t, "the term", map[string]any{"until": "forever", "reason": "a larger customer"}, term)
 }

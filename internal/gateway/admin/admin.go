@@ -51,6 +51,7 @@ type Admin struct {
 	changing sync.Mutex                                 // locked during a change
 
 	uses       *keyUses
+	expiry     expiry
 	lookout    *lookout
 	live       *live
 	streaming  context.Context // ends when the server stops
@@ -91,6 +92,7 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 		a.audit.gateway = a.fleet.Name()
 	}
 	metrics := promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{})
+	g.Controls().Watch(a.watchTerms)
 	a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if p := a.permit(r, &route{role: keys.RoleMetrics, reach: forAll}); p != nil {
 			p.send(w)

@@ -33,6 +33,8 @@ type Entry struct {
 	After   any       `json:"after,omitempty"`
 	Result  string    `json:"result"` // "intended", "done" or "failed"
 	Error   string    `json:"error,omitempty"`
+	Reason  string    `json:"reason,omitempty"`  // why, if the client says so
+	Until   time.Time `json:"until,omitzero"`    // when the change ends by itself
 	Gateway string    `json:"gateway,omitempty"` // that has made the change, where several may
 }
 
@@ -211,6 +213,8 @@ type change struct {
 	action, subject string
 	before          func() any
 	apply           func() (after any, err error)
+	reason          string
+	until           time.Time
 }
 
 // do makes a change, unless the audit log cannot record it. Changes are made one at a time.
@@ -222,7 +226,7 @@ func (a *Admin) do(r *http.Request, c change) error {
 
 // record is do for a caller that has locked changing.
 func (a *Admin) record(r *http.Request, c change) error {
-	e := Entry{Who: actor(r), Action: c.action, Subject: c.subject, Result: intended}
+	e := Entry{Who: actor(r), Action: c.action, Subject: c.subject, Reason: c.reason, Until: c.until, Result: intended}
 	if c.before != nil {
 		e.Before = c.before()
 	}

@@ -20,6 +20,8 @@ type Client struct {
 	Base  string       // such as http://127.0.0.1:8081
 	Token string       // empty: none is sent
 	HTTP  *http.Client // nil: one that gives up after 30 seconds
+
+	until, reason string // see SetTerm
 }
 
 // State returns the state of the gateway.

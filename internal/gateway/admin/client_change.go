@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -46,7 +47,7 @@ func (c *Client) SetQuota(ctx context.Context, model string, q Quota, replace bo
 
 // PatchKey changes what a key has.
 func (c *Client) PatchKey(ctx context.Context, id string, p Patch) (keys.Key, error) {
-	return get[keys.Key](ctx, c, http.MethodPatch, "/v1/keys/"+url.PathEscape(id), p)
+	return get[keys.Key](ctx, c, http.MethodPatch, c.changing("/v1/keys/"+url.PathEscape(id)), p)
 }
 
 // Gateway returns what holds for the gateway as a whole.
@@ -68,4 +69,20 @@ func replaceQuery(replace bool) string {
 		return "?replace=true"
 	}
 	return ""
+}
+
+// SetTerm sets for how long the changes of this client hold, "reload", "forever" or a time such as "2h", and why they are
+// made. Both may be empty.
+func (c *Client) SetTerm(until, reason string) { c.until, c.reason = until, reason }
+
+// changing returns the path of a change with its term.
+func (c *Client) changing(path string) string {
+	term := withValues("until", c.until, "reason", c.reason)
+	switch {
+	case term == "":
+		return path
+	case strings.Contains(path, "?"):
+		return path + "&" + term
+	}
+	return path + "?" + term
 }

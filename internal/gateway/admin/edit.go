@@ -4,9 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
@@ -28,6 +31,11 @@ type edit[T any] struct {
 	spelled         func(T) T
 	next            func(before T) (after T, err error)
 	apply           func(ctx context.Context, before, after T) error
+
+	// kind is what has the term of the change. held fills in what holds during a term that outlasts a reload; nil: the
+	// change is none that a reload undoes, and has no term.
+	kind string
+	held func(before, after T, t *control.Term)
 }
 
 // errChanged is the error of an edit of a document that another gateway has changed since it was read.
@@ -82,15 +90,58 @@ func try[T any](a *Admin, r *http.Request, e edit[T], ask editQuery) (lifted []s
 		return nil, &Preview{before, after, changed, lifted}, nil
 	case len(lifted) > 0 && r.Method == http.MethodPut && !ask.replace:
 		return nil, nil, liftsLimits(e.subject, lifted)
-	case len(changed) == 0 && r.Method == http.MethodPatch:
+	case len(changed) == 0 && r.Method == http.MethodPatch && ask.term == (askedTerm{}):
 		return lifted, nil, nil
+	}
+	if name := untimed(e.kind, changed); name != "" && !ask.term.until.IsZero() {
+		return nil, nil, problemf(http.StatusBadRequest, "%s cannot be changed for a time: until=%s is for limits and pauses, of a key for pauses alone", name, r.URL.Query().Get("until"))
+	}
+	if ask.term.holds() && e.held == nil {
+		return nil, nil, problemf(http.StatusBadRequest, "until is not known here: this change stays until it is made undone")
 	}
 	ctx := context.WithoutCancel(r.Context()) // a change that has begun ends even if the client leaves
 	return lifted, nil, a.record(r, change{
 		action: e.action, subject: e.subject,
 		before: func() any { return old },
-		apply:  func() (any, error) { return new, e.apply(ctx, before, after) },
+		apply: func() (any, error) {
+			term := termFor(e, before, after, ask.term) // what it was is known before the change alone
+			if err := e.apply(ctx, before, after); err != nil {
+				return new, err
+			}
+			return new, setTerm(ctx, a, e, term)
+		},
+		reason: ask.term.reason, until: ask.term.until,
 	})
+}
+
+// untimed returns the first field of a change that the end of its time would not undo, or "".
+func untimed(kind string, changed []FieldChange) string {
+	for _, c := range changed {
+		switch {
+		case c.Field == "paused":
+		case kind == control.KeyTerm, c.Field == "max_wait", c.Field == "models", c.Field == "mode":
+			return c.Field
+		}
+	}
+	return ""
+}
+
+// termFor returns the term of a change.
+func termFor[T any](e edit[T], before, after T, ask askedTerm) control.Term {
+	term := control.Term{Reason: ask.reason, Until: ask.until}
+	if ask.holds() && e.held != nil {
+		e.held(before, after, &term)
+	}
+	return term
+}
+
+// setTerm keeps the term of a change. A change without one ends that of an earlier change.
+func setTerm[T any](ctx context.Context, a *Admin, e edit[T], term control.Term) error {
+	board := a.gateway.Controls()
+	if e.held == nil || reflect.DeepEqual(board.State().Term(e.kind, e.subject), term) {
+		return nil
+	}
+	return board.SetTerm(ctx, e.kind, e.subject, term)
 }
 
 // liftsLimits refuses a PUT that would remove limits by leaving them out.
@@ -101,10 +152,13 @@ func liftsLimits(subject string, lifted []string) *Problem {
 }
 
 // editQuery is what the parameters of a change say.
-type editQuery struct{ dryRun, replace bool }
+type editQuery struct {
+	dryRun, replace bool
+	term            askedTerm
+}
 
 func readEditQuery(r *http.Request) (ask editQuery, err error) {
-	known := []string{"dry_run"}
+	known := []string{"dry_run", "until", "reason"}
 	if r.Method == http.MethodPut {
 		known = append(known, "replace")
 	}
@@ -114,6 +168,9 @@ func readEditQuery(r *http.Request) (ask editQuery, err error) {
 	}
 	if err == nil {
 		ask.replace, err = flag(q, "replace")
+	}
+	if err == nil {
+		ask.term, err = readTerm(q, time.Now())
 	}
 	return ask, err
 }

@@ -119,6 +119,8 @@ func (a *Admin) changeKey(r *http.Request) (any, error) {
 			})
 			return err
 		},
+		kind: control.KeyTerm,
+		held: func(before, after KeySettings, t *control.Term) { t.Resume = after.Paused && !before.Paused },
 	})
 	if err != nil || preview != nil {
 		return preview, err

@@ -32,6 +32,7 @@ type Project struct {
 	MaxWait  Seconds  `json:"max_wait"`            // how long its calls may wait
 	Models   []string `json:"models,omitempty"`    // names or patterns of the models that it may call, beside what those above it may; empty: all
 	Lifted   []string `json:"lifted,omitempty"`    // in the answer to a change: the limits that it has removed
+	Term     *Term    `json:"term,omitempty"`      // of the last change, if it has one
 }
 
 // ProjectSettings is what a PATCH can change of a project: the limit, and what is switched at run time.
@@ -106,6 +107,7 @@ func (a *Admin) projectsOf(ctx context.Context, ids []string) []Project {
 		p.Shares, p.More = a.innerShares(id)
 		wait, models := a.gateway.Terms(id)
 		p.Paused, p.MaxWait, p.Models, p.Mode = p.PausedBy != "", Seconds(wait), models, a.gateway.ProjectMode(id)
+		p.Term = a.termOf(control.ProjectTerm, id)
 		list = append(list, p)
 	}
 	return list
@@ -171,6 +173,10 @@ func (a *Admin) setLimit(r *http.Request) (any, error) {
 		apply: func(ctx context.Context, before, after project.Limit) error {
 			return unchanged(a.gateway.Projects().ReplaceLimit(ctx, id, before, after))
 		},
+		kind: control.ProjectTerm,
+		held: func(before, after project.Limit, t *control.Term) {
+			t.Limit, t.LimitBefore = &after, a.ownLimit(id, before)
+		},
 	})
 }
 
@@ -223,7 +229,25 @@ func (a *Admin) changeProject(r *http.Request) (any, error) {
 			}
 			return unchanged(a.gateway.Projects().ReplaceLimit(ctx, id, before.Limit, after.Limit))
 		},
+		kind: control.ProjectTerm,
+		held: func(before, after ProjectSettings, t *control.Term) {
+			if t.Resume = after.Paused && !before.Paused; before.Limit != after.Limit {
+				t.Limit, t.LimitBefore = &after.Limit, a.ownLimit(id, before.Limit)
+			}
+		},
 	})
+}
+
+// ownLimit returns a limit that a project had before a change, or nil if that was not its own. The first of several changes
+// with a term says what it was.
+func (a *Admin) ownLimit(id string, before project.Limit) *project.Limit {
+	if t := a.gateway.Controls().State().Term(control.ProjectTerm, id); t.Limit != nil {
+		return t.LimitBefore
+	}
+	if _, own := a.gateway.Projects().Limits()[id]; !own {
+		return nil
+	}
+	return &before
 }
 
 // editProject makes an edit of a project, and returns the project afterwards.
@@ -257,7 +281,12 @@ func (a *Admin) unsetLimit(r *http.Request) (any, error) {
 	err = a.do(r, change{
 		action: "limit.unset", subject: id,
 		before: func() any { return a.limitOf(id) },
-		apply:  func() (any, error) { return nil, a.gateway.Projects().UnsetLimit(id) },
+		apply: func() (any, error) {
+			if err := a.gateway.Controls().SetTerm(r.Context(), control.ProjectTerm, id, control.Term{}); err != nil {
+				return nil, err
+			}
+			return nil, a.gateway.Projects().UnsetLimit(id)
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ type Model struct {
 	More   bool                 `json:"more_shares,omitempty"` // there are more projects
 
 	Lifted []string `json:"lifted,omitempty"` // in the answer to a change: the limits that it has removed
+	Term   *Term    `json:"term,omitempty"`   // of the last change, if it has one
 }
 
 // Quota is what a model may use.
@@ -87,7 +88,7 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 	if !ok {
 		return Model{}, false
 	}
-	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds(), Stopped: a.gateway.Controls().State().Model(name).Paused, Mode: a.gateway.ModelMode(name)}
+	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds(), Stopped: a.gateway.Controls().State().Model(name).Paused, Mode: a.gateway.ModelMode(name), Term: a.termOf(control.ModelTerm, name)}
 	if m.Shares = rl.Shares(name); len(m.Shares) > maxPage {
 		m.Shares, m.More = m.Shares[:maxPage], true
 	}
@@ -130,6 +131,8 @@ func (a *Admin) setQuota(r *http.Request) (any, error) {
 		now:   func() Quota { return a.quotaNow(name) },
 		next:  func(Quota) (Quota, error) { return a.checkedQuota(name, ask) },
 		apply: func(ctx context.Context, before, after Quota) error { return a.replaceQuota(ctx, name, before, after) },
+		kind:  control.ModelTerm,
+		held:  func(before, after Quota, t *control.Term) { a.holdQuota(name, after, t) },
 	})
 }
 
@@ -171,7 +174,24 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 			}
 			return a.replaceQuota(ctx, name, before.Quota, after.Quota)
 		},
+		kind: control.ModelTerm,
+		held: func(before, after QuotaSettings, t *control.Term) {
+			if t.Resume = after.Paused && !before.Paused; before.plain() != after.plain() {
+				a.holdQuota(name, after.Quota, t)
+			}
+		},
 	})
+}
+
+// holdQuota fills in a term with the quota that holds meanwhile, and the one that the model has now.
+func (a *Admin) holdQuota(name string, after Quota, t *control.Term) {
+	held := after.plain()
+	t.Quota = &held
+	if earlier := a.gateway.Controls().State().Term(control.ModelTerm, name); earlier.Quota != nil {
+		t.QuotaBefore = earlier.QuotaBefore
+	} else if before, ok := a.gateway.Models().Quota(name); ok {
+		t.QuotaBefore = &before
+	}
 }
 
 // replaceQuota sets the quota of a model in place of one that quotaNow has returned.

@@ -69,6 +69,7 @@ func (a *Admin) ReloadFile(cause string) {
 	defer a.changing.Unlock()
 	e := Entry{Who: "gateway " + cause, Action: "config.reload", Result: done}
 	changed, err := a.reload(false)
+	a.endReasons(changed)
 	e.Before, e.After = limitsByName(changed, 0), limitsByName(changed, 1)
 	if err != nil {
 		e.Before, e.After, e.Result, e.Error = nil, nil, failed, message.Plain(err)
@@ -82,6 +83,9 @@ func (a *Admin) ReloadFile(cause string) {
 // reloadLimits reads the configuration anew, and returns which limits that changes.
 func (a *Admin) reloadLimits(dryRun bool) ([]gateway.Changed, error) {
 	changed, err := a.reload(dryRun)
+	if !dryRun {
+		a.endReasons(changed)
+	}
 	if err != nil {
 		return nil, problemf(http.StatusUnprocessableEntity, "the gateway goes on with the configuration that it has: %s", message.Plain(err))
 	}

@@ -23,6 +23,7 @@ const (
 	keyPrefix     = "control/key/"
 	gatewayPrefix = "control/gateway/"
 	endedPrefix   = "control/ended/"
+	termPrefix    = "control/term/"
 )
 
 // Board holds the State as it is now, and changes it. Its methods may be called concurrently. While the
@@ -76,6 +77,7 @@ func (b *Board) load(ctx context.Context) (all map[string]string, err error) {
 	s.models, _ = settings.Parse(all, modelPrefix, checkModel, b.missed.Keep)
 	s.keys, _ = settings.Parse(all, keyPrefix, checkKey, b.missed.Keep)
 	s.gateway, _ = settings.Parse(all, gatewayPrefix, checkGateway, b.missed.Keep)
+	s.terms, _ = settings.Parse(all, termPrefix, checkTerm, b.missed.Keep)
 	s.ended, _ = settings.Parse(all, endedPrefix, checkEnded, b.missed.Keep)
 	b.set(s)
 	return all, nil
@@ -210,9 +212,9 @@ func put[V any](ctx context.Context, b *Board, prefix, name string, was *V, valu
 
 // set replaces the State and tells the watchers.
 func (b *Board) set(s *State) {
-	s.terms, s.modes = false, s.Gateway().Mode != ""
+	s.hasTerms, s.modes = false, s.Gateway().Mode != ""
 	for _, p := range s.projects {
-		s.terms = s.terms || p.MaxWait != nil || len(p.Models) > 0
+		s.hasTerms = s.hasTerms || p.MaxWait != nil || len(p.Models) > 0
 		s.modes = s.modes || p.Mode != ""
 	}
 	for _, m := range s.models {

@@ -82,7 +82,8 @@ type State struct {
 	models   map[string]Model
 	keys     map[string]Key
 	ended    map[string]map[string]int64 // under allGateways: when the sessions would end that were signed out, in Unix seconds
-	terms    bool                        // a project has MaxWait or Models
+	terms    map[string]Term             // by kind and name
+	hasTerms bool                        // a project has MaxWait or Models
 	modes    bool                        // something has a Mode
 }
 
@@ -173,7 +174,7 @@ func Levels(path string) iter.Seq[string] {
 }
 
 // HasTerms reports whether a project has MaxWait or Models.
-func (s *State) HasTerms() bool { return s.terms }
+func (s *State) HasTerms() bool { return s.hasTerms }
 
 // checkProject returns what is wrong with a setting of a project, or nil.
 func checkProject(id string, p Project) error {

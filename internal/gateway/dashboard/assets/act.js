@@ -51,18 +51,36 @@ function done(text) {
   dispatchEvent(new Event('acted'));
 }
 
+// term is the fields that say for how long a change holds, and why it is made. suffix returns them as the end of an address.
+export function term(choices) {
+  const until = h('select', {name: 'until', 'aria-label': 'Holds'}, choices.map(([value, words]) => h('option', {value}, words)));
+  const reason = h('input', {name: 'reason', autocomplete: 'off', maxlength: 200, placeholder: 'for the audit log'});
+  return {
+    element: h('div', {class: 'fields'}, field('Holds', until), field('Reason', reason)),
+    suffix: () => {
+      const given = Object.entries({until: until.value, reason: reason.value.trim()}).filter(([, value]) => value !== '');
+      return given.length > 0 ? `?${new URLSearchParams(given)}` : '';
+    },
+  };
+}
+
+const times = [['30m', 'for 30 minutes'], ['2h', 'for 2 hours'], ['8h', 'for 8 hours'], ['1d', 'for a day'], ['7d', 'for 7 days']];
+export const holdsLimits = [['', 'until the configuration is next read'], ...times, ['forever', 'whatever the configuration says']];
+const holdsPauses = [['', 'until somebody resumes it'], ...times];
+
 // pauseOrResume pauses a model, project or key, or resumes it. A project that is paused by one above it is resumed there.
 export async function pauseOrResume(kind, name, paused) {
   if (kind === 'project' && paused) name = (await get(resource(kind, name)).catch(() => null))?.paused_by || name;
+  const holds = term(holdsPauses);
   ask({
     title: `${paused ? 'Resume' : 'Pause'} ${kind} ${name}?`,
-    body: h('p', {}, paused
+    body: h('div', {}, h('p', {}, paused
       ? 'Calls are taken again, as far as its limits allow.'
-      : `Every new call of this ${kind}${kind === 'project' ? ', and of those inside of it,' : ''} gets a 429 until somebody resumes it, and so do calls that wait. Calls that are under way go on.`),
+      : `Every new call of this ${kind}${kind === 'project' ? ', and of those inside of it,' : ''} gets a 429 until somebody resumes it, and so do calls that wait. Calls that are under way go on.`), !paused && holds.element),
     verb: paused ? 'Resume' : 'Pause',
     danger: !paused,
     run: async () => {
-      await call('PATCH', resource(kind, name), {paused: !paused});
+      await call('PATCH', resource(kind, name) + (paused ? '' : holds.suffix()), {paused: !paused});
       done(`${name} is ${paused ? 'resumed' : 'paused'}.`);
     },
   });

@@ -1,7 +1,7 @@
 // The form in which limits are set. It shows what will change before it does, as the gateway says it.
 
 import {call} from './api.js';
-import {ask, field, resource, toast} from './act.js';
+import {ask, field, holdsLimits, resource, term, toast} from './act.js';
 import {change} from './audit.js';
 import {h} from './dom.js';
 import {dimension} from './format.js';
@@ -53,13 +53,14 @@ export async function setLimits(kind, name) {
       inputs.set(each, {input, how});
       return how.kind === 'check' ? h('div', {class: 'field check'}, input, h('label', {for: input.id}, words[each])) : field(words[each] ?? capital(dimension(each).long), input);
     }))));
+  const holds = term(holdsLimits);
   const dialog = ask({
     title: `Limits of ${kind} ${name}`,
-    body: [...body, h('section', {class: 'sticky', 'aria-label': 'What will change'}, h('h3', {}, 'What will change'), preview)],
+    body: [...body, kind !== 'key' && h('fieldset', {}, h('legend', {}, 'How long'), holds.element), h('section', {class: 'sticky', 'aria-label': 'What will change'}, h('h3', {}, 'What will change'), preview)],
     verb: 'Apply',
     wide: true,
     run: async () => {
-      await call('PATCH', resource(kind, name), patch());
+      await call('PATCH', resource(kind, name) + (kind === 'key' ? '' : holds.suffix()), patch());
       toast(`The limits of ${name} are set.`);
       dispatchEvent(new Event('acted'));
     },
