@@ -16,7 +16,7 @@ import (
 
 // Config says how to make a [Limiter]. The zero Config is ready to use.
 type Config struct {
-	// Default is the limit of each project that has none of its own and is not inside of
+	// Default is the limit of each project that has none of its own and is not below
 	// one that has: "owner/a" and "owner/b" have nothing in common as long as "owner" has no
 	// limit of its own. The default is [DefaultLimit]; an empty Limit leaves such projects
 	// unlimited.
@@ -24,7 +24,7 @@ type Config struct {
 
 	// Limits has the limits of projects that have one of their own, by their ids, and of
 	// templates. Such a project takes nothing from Default: what its Limit leaves 0 is
-	// unlimited. It also counts what all projects inside of it use, and these have no limits
+	// unlimited. It also counts what all projects below it use, and these have no limits
 	// but their own.
 	Limits map[string]Limit
 

@@ -53,7 +53,7 @@ type Decision struct {
 }
 
 // DeniedShare is a project's share of a limit that a project above it has, or the project itself has with
-// those inside of it. It is zero if no share denies the call.
+// those below it. It is zero if no share denies the call.
 type DeniedShare struct {
 	Project   string  // whose share it is
 	Window    *Window // that is divided: do not change it

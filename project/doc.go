@@ -8,12 +8,12 @@
 // Windows slide: whenever you look, the last 60 seconds hold no more than the
 // minute's limit. A project that is at its limit changes nothing for others.
 //
-// # Projects inside of others
+// # Projects below others
 //
 // The id of a project may be a path. If acme has a limit of its own, a call of
 // "acme/search/alice" is charged to acme, to acme/search and to acme/search/alice, to all of
 // them or to none; a denial names the owner of the limit. A limit whose id has the name * is
-// a template: that of "acme/search/*" is the limit of every project inside of acme/search that
+// a template: that of "acme/search/*" is the limit of every project below acme/search that
 // has none of its own.
 //
 // Only limits that were set make such a tree. As long as none was set for acme, acme/search

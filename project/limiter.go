@@ -37,7 +37,7 @@ type Limiter struct {
 	maxWaiting int
 
 	usual  atomic.Pointer[plan] // of projects without one of their own
-	inner  *plan                // of projects inside of others that have neither one nor a template: it limits nothing
+	inner  *plan                // of projects below others that have neither one nor a template: it limits nothing
 	plans  *plans               // of those with one, and of templates
 	scopes *scopes              // of projects that are in use
 	users  *scopes              // of users of projects for which no plan was set
@@ -114,7 +114,7 @@ func (l *Limiter) isSimple(c *Call) bool {
 		strings.IndexByte(c.Project, '/') < 0 && !l.hasInside(c.Project)
 }
 
-// hasInside reports whether there are projects inside of another, with which it shares its limits.
+// hasInside reports whether there are projects below another, with which it shares its limits.
 func (l *Limiter) hasInside(id string) bool {
 	if !l.nested.Load() {
 		return false
@@ -255,7 +255,7 @@ func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
 }
 
 // Reset forgets what a project has used, and which of its calls are under way. What those above
-// it and inside of it have used stays.
+// it and below it have used stays.
 func (l *Limiter) Reset(ctx context.Context, projectID string) error {
 	if err := l.checkID(projectID); err != nil {
 		return err

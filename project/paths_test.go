@@ -31,7 +31,7 @@ func TestPathsAreApart(t *testing.T) {
 					t.Errorf("Take admits a third request of %s, of 2 an hour: %v", id, err)
 				}
 			}
-			setLimit(t, l, "owner", project.Limit{RequestsPerHour: 5}) // now it counts what is used inside of it
+			setLimit(t, l, "owner", project.Limit{RequestsPerHour: 5}) // now it counts what is used below it
 			use(t, l, "owner/repo1", 1)
 			use(t, l, "owner/repo2/branch", 1)
 			use(t, l, "owner", 1)
@@ -43,14 +43,14 @@ func TestPathsAreApart(t *testing.T) {
 			}
 			use(t, l, "owner/repo3", 2)
 			if d := spend(t, l, project.Call{Project: "owner/repo3"}); d.Allowed {
-				t.Error("a project that is inside of none any more does not have the default limit")
+				t.Error("a project that is below none any more does not have the default limit")
 			}
 		})
 	}
 }
 
 // A template makes no project of the names before its *: those that have it are apart. It does
-// make projects of those, with others inside of them.
+// make projects of those, with others below them.
 func TestTemplatesOfPaths(t *testing.T) {
 	l := newLimiter(t, project.Config{
 		Default: &project.Limit{RequestsPerHour: 2}, Limits: map[string]project.Limit{"owner/*": {RequestsPerHour: 3}},
@@ -118,7 +118,7 @@ func TestPathsWhileLimitsChange(t *testing.T) {
 			use(t, l, id, 1)
 		}
 		if after := left(t, l, "a")["requests_per_day"]; after != before-3 {
-			t.Fatalf("of 3 requests inside of it, a has counted %d", before-after)
+			t.Fatalf("of 3 requests below it, a has counted %d", before-after)
 		}
 	}
 }

@@ -20,7 +20,7 @@ const limitSetting = "project/"
 // SetLimit sets the limit of a project, or of a template such as "acme/*": see [Limiter]. What was
 // used stays, but for windows that change from sliding to those of a calendar, or back: these begin
 // empty. The new limit
-// also decides on calls that wait already, but for those of projects inside of one that had none
+// also decides on calls that wait already, but for those of projects below one that had none
 // before: these pass by the limits under which they came; a new priority or weight counts from the next
 // call that has to wait, and calls that are under way when MaxConcurrent is first set
 // are not counted. A limiter on Redis or SQLite writes it there too, and the others
@@ -130,7 +130,7 @@ func (l *Limiter) unsetPlans(ids []string) {
 
 // put sets plans, and lets calls that wait ask again.
 func (l *Limiter) put(some map[string]*plan) {
-	others := false // other projects may have other limits now: those inside of one, or users
+	others := false // other projects may have other limits now: those below one, or users
 	for id, p := range some {
 		others = others || strings.IndexByte(id, '/') >= 0 || (p == nil) != (l.plans.of(id) == nil)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // CheckShares returns an error if the MinShares of limits, which are by the ids of their
-// projects, add up to more than 100%. What a project and those inside of it have at least is
+// projects, add up to more than 100%. What a project and those below it have at least is
 // the larger of its own MinShare and the sum of theirs.
 func CheckShares(limits map[string]Limit) error {
 	limits = outermost(limits)
@@ -38,7 +38,7 @@ func CheckShares(limits map[string]Limit) error {
 	return fmt.Errorf("ratelimit: the minimum shares of projects add up to %.6g%%, which must be 100%% at most: %s", float64(sum), strings.Join(all, ", "))
 }
 
-// outermost returns the MinShares of the projects that are in no other, with what those inside of
+// outermost returns the MinShares of the projects that are in no other, with what those below
 // them have.
 func outermost(limits map[string]Limit) map[string]Limit {
 	all := map[string]bool{} // with those above them
@@ -116,7 +116,7 @@ func (l *Limiter) dedicate(some map[string]*plan) {
 	l.engine.Dedicate(dedicated)
 }
 
-// Shares returns where each of those inside of a project stands in the limits of the project that they
+// Shares returns where each of those below a project stands in the limits of the project that they
 // share, those of an hour and a day too, in the order of their names; dollars are in nanodollars. The
 // project itself is among them if it calls. It is empty as long as nobody has to share.
 func (l *Limiter) Shares(projectID string) []event.ProjectShare {

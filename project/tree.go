@@ -43,7 +43,7 @@ func checkLimit(id string, limit Limit) error {
 	case IsTemplate(id):
 		err = checkTemplate(id, limit)
 	case limit.Dedicated && parentOf(id) != "":
-		err = errors.New("ratelimit: Dedicated is set: it must not be for a project inside of another, whose share is divided")
+		err = errors.New("ratelimit: Dedicated is set: it must not be for a project below another, whose share is divided")
 	}
 	if err != nil {
 		return fmt.Errorf("ratelimit: the limit of project %q: %s", id, message.Plain(err))

@@ -209,7 +209,7 @@ func TestKeysAndRuns(t *testing.T) {
 	}
 }
 
-// What a project and those inside of it have at least is the larger of its own minimum and the sum of
+// What a project and those below it have at least is the larger of its own minimum and the sum of
 // theirs.
 func TestMinimaOfATree(t *testing.T) {
 	for _, tt := range []struct {
@@ -230,7 +230,7 @@ func TestMinimaOfATree(t *testing.T) {
 		}
 	}
 	l := newLimiter(t, project.Config{})
-	if err := l.SetLimit("a/b", project.Limit{MinShare: 10, Dedicated: true}); err == nil || !strings.Contains(err.Error(), "inside of another") {
-		t.Errorf("dedicated inside of another: %v", err)
+	if err := l.SetLimit("a/b", project.Limit{MinShare: 10, Dedicated: true}); err == nil || !strings.Contains(err.Error(), "below another") {
+		t.Errorf("dedicated below another: %v", err)
 	}
 }

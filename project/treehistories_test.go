@@ -19,14 +19,14 @@ import (
 )
 
 // paperTree is a tree of projects as it is counted on paper: every call that was charged, and sums
-// over those of a project and of all inside of it.
+// over those of a project and of all below it.
 type paperTree struct {
 	limits map[string]project.Limit // of projects and templates
 	calls  []*paperCall
 	called map[string]bool // the projects that have made a call
 }
 
-// shares reports whether another project than the one that calls has called an owner or one inside of it:
+// shares reports whether another project than the one that calls has called an owner or one below it:
 // only then a share of the owner's limits may deny a call.
 func (p *paperTree) shares(owner, caller string) bool {
 	inside := caller == owner || strings.HasPrefix(caller, owner+"/")

@@ -66,7 +66,7 @@ func (c *load) want(limit int64, parts map[string]float64) {
 	}
 }
 
-// Projects inside of another share its limits by weight, however many workers each has, at two levels and
+// Projects below another share its limits by weight, however many workers each has, at two levels and
 // at three.
 func TestSiblingsShareTheLimitAboveThem(t *testing.T) {
 	for kind, on := range kinds {

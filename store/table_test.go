@@ -140,7 +140,7 @@ func TestShardOf(t *testing.T) {
 			t.Fatalf("the keys of %s are in two shards", scope)
 		}
 		if shardOf(scope+"%2Fsearch%2Falice/requests") != shard || shardOf(scope+"%2Fads/dollars") != shard {
-			t.Fatalf("the keys of projects inside of %s are in other shards", scope)
+			t.Fatalf("the keys of projects below %s are in other shards", scope)
 		}
 		shards[shardOf(fmt.Sprintf("model/openai%%2F%d/requests", i))]++
 		shards[shard]++

@@ -23,7 +23,7 @@ type PrometheusConfig struct {
 	Models int
 
 	// Projects has the ids of the projects that have series of their own. The default is none. A
-	// project inside of one of them counts with it, and all others as "other".
+	// project below one of them counts with it, and all others as "other".
 	Projects []string
 }
 

@@ -23,7 +23,7 @@ type Message struct {
 // Data is the budget that has reached a threshold.
 type Data struct {
 	Owner   string      `json:"owner"`   // whose budget it is: the id of a project, or "key" or "run" with the id of that
-	Project string      `json:"project"` // whose call has reached the threshold: the owner, or a project inside of it
+	Project string      `json:"project"` // whose call has reached the threshold: the owner, or a project below it
 	Limit   string      `json:"limit"`   // the budget's name, such as "dollars_per_month"
 	Unit    string      `json:"unit"`    // "requests", "tokens" or "dollars"
 	Percent int         `json:"percent"` // the threshold

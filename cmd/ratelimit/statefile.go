@@ -77,7 +77,7 @@ func (s *stateLimits) names() []string {
 	return slices.DeleteFunc(names, project.IsTemplate)
 }
 
-// Projects returns a project and those inside of it.
+// Projects returns a project and those below it.
 func (s *stateLimits) Projects(ctx context.Context, below string) (all []admin.Project, err error) {
 	ids := []string{below}
 	for _, id := range s.names() {

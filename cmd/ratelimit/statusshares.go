@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
-// innerShareLines returns a table of what those inside of projects use of their shares of the projects'
+// innerShareLines returns a table of what those below projects use of their shares of the projects'
 // limits, or nothing if nobody has to share.
 func innerShareLines(projects []admin.Project, width int) []string {
 	t := console.NewTable(console.Text("share of").Shortened(12), console.Text("limit"), console.Text("project").ShortenedAtStart(12),

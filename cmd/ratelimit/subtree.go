@@ -14,7 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
-// showSubtree shows what a project and those inside of it use.
+// showSubtree shows what a project and those below it use.
 func showSubtree(c *cobra.Command, from statusSource, id string, show func([]string) error, asJSON bool) error {
 	projects, err := from.Projects(c.Context(), id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 const sharesShown = `[...document.querySelectorAll('.shares tbody tr')].map((row) => [...row.cells].map((cell) => cell.firstElementChild?.localName === 'rl-gauge' ?
 	cell.querySelector('.gauge-value').textContent + ' ' + cell.firstElementChild.dataset.level : cell.textContent).join(' | '))`
 
-// The page of a project shows who inside of it has used what of its limits, and goes on while they call. A project that
+// The page of a project shows who below it has used what of its limits, and goes on while they call. A project that
 // shares nothing shows nothing of it.
 func TestShares(t *testing.T) {
 	r := start(t, `
@@ -46,7 +46,7 @@ projects:
 	b.turn("/#/project/crowd")
 	b.shows("main", "There are more than these 100.")
 	if n := eval[int](b, `document.querySelectorAll('.shares tbody tr').length`); n != 100 {
-		t.Errorf("there are %d of those inside of a crowd", n)
+		t.Errorf("there are %d of those below a crowd", n)
 	}
 	b.turn("/#/project/acme/ads")
 	b.shows("main", "Above and below")

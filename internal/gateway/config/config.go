@@ -23,7 +23,7 @@ type Config struct {
 	JWT         *JWT                 `json:"jwt,omitempty"` // tokens that clients may send in place of virtual keys; nil: none
 	Mode        string               `json:"mode"`          // [ModeEnforce] or [ModeShadow], of all limits
 	Providers   map[string]*Upstream `json:"providers"`
-	Defaults    *Project             `json:"defaults"` // the rules for projects inside of no other that Projects does not name
+	Defaults    *Project             `json:"defaults"` // the rules for projects below no other that Projects does not name
 	Projects    map[string]*Project  `json:"projects"` // by their paths, and templates such as acme/*
 	Users       Users                `json:"users,omitzero"`
 	Runs        Runs                 `json:"runs,omitzero"`
@@ -160,7 +160,7 @@ type Project struct {
 	Fit    bool
 	FitMin int
 
-	// Mode is [ModeEnforce] or [ModeShadow], for the limits of the project, of all inside of it, and of
+	// Mode is [ModeEnforce] or [ModeShadow], for the limits of the project, of all below it, and of
 	// their keys and runs; empty: enforce.
 	Mode string
 }

@@ -68,7 +68,7 @@ func (t *Tree) Append(levels []*Project, path string) []*Project {
 }
 
 // At returns the rules of one level, or nil if it has none: those of the project, or else of the
-// template that fits best, or else the defaults for one that is inside of no other.
+// template that fits best, or else the defaults for one that is below no other.
 func (t *Tree) At(path string) *Project {
 	rules := t.root.find(path)
 	if rules == nil && strings.IndexByte(path, '/') < 0 {

@@ -16,7 +16,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Projects inside of others inherit how their calls are treated, and no limits, whatever the order
+// Projects below others inherit how their calls are treated, and no limits, whatever the order
 // of the file.
 func TestProjectsInsideOfOthers(t *testing.T) {
 	c := parsed(t, `

@@ -14,7 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Project is what an operator has set for a project. Paused and Mode hold for all projects inside of it,
+// Project is what an operator has set for a project. Paused and Mode hold for all projects below it,
 // too. So does MaxWait, unless one of them has its own.
 type Project struct {
 	Paused  bool           `json:"paused,omitempty"`
@@ -140,7 +140,7 @@ func (s *State) PausesModels() bool {
 	return false
 }
 
-// PausesInside reports whether any project inside of a path is paused.
+// PausesInside reports whether any project below a path is paused.
 func (s *State) PausesInside(path string) bool {
 	for id, p := range s.projects {
 		if p.Paused && strings.HasPrefix(id, path+"/") {

@@ -27,7 +27,7 @@ var (
 // Key describes a key. It does not hold the secret. Times are in UTC, and in whole seconds.
 type Key struct {
 	ID      string    `json:"id"`             // the public part of the key
-	Project string    `json:"project"`        // of a token: the project to which it is bound, with all inside of it; empty: all projects
+	Project string    `json:"project"`        // of a token: the project to which it is bound, with all below it; empty: all projects
 	Role    Role      `json:"role,omitempty"` // of a token: what it may do; keys of clients have none
 	Name    string    `json:"name,omitempty"` // what it is for
 	Created time.Time `json:"created"`

@@ -57,7 +57,7 @@ func (k *Key) validateToken() error {
 	return nil
 }
 
-// Within reports whether a project is another one, or inside of it. All are inside of the empty one.
+// Within reports whether a project is another one, or below it. All are below the empty one.
 func Within(id, of string) bool {
 	return of == "" || strings.HasPrefix(id, of) && (len(id) == len(of) || id[len(of)] == '/')
 }

@@ -22,7 +22,7 @@ projects:
   acme/chat:     {}
 `
 
-// Projects inside of another share its tokens a minute by weight, and a denial says whose limit it is.
+// Projects below another share its tokens a minute by weight, and a denial says whose limit it is.
 func TestSiblingsShareTheLimitAboveThem(t *testing.T) {
 	onEach(t, func(t *testing.T, state string) {
 		g := start(t, siblings, state, newProvider(t))

@@ -120,7 +120,7 @@ func (f *file) readLiteLLM(name string, key, value strictyaml.Value) {
 	case "fallbacks", "context_window_fallbacks", "content_policy_fallbacks", "default_fallbacks":
 		value.Warn("not converted: the gateway does not send a call to another model")
 	case "max_budget", "budget_duration":
-		value.Warn("not converted: put all projects inside of one, such as all/search, and give that dollars_per_month")
+		value.Warn("not converted: put all projects below one, such as all/search, and give that dollars_per_month")
 	case "cache", "cache_params":
 		value.Warn("not converted: the gateway does not keep answers")
 	case "callbacks", "success_callback", "failure_callback":
