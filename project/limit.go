@@ -77,8 +77,8 @@ type Limit struct {
 	// Weight decides on the project's share of every quota of a model, in any minute and
 	// every day, while projects of the same priority want the model: a project of weight 3
 	// has three times the share of one of weight 1, however many calls each makes and
-	// whatever their size. What a project does not want is lent to the others. Projects inside
-	// of another share its limits in the same way: those of a minute, an hour and a day. Zero is 1.
+	// whatever their size. What a project does not want is lent to the others. Projects below
+	// another share its limits in the same way: those of a minute, an hour and a day. Zero is 1.
 	Weight int `json:"weight,omitempty"`
 
 	// MinShare is the part of every quota of a model, and of such limits of each project above

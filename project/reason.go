@@ -28,7 +28,7 @@ func (d *Decision) Reason() string {
 	case s.Held:
 		return fmt.Sprintf("%s, and calls under way have reserved %s of what is used: try again in %v", s.Left(), s.Window.quantity(s.Reserved), message.Wait(d.RetryAfter))
 	case s.Window.Total():
-		return s.Left() + ", and it does not come back"
+		return s.Left() + ", and it does not reset"
 	}
 	return fmt.Sprintf("%s, which is too little: try again in %v", s.Left(), message.Wait(d.RetryAfter))
 }

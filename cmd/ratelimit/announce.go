@@ -75,9 +75,9 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 	}
 	but := ""
 	if gemini {
-		but = " (Gemini's do only with a 429: name yours in a file)"
+		but = " (Gemini reports them only with a 429: name yours in a file)"
 	}
-	fmt.Fprintf(w, "  quotas that are guessed, until the provider's answers tell them%s:\n", but)
+	fmt.Fprintf(w, "  assumed limits, until the provider reports the real ones%s:\n", but)
 	fmt.Fprintln(w, strings.Join(t.Lines(console.Of(w).Columns()), "\n"))
 }
 

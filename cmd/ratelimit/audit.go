@@ -132,7 +132,7 @@ func (q *auditQuestion) choose(all []admin.Entry, now time.Time) []admin.Entry {
 // auditLines returns entries as a table for people.
 func auditLines(all []admin.Entry, width int) []string {
 	if len(all) == 0 {
-		return []string{"there are no such changes"}
+		return []string{"no matching changes"}
 	}
 	t := console.NewTable(console.Text("time"), console.Text("action"), console.Text("of").ShortenedAtStart(12), console.Text("by").Leaves(1), console.Text("").Below())
 	for _, e := range all {

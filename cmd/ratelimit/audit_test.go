@@ -34,7 +34,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := run(t, "audit", "--action", "quota."); got.stdout != "there are no such changes\n" {
+	if got := run(t, "audit", "--action", "quota."); got.stdout != "no matching changes\n" {
 		t.Errorf("%+v", got)
 	}
 	if got := run(t, "audit", "--file", "none.jsonl"); got.code != exitFailed || !strings.Contains(got.stderr, "none.jsonl") {
@@ -74,7 +74,7 @@ func TestAuditFileWithHalfALine(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	os.WriteFile(path, nil, 0o600)
-	if got := run(t, "audit", "--file", path); got.stdout != "there are no such changes\n" {
+	if got := run(t, "audit", "--file", path); got.stdout != "no matching changes\n" {
 		t.Errorf("%+v", got)
 	}
 }

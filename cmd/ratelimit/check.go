@@ -108,10 +108,10 @@ func aboutProviders(cfg *config.Config, width int) []string {
 		p := cfg.Providers[name]
 		for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 			d := p.Deployments[deployment]
-			key := "the client's own"
+			key := "the client's"
 			switch {
 			case d.Key.Reveal() != "":
-				key = "ours"
+				key = "from the configuration"
 			case cfg.Keys == config.KeysRequired:
 				key = "none"
 			}

@@ -49,7 +49,7 @@ projects:
 		"60 requests/min, 5,000,000 tokens/day (debt), 20 calls at a time       3         1  -                         not at all  gpt-*",
 		"at most 50%  ", "12.5% to 50%  ", "at least 20%, dedicated  ",
 		"https://api.openai.com",
-		"ours",
+		"from the configuration",
 		"(any other)",
 	} {
 		if !strings.Contains(got.stdout, want) {
@@ -131,9 +131,9 @@ func TestCheckTellsKinds(t *testing.T) {
 // A server of the operator's own gets no key where clients have keys of the gateway.
 func TestCheckTellsWhoseKeys(t *testing.T) {
 	t.Setenv("TEST_OPENAI_KEY", "sk-1")
-	for keys, want := range map[string]string{"required": "none", "off": "the client's own"} {
+	for keys, want := range map[string]string{"required": "none", "off": "the client's"} {
 		got := run(t, "check", file(t, "gateway.yaml", "keys: "+keys+"\nproviders: {openai: {key: {env: TEST_OPENAI_KEY}}, local: {}}"))
-		for _, line := range []string{`openai +openai +https://api.openai.com +ours\n`, `local +ollama +http://127.0.0.1:11434 +` + want + `\n`} {
+		for _, line := range []string{`openai +openai +https://api.openai.com +from the configuration\n`, `local +ollama +http://127.0.0.1:11434 +` + want + `\n`} {
 			if !regexp.MustCompile(line).MatchString(got.stdout) {
 				t.Errorf("keys %s: there is no %s in\n%s", keys, line, got.stdout)
 			}

@@ -101,7 +101,7 @@ func answerLines(a admin.Answer, now time.Time, width int) []string {
 	case a.Never:
 		lines = append(lines, console.Sentences(width, "However long it waits, it does not pass.")...)
 	case !a.Allowed && byRun:
-		lines = append(lines, console.Sentences(width, fmt.Sprintf("What the run has used does not come back; the run is forgotten in %v.", inSeconds(wait)))...)
+		lines = append(lines, console.Sentences(width, fmt.Sprintf("The run's budget does not reset; the run is forgotten in %v.", inSeconds(wait)))...)
 	case !a.Allowed && wait > 0:
 		lines = append(lines, console.Sentences(width, fmt.Sprintf("It would pass in %v, at %s, if nothing else is used; it would wait for %v at most.",
 			inSeconds(wait), moment(now, now.Add(wait)), time.Duration(a.MaxWait*1e9)))...)

@@ -80,7 +80,7 @@ func TestDecideOfARun(t *testing.T) {
 	want := `
 no
 stop
-What the run has used does not come back; the run is forgotten in 59m48s.
+The run's budget does not reset; the run is forgotten in 59m48s.
 
 limit of  limit       left  needed  max  enough  in
 r         runs.calls     0       1    3  no      59m48s`

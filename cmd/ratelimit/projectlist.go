@@ -73,7 +73,7 @@ func allProjects(ctx context.Context, client *admin.Client, search, order string
 // rowLines returns rows of projects or models as a table.
 func rowLines(of string, rows []admin.Row, total, width int) []string {
 	if len(rows) == 0 {
-		return []string{"there are no such " + of + "s"}
+		return []string{"no matching " + of + "s"}
 	}
 	t := console.NewTable(console.Text(of).ShortenedAtStart(16), console.Number("waiting"), console.Text("closest limit"), console.Number("used"),
 		console.Number("calls/min"), console.Number("denied/min"), console.Number("tokens/min").Leaves(1), console.Text("").Below())

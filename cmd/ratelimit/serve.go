@@ -24,7 +24,7 @@ func newServe() *cobra.Command {
 
 Without a configuration, the gateway listens at 127.0.0.1:8080 and counts in
 ~/.core/ratelimits.db. It guesses the quotas of some models of OpenAI, Anthropic and
-Gemini until the providers' answers tell them. A client's own key of the provider passes
+Gemini until the providers report the real ones. A client's own key of the provider passes
 through. ` + "`ratelimit check --example`" + ` prints a configuration with every field and its default.
 
 The gateway first prints what it serves, and then a log of one JSON object a line, both to

@@ -51,7 +51,7 @@ func serveWith(t *testing.T, args ...string) *serving {
 // The program prints which quotas are guessed. Once, nobody was told.
 func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
-	s.stderr.Await(t, `quotas that are guessed, until .* tell them \(Gemini's`)
+	s.stderr.Await(t, `assumed limits, until .* real ones \(Gemini reports`)
 	s.stderr.Await(t, `openai +500 requests/min, 30,000 tokens/min +gpt-4-turbo, o1\n`)
 	if got := run(t, "check", file(t, "gateway.yaml", "keys: off")); got.code != 0 || !strings.Contains(got.stdout, "guessed: 500 requests/min, 30,000 tokens/min") {
 		t.Errorf("check: %+v", got)
@@ -63,7 +63,7 @@ func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 func TestServeSaysNothingOfProvidersThatItDoesNotServe(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-of-the-provider")
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "keys: required\nproviders: {openai: {key: {env: TEST_KEY}}}"))
-	s.stderr.Await(t, `quotas that are guessed, until the provider's answers tell them:\n`)
+	s.stderr.Await(t, `assumed limits, until the provider reports the real ones:\n`)
 }
 
 // withMock returns a configuration whose provider is a mock.

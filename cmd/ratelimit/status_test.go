@@ -30,7 +30,7 @@ gateway v1 at here, up 0s, state in redis, keys off, 4 requests active, 3 of the
 model  waiting  max_concurrent
 busy         2           1 / 1
 full         1           0 / 2  paused by the provider for 9 s
-(models of which nothing is used: 1)`,
+(unused models hidden: 1)`,
 		},
 		"what is not limited": {
 			admin.State{Ready: true, Models: []admin.Model{
@@ -81,14 +81,14 @@ slow     max_concurrent 1                -  weight 3, min_share 20%, dedicated, 
 		},
 		"calls get 503": {
 			admin.State{
-				Reason: "redis is lost: no answer", StoreLost: "redis is lost: no answer", OnStoreLoss: "deny",
+				Reason: "cannot reach Redis: no answer", StoreLost: "cannot reach Redis: no answer", OnStoreLoss: "deny",
 				Models:   []admin.Model{{Name: "m", Quota: admin.Quota{ModelQuota: ratelimit.ModelQuota{MaxRPM: 6}}}},
 				Projects: []admin.Project{{ID: "held", Limit: project.Limit{RequestsPerMinute: 6}}},
 			},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
-NOT READY: redis is lost: no answer
-REDIS IS LOST: calls that have a limit get 503 (on_store_loss: deny); redis is lost: no answer
+NOT READY: cannot reach Redis: no answer
+REDIS IS LOST: calls that have a limit get 503 (on_store_loss: deny); cannot reach Redis: no answer
 
 model
 m      the store does not answer
@@ -97,16 +97,16 @@ project  closest limit
 held     ? (the store does not answer)`,
 		},
 		"everything passes": {
-			admin.State{Ready: true, StoreLost: "redis is lost: no answer", OnStoreLoss: "allow"},
+			admin.State{Ready: true, StoreLost: "cannot reach Redis: no answer", OnStoreLoss: "allow"},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
-REDIS IS LOST: everything passes, without limits (on_store_loss: allow); redis is lost: no answer`,
+REDIS IS LOST: everything passes, without limits (on_store_loss: allow); cannot reach Redis: no answer`,
 		},
 		"a part passes": {
-			admin.State{Ready: true, StoreLost: "redis is lost: no answer", OnStoreLoss: "share"},
+			admin.State{Ready: true, StoreLost: "cannot reach Redis: no answer", OnStoreLoss: "share"},
 			`
 gateway v1 at here, up 0s, state in redis, keys off, 0 requests active
-REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: share); redis is lost: no answer`,
+REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: share); cannot reach Redis: no answer`,
 		},
 	} {
 		c.state.Version, c.state.Listen, c.state.Store, c.state.Keys = "v1", "here", "redis", "off"

@@ -82,7 +82,7 @@ func modelLines(models []admin.Model, width int) []string {
 		lines = t.Lines(width)
 	}
 	if idle > 0 {
-		lines = append(lines, console.Faint(fmt.Sprintf("(models of which nothing is used: %d)", idle)))
+		lines = append(lines, console.Faint(fmt.Sprintf("(unused models hidden: %d)", idle)))
 	}
 	return lines
 }

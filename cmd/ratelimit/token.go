@@ -26,8 +26,8 @@ gateway. Each has a name, which the audit log has, and a role:
   operator  changes limits, pauses, and makes and revokes keys, too
   admin     may do everything: make and revoke tokens, reload, switch the mode
 
-Viewers and operators can be bound to a project with --project: they see it and all inside
-of it, and change what is inside. A token is shown once, when it is made: alone on stdout,
+Viewers and operators can be bound to a project with --project: they see it and all below
+it, and change what is below. A token is shown once, when it is made: alone on stdout,
 so that it can be piped.`,
 		Example: `  ratelimit token create prometheus --role metrics
   ratelimit token create "acme's team" --role operator --project acme --expires 90d

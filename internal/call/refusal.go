@@ -81,7 +81,7 @@ func (s *shortage) stop() string {
 	if s.run {
 		return ": stop, or begin a new run"
 	}
-	return ": what is used of it does not come back, so do not try again"
+	return ": this budget does not reset; do not retry"
 }
 
 // notSent begins each message, so that nobody takes it for the provider's own.

@@ -297,7 +297,7 @@ func TestRefusalsNameTheOwner(t *testing.T) {
 		{"of the one above, which has a limit of the same name", limits{"acme/search": {DollarsPerDay: 9_000 * price.Dollar}, "acme": {DollarsPerDay: 5_000 * price.Dollar}},
 			muchLater(24*time.Hour, false, `not sent: project "acme" has $0.12 of its $5,000.00 a day left, and this call may cost up to $0.30: try again in 24h0m0s`)},
 		{"in total", limits{"acme": {Dollars: 5_000 * price.Dollar}},
-			llm.Refusal{Status: http.StatusPaymentRequired, Message: `not sent: project "acme" has $0.12 of its $5,000.00 in total left, and this call may cost up to $0.30: what is used of it does not come back, so do not try again`}},
+			llm.Refusal{Status: http.StatusPaymentRequired, Message: `not sent: project "acme" has $0.12 of its $5,000.00 in total left, and this call may cost up to $0.30: this budget does not reset; do not retry`}},
 		{"never", limits{"acme": {DollarsPerDay: price.Dollar / 10}},
 			llm.Refusal{Status: http.StatusBadRequest, Code: llm.CodeNever, Message: `not sent: project "acme" may use $0.10 a day, and this call may cost up to $0.30: it can never pass`}},
 		{"requests", limits{"acme": {RequestsPerDay: 1}},

@@ -93,7 +93,7 @@ func (a *alerts) result(r webhook.Result) {
 		return
 	}
 	a.g.metrics.webhooks.WithLabelValues("failed").Inc()
-	a.g.log.Error("the webhook was not told of a budget", "id", r.ID, "owner", r.Budget.Owner, "limit", r.Budget.Limit,
+	a.g.log.Error("a webhook did not get a notification of a budget", "id", r.ID, "owner", r.Budget.Owner, "limit", r.Budget.Limit,
 		"percent", r.Budget.Percent, "attempts", r.Attempts, "error", r.Err)
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrLost says that Redis did not answer in time, or cannot serve.
-var ErrLost = errors.New("ratelimit: redis is lost")
+var ErrLost = errors.New("ratelimit: cannot reach Redis")
 
 var errOverloaded = fmt.Errorf("%w: overloaded: %d operations wait to be sent", ErrLost, maxQueued)
 

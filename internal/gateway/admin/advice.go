@@ -84,9 +84,9 @@ func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	}
 	switch {
 	case denied && wait == 0 && e.MaxWait == 0:
-		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is 0s.", e.Project))
+		list = append(list, fmt.Sprintf("Raise max_wait of project %q (0s): its calls do not wait.", e.Project))
 	case denied && e.MaxWait.Seconds() <= wait && wait > 0 && wait <= longestWait.Seconds():
-		list = append(list, fmt.Sprintf("Let calls of project %q wait: their max_wait is %s, and with more than %s this one would have passed.", e.Project, inWords(e.MaxWait.Seconds()), inWords(wait)))
+		list = append(list, fmt.Sprintf("Raise max_wait of project %q (%s) above %s: this call would have passed.", e.Project, inWords(e.MaxWait.Seconds()), inWords(wait)))
 	case !denied && e.Status == 403:
 		list = append(list, "Give the model a price in prices of the configuration, or say in unpriced what calls without a price cost; for a request that is no call of a model, as in unpriced: {request: 0.04}.")
 	case !denied:
@@ -120,9 +120,9 @@ func (l *AskedLimit) advice() string {
 		}
 		return fmt.Sprintf("%s, or raise the project's weight or its min_share: %d projects share %s, and this one has %s.", wait, l.Share.Projects, of, used)
 	case l.Scope == "run":
-		return "Begin a new run, or " + raise + ": what a run has used does not come back."
+		return "Begin a new run, or " + raise + ": the budget of a run does not reset."
 	case l.forGood():
-		return capital(raise) + ": what is used of it does not come back."
+		return capital(raise) + ": it does not reset."
 	case l.Setting == "pace":
 		return fmt.Sprintf("%s, or raise burst of model %q: its quota is paced, and at most %s pass at once.", wait, l.Owner, l.amount(l.Max))
 	case l.Unit == "calls":

@@ -25,8 +25,8 @@ func TestMistakesOfAnOperatorLiftNothing(t *testing.T) {
 		{"PUT", `{"requests_per_minute": 0}`, 409, `"lifted":["requests_per_minute","tokens_per_month"]`},
 		{"PUT", `{"requests_per_minute": 10}`, 409, `"lifted":["tokens_per_month"]`},
 		{"PUT", `{}`, 409, "PATCH changes only the fields that it has; ?replace=true"},
-		{"PATCH", `{"requests_per_minute": 0}`, 400, "requests_per_minute is 0: null removes a limit; paused: true stops the project"},
-		{"PATCH", `{"dollars_per_day": 0.0}`, 400, "dollars_per_day is 0: null removes a limit"},
+		{"PATCH", `{"requests_per_minute": 0}`, 400, "requests_per_minute: 0 is not allowed: leave it empty (null) for no limit, or pause the project"},
+		{"PATCH", `{"dollars_per_day": 0.0}`, 400, "dollars_per_day: 0 is not allowed: leave it empty (null) for no limit"},
 	} {
 		if a := r.want(t, c.status, c.method, "/v1/projects/search", c.body); !strings.Contains(a.text, c.want) {
 			t.Errorf("%s %s: %s", c.method, c.body, a.text)
@@ -103,7 +103,7 @@ func TestPatchesThatAreNotValid(t *testing.T) {
 		{"projects/search", `{"requests_per_minute": 1e400}`, 400, "requests_per_minute"},
 		{"projects/search", `{"requests_per_minute": 99999999999999999999}`, 400, "requests_per_minute"},
 		{"projects/search", `{"requests_per_minute": -1}`, 400, "requests_per_minute is -1"},
-		{"projects/search", `{"requests_per_minute": -0}`, 400, "null removes a limit"},
+		{"projects/search", `{"requests_per_minute": -0}`, 400, "leave it empty (null) for no limit"},
 		{"projects/search", `{"requests_per_minute": "5"}`, 400, "must be a whole number"},
 		{"projects/search", `{"paused": "yes"}`, 400, "paused is a string: it must be true or false"},
 		{"projects/search", `{"paused": 1}`, 400, "paused is a number"},
@@ -127,7 +127,7 @@ func TestPatchesThatAreNotValid(t *testing.T) {
 		{"projects/", `{}`, 400, ""},
 		{"projects/search?dry_run=perhaps", `{}`, 400, "dry_run"},
 		{"projects/search?replace=true", `{}`, 400, "unknown parameter"},
-		{"quotas/gpt-4o", `{"max_rpm": 0}`, 400, "max_rpm is 0: null removes a limit; paused: true stops the model"},
+		{"quotas/gpt-4o", `{"max_rpm": 0}`, 400, "max_rpm: 0 is not allowed: leave it empty (null) for no limit, or pause the model"},
 		{"quotas/gpt-4o", `{"max_rpm": -5}`, 400, "max_rpm of -5"},
 		{"quotas/gpt-4o", `{"count": {"outputs": 5}}`, 400, "count.outputs"},
 		{"quotas/gpt-4o", `{"reserve": "100%"}`, 400, "reserve"},
@@ -137,7 +137,7 @@ func TestPatchesThatAreNotValid(t *testing.T) {
 		{"projects/search", `{"reserve": "10%"}`, 400, `reserve: \"10%\": it must be most or expected`},
 		{"quotas/gpt-4oo", `{"paused": true}`, 404, "no call is charged"},
 		{"quotas/gpt-4oo", `{}`, 404, ""},
-		{"keys/" + id, `{"limit": {"requests_per_minute": 0}}`, 400, "limit.requests_per_minute is 0: null removes a limit; paused: true stops the key"},
+		{"keys/" + id, `{"limit": {"requests_per_minute": 0}}`, 400, "limit.requests_per_minute: 0 is not allowed: leave it empty (null) for no limit, or pause the key"},
 		{"keys/" + id, `{"limit": {"requests_per_minute": 1, "requests_per_minute": 1}}`, 400, "twice"},
 		{"keys/" + id, `{"secret": "x"}`, 400, "unknown field"},
 		{"keys/aaaaaaaaaa", `{"paused": true}`, 404, "no such key"},

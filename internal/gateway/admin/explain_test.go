@@ -118,7 +118,7 @@ func TestExplainEveryScope(t *testing.T) {
 		"a run":                {"gpt-4o", []string{"X-Run-ID", "r-1"}, 402, "run", "r-1", "runs.calls", 0, 1, "runs.calls", `run "r-1"`, "Begin a new run"},
 		"a share":              {"shared", []string{"X-Project-ID", "shares"}, 429, "model", "shared", "max_rpm_share", 0, 1, "weight", "share", "raise the project's max_share"},
 		"a share of a project": {"gpt-4o", []string{"X-Project-ID", "halves/a"}, 429, "project", "halves", "requests_per_minute_share", 0, 1, "weight", `share of 1 of the 4 requests a minute of project "halves"`, "raise the project's max_share: it has used 1 requests of its share of 1 requests of requests_per_minute of project \"halves\""},
-		"dollars for good":     {"gpt-4o", []string{"X-Project-ID", "rich"}, 402, "project", "rich", "dollars", -1, 300_000, "dollars", "$", "what is used of it does not come back"},
+		"dollars for good":     {"gpt-4o", []string{"X-Project-ID", "rich"}, 402, "project", "rich", "dollars", -1, 300_000, "dollars", "$", "it does not reset"},
 		"tokens of a sub-team": {"gpt-4o", []string{"X-Project-ID", "team/search"}, 429, "project", "team/search", "tokens_per_minute", -1, 60, "tokens_per_minute", "tokens a minute", "tokens_per_minute"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestAdviceOnSlots(t *testing.T) {
 	limits := []AskedLimit{{Limit: "max_concurrent", Setting: "max_concurrent", Unit: "calls", Scope: "model", Owner: "alone", Max: 1, Needed: 1, RetryAfter: 599.7}}
 	want := []string{
 		`Wait until one of the 1 calls under way ends, or raise max_concurrent of model "alone" from 1 calls to at least 2 calls.`,
-		`Let calls of project "acme" wait: their max_wait is 0s.`,
+		`Raise max_wait of project "acme" (0s): its calls do not wait.`,
 	}
 	if got := advice(&e, limits); !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -70,7 +70,7 @@ func TestStateReportsLoss(t *testing.T) {
 			}
 			proxy.Heal()
 			r.stateOnce(t, func(s State) bool { return s.StoreLost == "" && s.Ready })
-			for _, line := range []string{`"level":"ERROR","msg":"Redis is lost","on_store_loss":"` + mode + `","error":"ratelimit: redis is lost: `, `"level":"WARN","msg":"Redis is back"`} {
+			for _, line := range []string{`"level":"ERROR","msg":"Redis is lost","on_store_loss":"` + mode + `","error":"ratelimit: cannot reach Redis: `, `"level":"WARN","msg":"Redis is back"`} {
 				if !strings.Contains(r.logged.String(), line) {
 					t.Errorf("the log lacks %s: %s", line, r.logged)
 				}

@@ -60,7 +60,7 @@ func (m *merger) object(document, patch []byte, of reflect.Type, path string) ([
 				return nil, err
 			}
 		case isAmount(member.name) && isZero(member.value):
-			return nil, problemf(http.StatusBadRequest, "the body: %s is 0: null removes a limit; paused: true stops the %s", name, m.stopped)
+			return nil, problemf(http.StatusBadRequest, "the body: %s: 0 is not allowed: leave it empty (null) for no limit, or pause the %s", name, m.stopped)
 		default:
 			merged[member.name] = member.value
 		}

@@ -79,7 +79,7 @@ func (c *Config) checkQuotas(r *reader, provider string) {
 		rest.Count = ratelimit.TokenWeights{}
 		named := len(m.Aliases) > 0 || m.Quota != rest // {} says that the model is without limits
 		if named && !at.Has("max_rpm") && rest == (ratelimit.ModelQuota{}) && defaults[m.Name] != rest {
-			at.Warn("it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant")
+			at.Warn("it sets neither requests nor tokens, which lifts the default quota: set them, or max_rpm: 0 if that is meant")
 		}
 	}
 }

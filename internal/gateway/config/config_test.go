@@ -361,9 +361,9 @@ func TestWarnings(t *testing.T) {
 			"gateway.yaml:1:8: state: the password of Redis can be seen: state should be {env: NAME} or {file: PATH}"},
 		"state: {env: URL}": nil,
 		"providers:\n  anthropic:\n    models:\n      claude-sonnet-4: {aliases: [sonnet]}": {
-			"gateway.yaml:4:7: providers.anthropic.models.claude-sonnet-4: it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant"},
+			"gateway.yaml:4:7: providers.anthropic.models.claude-sonnet-4: it sets neither requests nor tokens, which lifts the default quota: set them, or max_rpm: 0 if that is meant"},
 		"providers:\n  gemini:\n    models:\n      gemini-2.5-pro: {max_concurrent: 3}": {
-			`gateway.yaml:4:7: providers.gemini.models["gemini-2.5-pro"]: it says nothing of requests and tokens, which lifts the default quota: they should be said; max_rpm: 0 if that is meant`},
+			`gateway.yaml:4:7: providers.gemini.models["gemini-2.5-pro"]: it sets neither requests nor tokens, which lifts the default quota: set them, or max_rpm: 0 if that is meant`},
 		"providers: {anthropic: {models: {claude-sonnet-4: {}}}}":                              nil, // {} lifts the limits on purpose
 		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], max_rpm: 0}}}}": nil,
 		"providers: {anthropic: {models: {claude-sonnet-4: {aliases: [sonnet], auto: true}}}}": nil,

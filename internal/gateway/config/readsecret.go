@@ -18,7 +18,7 @@ const (
 func secret(to *Secret) func(yamlValue) {
 	return func(p yamlValue) {
 		if _, isText := p.Scalar(); isText {
-			p.Fault("a secret does not belong into this file: it must be %s", wantSecret)
+			p.Fault("do not write secrets in this file: it must be %s", wantSecret)
 			return
 		}
 		from, at, ok := p.Only()

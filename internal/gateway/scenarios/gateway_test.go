@@ -110,6 +110,7 @@ func launchWith(t *testing.T, command []string, file, state string) *process {
 	args = slices.Concat(command, []string{program}, args)
 	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Stderr = p.log
+	p.cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // where the state is, unless another place is named
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

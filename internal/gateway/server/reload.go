@@ -88,7 +88,7 @@ func (s *server) loadAgain() (*config.Config, []gateway.Changed, error) {
 		return nil, nil, err
 	}
 	if cfg.Blank && !s.gateway.Config().Blank {
-		return nil, nil, fmt.Errorf("ratelimit: %s says nothing any more, which would lift all limits: if that is meant, it must say so, such as with keys: off", s.File)
+		return nil, nil, fmt.Errorf("ratelimit: %s is empty now, which would lift all limits: if that is meant, write so, such as with keys: off", s.File)
 	}
 	changed, err := s.gateway.Changes(cfg)
 	return cfg, changed, err

@@ -140,7 +140,7 @@ func TestReloadOfAnEmptyFile(t *testing.T) {
 			r := startOver(t, c.before)
 			r.write(t, c.after)
 			status, answer := r.reload(t)
-			if refused := status == http.StatusUnprocessableEntity && strings.Contains(answer, "says nothing any more"); refused != c.refused || !refused && status >= 300 {
+			if refused := status == http.StatusUnprocessableEntity && strings.Contains(answer, "is empty now"); refused != c.refused || !refused && status >= 300 {
 				t.Errorf("reload: %d %s", status, answer)
 			}
 			if q, _ := r.Gateway.Models().Quota("m"); (q.MaxRPM == 7) != c.refused {

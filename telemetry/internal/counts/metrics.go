@@ -138,7 +138,7 @@ func New(x Exporter, maxModels int, projects []string) (*Metrics, error) {
 		thresholds: x.Counters(Definition{"thresholds_total", "ratelimit.thresholds", "{threshold}",
 			"Thresholds that budgets have reached, once a window.", []string{"project", "owner", "limit", "percent"}, nil}),
 		thresholdsMissed: x.Counters(Definition{"thresholds_missed_total", "ratelimit.thresholds.missed", "{threshold}",
-			"Thresholds that were not told when they were reached: there were too many, or the store could not be asked.", nil, nil})(),
+			"Threshold notifications that were not sent: there were too many, or the store could not be asked.", nil, nil})(),
 		decidedAlone: map[store.LossMode]decided{},
 	}
 	m.addStore(x)

@@ -109,7 +109,7 @@ export function reset(kind, name) {
     title: `Reset ${kind} ${name}?`,
     body: h('p', {}, kind === 'model'
       ? 'What was used of its quota is forgotten here. The provider goes on counting: calls may be throttled by it.'
-      : 'What was used of its limits and budgets is forgotten. The books keep what was spent.'),
+      : 'What was used of its limits and budgets is forgotten. The usage by hour and day stays.'),
     verb: 'Reset',
     danger: true,
     run: async () => {
@@ -141,7 +141,7 @@ export function rotateKey(key) {
   const grace = h('input', {name: 'grace', value: '1h', autocomplete: 'off'});
   ask({
     title: `Rotate key ${key.name || key.id}?`,
-    body: [h('p', {}, 'Clients need the new secret. The old one stays valid for the grace; empty ends it now.'), field('Grace (such as 24h)', grace)],
+    body: [h('p', {}, 'Clients need the new secret. The old secret works for the grace period; leave it empty to end it now.'), field('Grace period (such as 24h)', grace)],
     verb: 'Rotate',
     run: async () => {
       const body = grace.value.trim() === '' ? {} : {grace: grace.value.trim()};

@@ -21,7 +21,7 @@ export async function allKeys() {
 
 export function show(body) {
   const list = keyPanel(() => true, 'Virtual keys');
-  body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Keys'), h('p', {class: 'subtitle'}, 'Each stands for a project. A secret is shown once: when it is made.'))), list.element);
+  body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Keys'), h('p', {class: 'subtitle'}, 'Each key belongs to one project. Its secret is shown only once.'))), list.element);
   return list.end;
 }
 

@@ -138,8 +138,8 @@ export function line(filter) {
   const body = h('tbody', {});
   const empty = h('p', {class: 'empty'}, 'No call waits.');
   const more = h('span', {class: 'note'});
-  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'The line'}, h('table', {}, h('thead', {}, h('tr', {},
-    ['', 'Project', ...(filter.model ? [] : ['Model']), 'Waits for', 'Since', 'Passes', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))), gatewayHead())), body));
+  const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Queue'}, h('table', {}, h('thead', {}, h('tr', {},
+    ['', 'Project', ...(filter.model ? [] : ['Model']), 'Waits for', 'Since', 'Expected', 'Tokens'].map((words) => h('th', {scope: 'col', class: words === 'Tokens' ? 'number' : ''}, words || h('span', {class: 'unseen'}, 'Position'))), gatewayHead())), body));
   const load = async () => {
     try {
       const answer = await get('/v1/waiting', filter);
@@ -152,7 +152,7 @@ export function line(filter) {
       table.hidden = list.length === 0;
     } catch { /* the bar says that the gateway does not answer */ }
   };
-  return {element: panel('The line', more, table, empty), end: every(1500, load)};
+  return {element: panel('Queue', more, table, empty), end: every(1500, load)};
 }
 
 function waitingRow(w, model) {
@@ -162,7 +162,7 @@ function waitingRow(w, model) {
     !model && h('td', {}, h('a', {href: link('model', w.model)}, w.model)),
     h('td', {}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'its turn'),
     h('td', {class: 'nowrap'}, ago(w.since)),
-    h('td', {class: 'nowrap'}, w.passes_at ? until(w.passes_at) : 'not known'),
+    h('td', {class: 'nowrap'}, w.passes_at ? until(w.passes_at) : 'unknown'),
     h('td', {class: 'number'}, compact(w.tokens)),
     gatewayCell(w));
 }
@@ -178,7 +178,7 @@ export function askedLimits(limits) {
       h('td', {}, `${l.scope} `, ['model', 'project', 'key'].includes(l.scope) ? h('a', {href: link(l.scope, l.owner)}, l.owner) : l.owner),
       h('td', {}, l.enough ? badge('yes', 'good') : badge(l.never ? 'never' : 'no', 'bad')),
       h('td', {class: 'number'}, show(l.needed)),
-      h('td', {class: 'number'}, l.unknown ? 'not known' : show(l.remaining_before), l.reserved_before ? `, ${show(l.reserved_before)} reserved` : ''),
+      h('td', {class: 'number'}, l.unknown ? 'unknown' : show(l.remaining_before), l.reserved_before ? `, ${show(l.reserved_before)} reserved` : ''),
       h('td', {class: 'number'}, show(l.max)),
       h('td', {class: 'nowrap'}, l.share ? `${show(l.share.used)} of ${show(l.share.max)} (${percent(l.share.max / l.max)}, among ${l.share.projects})` : '–'),
       h('td', {class: 'nowrap'}, l.retry_after_seconds ? `enough in ${duration(l.retry_after_seconds)}` : l.resets_at ? `all at ${clock(l.resets_at)}` : '–'));

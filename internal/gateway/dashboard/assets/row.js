@@ -1,7 +1,7 @@
 // A row of the overview: a model or a project.
 
 import {clone, h, keyed, parts, setAttribute, setText} from './dom.js';
-import {compact, dimension, duration, percent, plural} from './format.js';
+import {compact, count, dimension, duration, percent, plural} from './format.js';
 import {badge, levelOf, until} from './parts.js';
 import {pauseOrResume} from './act.js';
 import {live} from './live.js';
@@ -92,16 +92,17 @@ function fillBadges(parent, data) {
   keyed(parent, badgesOf(data), ([key]) => key, ([, make]) => make());
 }
 
-// providerView says by how much the provider's count differs from the gateway's, for the limit where it differs most.
+// providerView says what the provider reports as used, for the limit where it differs most from the gateway's count.
 export function providerView(data) {
   let most = null;
+  let worst = -1;
   for (const p of data.provider ?? []) {
     if (!(p.limit > 0) || p.remaining < 0) continue;
-    const off = (p.limit - p.remaining - p.used_here) / p.limit;
-    if (most === null || Math.abs(off) > Math.abs(most)) most = off;
+    const off = Math.abs(p.limit - p.remaining - p.used_here) / p.limit;
+    if (off > worst) [most, worst] = [p, off];
   }
   if (most === null) return '';
-  return Math.abs(most) < 0.01 ? 'provider agrees' : `provider counts ${percent(Math.abs(most))} ${most > 0 ? 'more' : 'less'}`;
+  return worst < 0.01 ? 'provider agrees' : `provider reports ${count(most.limit - most.remaining)} of ${count(most.limit)} used`;
 }
 
 // whole returns a dimension with what is lent of it: a share is small while its project wants little, and grows back when it wants more.
