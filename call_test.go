@@ -826,12 +826,14 @@ func TestRedisCalls(t *testing.T) {
 	}
 	wantLeft(t, a, c, 1, 40, 3, 90)
 	reserved.Commit(5, 6)
+	settled(a)
 	c.Project = "q"
 	wantLeft(t, b, c, 1, 11, 2, 79)
 	c.Estimated = 79
 	reserved, _ = tryCall(t, b, c)
 	wantLeft(t, a, c, 2, 90, 1, 0)
 	reserved.Cancel()
+	settled(b)
 	wantLeft(t, a, c, 1, 11, 2, 79)
 
 	c = projectCall{Model: "unknown", Project: "s", Limits: perMinute(1, 0)} // waits for the limits of its project

@@ -258,6 +258,7 @@ func TestPaceOnRedis(t *testing.T) {
 		t.Errorf("a second large call: %+v", d)
 	}
 	large.Commit(50_000, 0)
+	settled(one)
 	if res, d := other.TryAcquire("m", 1); res == nil {
 		t.Errorf("after a refund: %+v", d)
 	}

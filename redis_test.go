@@ -97,6 +97,7 @@ func TestRedisShares(t *testing.T) {
 	want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 70, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: day, Concurrent: 2, MaxConcurrent: 3, InputTPM: 70, MaxInputTPM: 90, TPD: 70, MaxTPD: 1000}
 	wantStats(t, b, "m", want)
 	reserved.Commit(5, 10)
+	settled(a)
 	want.TPM, want.InputTPM, want.TPD, want.Concurrent = 55, 45, 55, 1
 	wantStats(t, b, "m", want)
 	if d := b.Decide("m", 46); d.Code != overTPM || d.RetryAfter <= 0 || d.RetryAfter > time.Minute {
@@ -229,7 +230,7 @@ func TestRedisQuotasAfterACut(t *testing.T) {
 	has(t, b, "m", ratelimit.ModelQuota{MaxRPM: 2})
 }
 
-// A call asks Redis once, and so does its end.
+// A call asks Redis once. Its end goes with the next call, or once more if none comes for a moment.
 func TestRedisRoundTrips(t *testing.T) {
 	server := redistest.New(t)
 	rl := onRedis(t, server.URL(), quotas{"m": {MaxRPM: 50, MaxTPM: 1000}})
@@ -246,17 +247,18 @@ func TestRedisRoundTrips(t *testing.T) {
 	var reserved *ratelimit.Reservation
 	for _, step := range []struct {
 		what string
+		most int
 		do   func()
 	}{
-		{"TryAcquire", func() { reserved = mustTake(t, rl, 1) }},
-		{"Commit", func() { reserved.Commit(1, 1) }},
-		{"Acquire", func() { reserved, _ = rl.Acquire(t.Context(), "m", 1) }},
-		{"Commit", func() { reserved.Commit(5, 5) }},
-		{"a denial", func() { rl.TryAcquire("m", 1000) }},
+		{"TryAcquire", 1, func() { reserved = mustTake(t, rl, 1) }},
+		{"Commit and Acquire", 2, func() { reserved.Commit(1, 1); reserved, _ = rl.Acquire(t.Context(), "m", 1) }},
+		{"Commit and a denial", 2, func() { reserved.Commit(5, 5); rl.TryAcquire("m", 1000) }},
+		{"a denial", 1, func() { rl.TryAcquire("m", 1000) }},
 	} {
 		before := calls()
-		if step.do(); calls()-before != 1 {
-			t.Errorf("%s: %d calls; want 1", step.what, calls()-before)
+		step.do()
+		if n := calls() - before; n < 1 || n > step.most {
+			t.Errorf("%s: %d calls; want at most %d", step.what, n, step.most)
 		}
 	}
 }

@@ -688,6 +688,9 @@ func mustTake(t *testing.T, rl *ratelimit.RateLimiter, tokens int) *ratelimit.Re
 	return res
 }
 
+// settled makes what a limiter has committed or cancelled known to other processes: a reading comes after it.
+func settled(rl *ratelimit.RateLimiter) { rl.Stats("m") }
+
 // settle waits until other processes find settled what was committed or cancelled.
 func settle() {
 	time.Sleep(10 * time.Millisecond)

@@ -80,7 +80,7 @@ func TestAThousandCallsThroughFiveLevels(t *testing.T) {
 			}
 			wg.Wait()
 			for _, l := range limiters {
-				l.Stats("m") // comes after the settlements of its limiter, which other processes see a moment later
+				settled(l)
 			}
 			wantUsed(t, limiters[len(limiters)-1], 333*cents/3)
 		})

@@ -9,6 +9,8 @@ import (
 const (
 	ofReverse       = 100 // percent of its requests a second, with the counters in memory
 	ofReverseSQLite = 75
+	ofMemory        = 85  // percent of the requests a second of the counters in memory, with SQLite
+	ofMemoryAlone   = 60  // the same with one connection
 	maxFirstByte    = 100 // microseconds more than through ReverseProxy
 )
 
@@ -64,6 +66,27 @@ func (all contenders) asFast(where, name string, least float64) check {
 	got := 100 * all.against(name, nameReverse, func(us, them round) float64 { return us.rate / them.rate })
 	return check{
 		figure:   fmt.Sprintf("%s: %s, requests of %s", where, name, nameReverse),
+		required: fmt.Sprintf("at least %.0f%%", least),
+		measured: fmt.Sprintf("%.0f%%", got),
+		pass:     got >= least,
+	}
+}
+
+// asFastAndNearMemory requires both of asFast, and of the gateway with SQLite a part of the requests that it answers with
+// the counters in memory.
+func asFastAndNearMemory(where string, all contenders) []check {
+	return append(asFast(where, all), all.nearMemory(where, ofMemory))
+}
+
+// nearMemoryAlone requires that part with one connection.
+func nearMemoryAlone(where string, all contenders) []check {
+	return []check{all.nearMemory(where, ofMemoryAlone)}
+}
+
+func (all contenders) nearMemory(where string, least float64) check {
+	got := 100 * all.against(nameGatewaySQLite, nameGateway, func(us, them round) float64 { return us.rate / them.rate })
+	return check{
+		figure:   fmt.Sprintf("%s: %s, requests of %s", where, nameGatewaySQLite, nameGateway),
 		required: fmt.Sprintf("at least %.0f%%", least),
 		measured: fmt.Sprintf("%.0f%%", got),
 		pass:     got >= least,

@@ -99,6 +99,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"llmhttp/call":           {nameTransport, nameLLMHTTP, nameElsewhere},
 		"llmhttp/call/parallel":  {nameTransport, nameLLMHTTP, nameElsewhere},
 		"gateway/json":           passing,
+		"gateway/json/alone":     passing,
 		"gateway/sse":            passing,
 		"gateway/sse/alone":      passing,
 		"gateway/reserve":        {nameExpected, nameMost},

@@ -9,4 +9,8 @@ type Later interface {
 	// called once, from any goroutine and maybe before SettleLater returns, with nil or with the error; it must not call
 	// the store. After an error the take may be settled again. Without a receipt, SettleLater only books.
 	SettleLater(receipt any, actual []int64, e *books.Entry, done func(error))
+
+	// AwaitSettled waits until all takes are settled for which SettleLater was called before, or their settlements have
+	// failed.
+	AwaitSettled()
 }

@@ -116,7 +116,7 @@ func (e *Engine) Quiet() bool { return e.hall.Idle() }
 // then on, also those that wait.
 func (e *Engine) Close() error {
 	if e.later != nil {
-		e.store.Read(context.Background()) // comes after the corrections under way: those that fail are owed
+		e.later.AwaitSettled() // corrections that have failed are owed
 	}
 	err := e.catchUp(context.Background())
 	e.tellRest()

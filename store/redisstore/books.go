@@ -55,6 +55,7 @@ func (s internals) Book(ctx context.Context, entries []books.Entry) error {
 
 // ReadBooks implements [books.Keeper].
 func (s internals) ReadBooks(ctx context.Context, q books.Query) (*books.Summary, error) {
+	s.AwaitSettled()
 	return s.books.read(ctx, q)
 }
 

@@ -42,6 +42,7 @@ type link struct {
 
 	closing chan struct{}
 	running sync.WaitGroup // queues and probers
+	later   laters
 
 	mu       sync.Mutex
 	closed   bool
@@ -139,6 +140,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 		closing:  make(chan struct{}),
 		queues:   make([]queue, 1),
 		breakers: make([]breaker, 1),
+		later:    laters{hold: maxLater},
 	}
 	if cfg.cluster {
 		l.queues = make([]queue, parts)
@@ -177,7 +179,10 @@ func (l *link) do(ctx context.Context, o *op) error {
 		return fmt.Errorf("ratelimit: not asked: %w", err)
 	}
 	o.done = make(chan struct{})
-	if err := l.send(o); err != nil {
+	later := laterOf(ctx)
+	err := l.enqueue(o, later != nil)
+	later.isQueued()
+	if err != nil {
 		return err
 	}
 	timer := time.NewTimer(l.cfg.timeout)
@@ -198,7 +203,11 @@ func (l *link) do(ctx context.Context, o *op) error {
 }
 
 // send puts o into its queue, which sends it once the batch before is answered, and does not wait.
-func (l *link) send(o *op) error {
+func (l *link) send(o *op) error { return l.enqueue(o, false) }
+
+// enqueue puts o into its queue. If hold is set and nothing else is to be sent, o waits for a moment for another op to
+// share its batch with.
+func (l *link) enqueue(o *op, hold bool) error {
 	if len(o.keys) > maxKeys {
 		return fmt.Errorf("ratelimit: %d keys at a time: there may be %d", len(o.keys), maxKeys)
 	}
@@ -216,11 +225,31 @@ func (l *link) send(o *op) error {
 	}
 	q.ops = append(q.ops, o)
 	l.queued++
-	if !q.sending {
-		q.sending = true
-		l.running.Go(func() { l.run(q) })
+	switch {
+	case q.sending || hold && q.held:
+	case hold:
+		q.held = true
+		time.AfterFunc(l.later.hold, func() { l.release(q) })
+	default:
+		l.startSending(q)
 	}
 	return nil
+}
+
+// startSending starts the goroutine of a queue. The caller has locked the link.
+func (l *link) startSending(q *queue) {
+	q.sending = true
+	l.running.Go(func() { l.run(q) })
+}
+
+// release sends what is held in a queue.
+func (l *link) release(q *queue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q.held = false
+	if !l.closed && !q.sending && len(q.ops) > 0 {
+		l.startSending(q)
+	}
 }
 
 // abandon finishes o for a caller that leaves: if o is still in its queue, it is not sent. It returns

@@ -8,6 +8,7 @@ type queue struct {
 	breaker *breaker
 	ops     []*op  // in the order in which they came; ops whose callers have left are finished
 	sending bool   // a goroutine sends batches
+	held    bool   // a timer sends what nothing else has sent: see enqueue
 	born    string // the server's birth mark, as this link knows it; "" before the first answer: see learn
 }
 

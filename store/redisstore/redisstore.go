@@ -170,6 +170,7 @@ func NewFromClient(client rueidis.Client, cfg Config) (*Store, error) {
 	s.build(cfg)
 	s.close = sync.OnceValue(func() error {
 		s.channel.subscriptions.Close()
+		internals{s}.AwaitSettled()
 		s.books.close()
 		err := s.top.Close()
 		if s.owned {

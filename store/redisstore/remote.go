@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -59,6 +60,7 @@ func newRemoteOf(client rueidis.Client, cfg linkConfig) *remote {
 type receipt struct {
 	remote *remote
 	takes  []*chargeReceipt // one for each charge
+	later  atomic.Bool      // SettleLater settles it, or has
 	bookedOnce
 
 	mu      sync.Mutex

@@ -93,6 +93,11 @@ func (s internals) SettleLater(r store.Receipt, actual []int64, e *books.Entry, 
 	s.submitLater(o)
 }
 
+// AwaitSettled implements [accounts.Later].
+func (s internals) AwaitSettled() {
+	s.submit(&operation{ctx: context.Background(), step: func(*batch) error { return nil }})
+}
+
 // own returns the receipt of a take of this store that is settled for the first time, and marks it as settled. It is nil
 // if there is nothing to settle, or with an error.
 func (s *Store) own(r store.Receipt, actual []int64) (*receipt, error) {

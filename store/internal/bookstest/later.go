@@ -8,8 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Later returns a store that is like s, which has an [accounts.Later]: the next call of the store makes its settlements,
-// which is a reading that follows.
+// Later returns a store that is like s, which has an [accounts.Later]: it settles with that.
 func Later(s store.Store) store.Store { return later{s, hidden.Of[accounts.Later](s)} }
 
 type later struct {
@@ -17,12 +16,12 @@ type later struct {
 	accounts.Later
 }
 
-func (l later) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+func (l later) Settle(_ context.Context, r store.Receipt, actual []int64) error {
 	if r == nil {
 		return nil
 	}
 	failed := make(chan error, 1)
 	l.SettleLater(r, actual, nil, func(err error) { failed <- err })
-	l.Read(ctx)
+	l.AwaitSettled()
 	return <-failed
 }
