@@ -22,7 +22,7 @@ var _ = register(dialect{
 		images: &anthropicImages, overhead: anthropicOverhead, showsThoughts: true,
 		fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, {name: "speed", kind: fieldSpeed}}),
 		bounds: []setting{maxTokens}, boundName: "max_tokens",
-		toolUse:   anthropicToolUse,
+		toolUse: anthropicToolUse, measure: measureSearches, units: []unitNumber{{WebSearches, webSearches, true}},
 		keyHeader: "X-Api-Key", requestID: "Request-Id", setLimit: setAnthropicLimit,
 		idle: idleComment, refuse: refuseAnthropic,
 		errorEvents: func(body []byte) []byte { return event(nil, "error", body) },
@@ -59,6 +59,7 @@ var _ = register(dialect{
 			"content_block": contentNode,
 		},
 		usage: members{
+			"server_tool_use":             {members: members{"web_search_requests": count(webSearches)}},
 			"cache_creation_input_tokens": count(cacheWriteTokens),
 			"cache_read_input_tokens":     count(cacheReadTokens),
 			"cache_creation":              {members: members{"ephemeral_1h_input_tokens": count(cacheWriteHour)}},

@@ -24,6 +24,8 @@ type promptBound struct {
 	images    int
 	elsewhere bool // a part of the prompt is not in the body, or is a file, so that the context window alone bounds it
 
+	searches searches // that the provider may make
+
 	// Files of which it is not known yet whether they are images, and the length of their strings. The objects around a
 	// file say so, in front of it or behind it.
 	files, fileBytes int

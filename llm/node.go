@@ -10,6 +10,7 @@ type node struct {
 	written numberForm    // of a roleNumber
 	members members       // nil: an object does not matter
 	entries []entryNumber // not nil: an object is an entry of a list, see endEntry
+	counted bool          // each entry counts as 1, and has no number of its own
 	answers bool          // an object is an answer, or a piece of one
 	each    number        // each object adds 1 to the number; noNumber: none does
 }
@@ -108,7 +109,7 @@ type extension struct{ node, base *node }
 
 // extend returns a node of an object with the members of base and with more. A name that both have gets its node from more.
 func extend(base *node, more members) *node {
-	n := &node{members: more}
+	n := &node{members: maps.Clone(more)}
 	extensions = append(extensions, extension{n, base})
 	return n
 }

@@ -32,6 +32,9 @@ const (
 	upstreamCost // the charge of the provider behind a reseller, in billionths of a dollar
 	ownKey       // 1 if a reseller has called that provider with the caller's own key, else 0
 	entryTokens  // the count of the entry that is being read: see endEntry
+
+	webSearches  // that the provider has made
+	fileSearches // in stored files
 	sharedNumbers
 )
 
@@ -202,13 +205,20 @@ func (v *values) beginEntry() {
 
 // endEntry records the number of an entry that has ended.
 func (v *values) endEntry(entry *node) {
+	if entry.counted {
+		v.current.set(entryTokens, 0)
+	}
 	if !v.current.has(entryTokens) {
 		return
 	}
 	v.current.clear(entryTokens)
 	for _, e := range entry.entries {
 		if bytes.EqualFold(v.entryKind.bytes(), []byte(e.kind)) {
-			v.current.set(e.number, v.current.n[entryTokens])
+			if entry.counted {
+				v.current.increase(e.number)
+			} else {
+				v.current.set(e.number, v.current.n[entryTokens])
+			}
 		}
 	}
 }

@@ -47,11 +47,12 @@ var _ = register(dialect{
 		{
 			api: Responses, paths: []string{"responses", "responses/compact"}, // at the latter, a model compacts a conversation
 			fields: slices.Concat(streamFields, []field{
-				tierField, backgroundField, {name: "max_output_tokens", kind: fieldNumber, setting: maxOutputTokens},
+				tierField, backgroundField, {name: "max_tool_calls", kind: fieldNumber, setting: maxToolCalls}, {name: "max_output_tokens", kind: fieldNumber, setting: maxOutputTokens},
 				{name: "previous_response_id", kind: fieldContext, fixed: true}, {name: "conversation", kind: fieldContext},
 			}),
 			bounds: []setting{maxOutputTokens}, boundName: "max_output_tokens", messageIn: "input", storedIn: "prompt",
-			answers: extend(commonTop, members{"id": idNode, "status": statusNode}),
+			answers: extend(commonTop, members{"id": idNode, "status": statusNode, "output": outputItems, "response": extend(commonWrapped, members{"output": searchItems})}),
+			measure: measureSearches, units: []unitNumber{{WebSearches, webSearches, true}, {FileSearches, fileSearches, true}},
 			events: map[string]eventKind{
 				"response.output_item.added": eventBlock, "response.audio.delta": eventSilent,
 				"response.completed": eventEnd, "response.incomplete": eventEnd, "response.failed": eventEnd,
@@ -233,6 +234,17 @@ var (
 	})
 )
 
+// Each search of the web or of files is an item of a response. outputItems are those of a whole answer, with their
+// texts; searchItems are those that the last event of a stream repeats.
+var (
+	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}}}
+	outputItems = func() *node {
+		n := extend(itemsNode, searchItems.members)
+		n.counted, n.entries = true, searchItems.entries
+		return n
+	}()
+)
+
 // The words on which the price of an image depends.
 const (
 	sizeWord setting = iota
@@ -295,6 +307,7 @@ var openAINames = commonNames{
 var (
 	maxCompletionTokens = newBound()
 	maxOutputTokens     = newBound()
+	maxToolCalls        = newCount()
 	answerCount         = newCount()
 	bestOf              = newCount()
 

@@ -109,6 +109,7 @@ func (p *promptReader) tool() {
 		return
 	}
 	p.at++
+	var kind, uses []byte
 	for first := true; p.item(first, '}'); first = false {
 		key := p.key()
 		p.leaf(quoted{raw: key})
@@ -117,11 +118,15 @@ func (p *promptReader) tool() {
 		p.all()
 		switch {
 		case string(key) == "type":
-			p.boundToolType(string(bytes.Trim(p.body[from:p.at], `"`)))
+			kind = bytes.Trim(p.body[from:p.at], `"`)
+			p.boundToolType(string(kind))
+		case string(key) == "max_uses":
+			uses = p.body[from:p.at]
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
 			p.elsewhere = true
 		}
 	}
+	p.searches.add(kind, uses)
 }
 
 // all reads a value in which every key, string and number counts as text.

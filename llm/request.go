@@ -470,7 +470,7 @@ func (r *requestReader) settle(q *Request) {
 		q.MaxOutput = max(q.MaxOutput, n) * max(0, min(n, 1))
 	}
 	if p.measure != nil {
-		m := p.measure(measuredBody{r.body, r.formFiles, q.Model, q.Answers, string(r.words[sizeWord]), string(r.words[qualityWord])})
+		m := p.measure(measuredBody{r.body, r.formFiles, q.Model, q.Answers, string(r.words[sizeWord]), string(r.words[qualityWord]), r.searches, max(r.numbers[maxToolCalls], 0)})
 		q.Units, q.Variant = m.units, m.variant
 		q.bound.images += m.images
 		q.bound.elsewhere = q.bound.elsewhere || m.elsewhere

@@ -1,5 +1,7 @@
 package llm
 
+import "bytes"
+
 // Units is how many units a call uses beside its tokens, or can use at most. A negative number is one that nobody knows.
 type Units [UnitCount]int64
 
@@ -22,6 +24,39 @@ type measuredBody struct {
 	model         string
 	answers       int
 	size, quality string // of an image; empty: the body does not say
+	searches      searches
+	toolCalls     int // the most calls of tools that the provider runs; 0: the body does not say
+}
+
+// searches is the most searches that the tools of a request allow: of the web, and of stored files.
+type searches struct{ web, files int64 }
+
+// mostSearches is reserved for a tool that may search as often as the model likes: an answer rarely has so many.
+const mostSearches = 10
+
+// add adds a tool of a type, that may be used so often.
+func (s *searches) add(kind, uses []byte) {
+	most, ok := whole(uses)
+	if !ok || most == 0 {
+		most = mostSearches
+	}
+	switch {
+	case bytes.HasPrefix(kind, []byte("web_search")):
+		s.web += most
+	case bytes.HasPrefix(kind, []byte("file_search")):
+		s.files += most
+	}
+}
+
+// measureSearches returns the most searches that a request allows.
+func measureSearches(b measuredBody) (m measured) {
+	m.units[WebSearches], m.units[FileSearches] = b.searches.web, b.searches.files
+	for _, u := range [...]int{WebSearches, FileSearches} {
+		if m.units[u] > 0 && b.toolCalls > 0 {
+			m.units[u] = int64(b.toolCalls)
+		}
+	}
+	return m
 }
 
 // measured is what a request can use beside tokens.

@@ -54,7 +54,7 @@ func form(t testing.TB, fields ...string) (body, contentType string) {
 }
 
 const mediaRig = `
-providers: {openai: {base_url: MOCK}}
+providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}}
 prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}}
 projects: {acme: {dollars: 1000}}
 `

@@ -109,7 +109,16 @@ func (f messages) whole(a *answer) object {
 	if t := a.tool; t != nil {
 		content = append(content, object{"type": "tool_use", "id": t.id, "name": t.name, "input": raw(t.argument())})
 	}
-	return f.message(a, content, f.end(a), f.usage(a.usage, a.usage.output, a.usage.reasoning))
+	return f.message(a, content, f.end(a), f.finalUsage(a))
+}
+
+// finalUsage reports all that a message has used, searches too.
+func (f messages) finalUsage(a *answer) object {
+	o := f.usage(a.usage, a.usage.output, a.usage.reasoning)
+	if n := a.units[llm.WebSearches]; n > 0 {
+		o["server_tool_use"] = object{"web_search_requests": n, "web_fetch_requests": 0}
+	}
+	return o
 }
 
 // signature is the signature of thoughts.
@@ -126,7 +135,7 @@ func (f messages) events(a *answer) iter.Seq[event] {
 		s.tool()
 		s.emit("message_delta", object{
 			"delta": object{"stop_reason": f.end(a), "stop_sequence": nil},
-			"usage": f.usage(a.usage, a.usage.output, a.usage.reasoning),
+			"usage": f.finalUsage(a),
 		}, 0, 0)
 		s.emit("message_stop", object{}, 0, 0)
 	}

@@ -51,6 +51,10 @@ func (r *Reply) set(word string) (err error) {
 		r.Parts.OutputAudio, err = number(value)
 	case "output-image":
 		r.Parts.OutputImage, err = number(value)
+	case "web-searches":
+		r.WebSearches, err = number(value)
+	case "file-searches":
+		r.FileSearches, err = number(value)
 	case "tier":
 		r.Parts.Tier = value
 	case "cost":

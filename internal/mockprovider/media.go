@@ -116,6 +116,20 @@ func (f images) events(a *answer) iter.Seq[event] {
 	}
 }
 
+// search lets the provider search as often as the script says, if the call has a tool for it.
+func (a *answer) search() {
+	tools, _ := a.fields["tools"].([]any)
+	for _, t := range tools {
+		tool, _ := t.(map[string]any)
+		switch kind := fields(tool).text("type"); {
+		case strings.HasPrefix(kind, "web_search"):
+			a.units[llm.WebSearches] = int64(a.WebSearches)
+		case kind == "file_search":
+			a.units[llm.FileSearches] = int64(a.FileSearches)
+		}
+	}
+}
+
 // speech is OpenAI's text to speech, which answers with audio.
 type speech struct{ once }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"iter"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // responses is OpenAI's responses.
@@ -56,6 +58,12 @@ func (f responses) whole(a *answer) object { return f.end(a) }
 // items returns the parts of the answer.
 func (f responses) items(a *answer) []object {
 	items := []object{}
+	for range a.units[llm.WebSearches] {
+		items = append(items, object{"id": a.id("ws_"), "type": "web_search_call", "status": "completed", "action": object{"type": "search", "query": "news"}})
+	}
+	for range a.units[llm.FileSearches] {
+		items = append(items, object{"id": a.id("fs_"), "type": "file_search_call", "status": "completed", "queries": []string{"news"}, "results": nil})
+	}
 	if len(a.thoughts) > 0 {
 		items = append(items, f.reasoning(a))
 	}

@@ -47,6 +47,10 @@ type Reply struct {
 	// one. Only Anthropic and Bedrock report the latter.
 	Cached, CacheWrite int
 
+	// WebSearches and FileSearches are how often the provider searches: in the web, and in stored files, if the call has a tool for it.
+	// Anthropic has no tool for files.
+	WebSearches, FileSearches int
+
 	// Parts are further parts of the prompt and of the answer, the tier, and the cost, as far as the
 	// API can report them.
 	Parts Parts

@@ -143,6 +143,7 @@ func (e *exchange) answer() {
 			return
 		}
 	}
+	a.search()
 	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite, Units: c.units})
 	e.headers(at, false)
 	switch {

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anthropics/anthropic-sdk-go"
+	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
@@ -102,5 +105,49 @@ func TestMediaOfOpenAI(t *testing.T) {
 				t.Errorf("%v is booked; want %v", sum.Total, want)
 			}
 		})
+	}
+}
+
+// Searches that the providers make for calls of their SDKs are in the books beside the tokens, as the providers bill them.
+func TestSearchesOfSDKs(t *testing.T) {
+	for model, call := range map[string]func(r *rig) error{
+		"claude-opus-5-5": func(r *rig) error {
+			client := anthropic.NewClient(anthropicoption.WithMaxRetries(0), anthropicoption.WithBaseURL(r.url+"/anthropic"), anthropicoption.WithAPIKey(r.key), anthropicoption.WithHeader("X-Mock", "web-searches=3"))
+			search := anthropic.ToolUnionParam{OfWebSearchTool20250305: &anthropic.WebSearchTool20250305Param{MaxUses: anthropic.Int(5)}}
+			m, err := client.Messages.New(t.Context(), anthropic.MessageNewParams{
+				Model: "claude-opus-5-5", MaxTokens: 50, Tools: []anthropic.ToolUnionParam{search},
+				Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("news?"))},
+			})
+			if err == nil && m.Usage.ServerToolUse.WebSearchRequests != 3 {
+				t.Errorf("the SDK sees %+v", m.Usage)
+			}
+			return err
+		},
+		"gpt-5.4": func(r *rig) error {
+			client := openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key), option.WithHeader("X-Mock", "web-searches=3"))
+			search := responses.ToolUnionParam{OfWebSearch: &responses.WebSearchToolParam{Type: "web_search"}}
+			_, err := client.Responses.New(t.Context(), responses.ResponseNewParams{
+				Model: "gpt-5.4", MaxOutputTokens: openai.Int(50), MaxToolCalls: openai.Int(4), Tools: []responses.ToolUnionParam{search},
+				Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("news?")},
+			})
+			return err
+		},
+	} {
+		r := newRig(t, with(ample, mediaBudget))
+		if err := call(r); err != nil {
+			t.Errorf("%s: %v", model, err)
+			continue
+		}
+		r.idle(t)
+		sum, err := r.Usage(t.Context(), books.Query{Project: project})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := r.provider.Totals()[model]
+		rates := map[string][2]int64{"claude-opus-5-5": {4_000, 20_000}, "gpt-5.4": {2_500, 15_000}}[model]
+		bill := int64(total.Input)*rates[0] + int64(total.Output)*rates[1] + 3*10_000_000
+		if total.Units[llm.WebSearches] != 3 || sum.Total[books.WebSearches] != 3 || sum.Total[books.Nanodollars] != bill {
+			t.Errorf("%s: %v is booked, the bill is %d: %+v", model, sum.Total, bill, total)
+		}
 	}
 }
