@@ -67,28 +67,36 @@ func TestSettleLater(t *testing.T) {
 	})
 }
 
+// settleLater settles a take of one charge without waiting, and returns what gets its error.
+func settleLater(s *Store, r store.Receipt, actual int64) <-chan error {
+	failed := make(chan error, 1)
+	inside(s).SettleLater(r, []int64{actual}, nil, func(err error) { failed <- err })
+	return failed
+}
+
 // A settlement that fails can be made again, and one of a store that is closed fails at once.
 func TestSettleLaterFails(t *testing.T) {
 	s := open(t)
 	l := perDay(10)
 	r := take(t, s, charge("key", 10, l))
 	update(t, s, "ALTER TABLE ledger RENAME TO elsewhere")
-	var failed error
-	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
-	if _, _, err := s.Take(t.Context(), charge("key", 1, l)); err == nil || failed == nil {
-		t.Fatalf("without a table: %v, and of the settlement %v", err, failed)
+	failed := settleLater(s, r, 1)
+	if _, _, err := s.Take(t.Context(), charge("key", 1, l)); err == nil {
+		t.Error("it can be done without a table")
+	}
+	if <-failed == nil {
+		t.Error("it is settled without a table")
 	}
 	update(t, s, "ALTER TABLE elsewhere RENAME TO ledger")
-	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
+	failed = settleLater(s, r, 1)
 	wantUsed(t, s, "key", l, 1)
-	if failed != nil {
-		t.Error(failed)
+	if err := <-failed; err != nil {
+		t.Error(err)
 	}
 	r = take(t, s, charge("key", 1, l))
 	s.Close()
-	inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
-	if !errors.Is(failed, store.ErrClosed) {
-		t.Errorf("closed: %v; want %v", failed, store.ErrClosed)
+	if err := <-settleLater(s, r, 1); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("closed: %v; want %v", err, store.ErrClosed)
 	}
 }
 
@@ -99,13 +107,15 @@ func TestReadsWithoutSettlements(t *testing.T) {
 	s.busyTimeout = time.Nanosecond
 	l := perDay(10)
 	r := take(t, s, charge("key", 10, l))
-	var failed error
 	err := inside(other).Update(t.Context(), func(transaction.Tx) error {
-		inside(s).SettleLater(r, []int64{1}, nil, func(err error) { failed = err })
+		failed := settleLater(s, r, 1)
 		wantUsed(t, s, "key", l, 10)
+		if <-failed == nil {
+			t.Error("it is settled in a file that is locked")
+		}
 		return nil
 	})
-	if err != nil || failed == nil {
-		t.Errorf("%v, and of the settlement %v", err, failed)
+	if err != nil {
+		t.Error(err)
 	}
 }
