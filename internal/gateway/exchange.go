@@ -13,6 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/otlp"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -65,6 +66,7 @@ type exchange struct {
 	meter          *llm.Meter // reads the answer of a call; nil before there is one
 	ended          bool       // the client has got the whole stream, though the body may go on
 	complete       bool       // the body of the answer has come to its end
+	span           *otlp.Span // of the request; nil: no collector gets it
 	levelRoom      [project.MaxNames]*config.Project
 	Record
 }
@@ -81,6 +83,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w: w, r: r, ctx: r.Context(), control: http.NewResponseController(w),
 		Record: Record{ID: g.ids.next(), Time: time.Now(), Client: r.RemoteAddr, Method: shortened(r.Method), Path: shortened(r.URL.Path), Outcome: Failed},
 	}
+	x.startSpan()
 	defer x.end()
 	x.extendWriteDeadline()
 	if r.ContentLength != 0 {
@@ -101,6 +104,7 @@ func (x *exchange) end() {
 	x.g.followers.publishRecord(&x.Record)
 	x.g.access.write(&x.Record)
 	x.g.metrics.observe(&x.Record)
+	x.endSpan()
 	x.count()
 	if x.Outcome == Denied {
 		x.g.books.denied(x.owner())

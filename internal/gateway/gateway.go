@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/fleet"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/otlp"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
@@ -45,6 +47,7 @@ import (
 type Options struct {
 	Log         *slog.Logger // nil: nothing is logged
 	Name        string       // of this gateway among those that share its store; empty: the address at which it listens
+	Version     string       // of the program
 	MaxRequests int          // that are in progress at a time: others get a 503; 0: any number
 }
 
@@ -56,18 +59,20 @@ type Gateway struct {
 	transports map[transportKind]http.RoundTripper
 	signers    map[sigv4.Account]*sigv4.Signer
 
-	limits   call.Limits
-	keys     *keys.Ring
-	tokens   *keys.Ring // of the admin API
-	controls *control.Board
-	policies admit.Policies
-	books    *ledger
-	reads    *limit.Limiter[*exchange, string] // how often clients have the books read
-	batches  *openBatches
-	users    *namesInUse
-	runs     *namesInUse
-	prune    func()
-	log      *slog.Logger
+	limits     call.Limits
+	keys       *keys.Ring
+	accessFile *rotatedFile   // nil: requests are in the log
+	tokens     *keys.Ring     // of the admin API
+	spans      *otlp.Exporter // nil: no collector gets spans
+	controls   *control.Board
+	policies   admit.Policies
+	books      *ledger
+	reads      *limit.Limiter[*exchange, string] // how often clients have the books read
+	batches    *openBatches
+	users      *namesInUse
+	runs       *namesInUse
+	prune      func()
+	log        *slog.Logger
 
 	ids        *idSource
 	recent     *recent
@@ -105,6 +110,13 @@ const (
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{log: log, maxActive: int64(o.MaxRequests), transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
+	if cfg.Log.Requests != "" {
+		file, err := openRotated(cfg.Log.Requests, log)
+		if err != nil {
+			return nil, err
+		}
+		g.accessFile, g.access = file, newAccessLog(slog.New(slog.NewJSONHandler(file, nil)), cfg.Log.Sample)
+	}
 	g.serving, g.drain = context.WithCancel(context.Background())
 	g.name = cmp.Or(o.Name, cfg.Listen)
 	g.metrics = newMetrics(g.Active)
@@ -121,6 +133,7 @@ func New(cfg *config.Config, o Options) (*Gateway, error) {
 	g.logMissedKeys()
 	g.logExposedState(cfg)
 	g.metrics.follow(g.limits.Models, g.limits.Projects, g.namedProjects)
+	g.spans = newExporter(cfg, o.Name, o.Version, g.metrics, log)
 	g.prune = g.limits.Models.BackgroundPrune(pruneEvery)
 	g.books = newLedger(g)
 	g.batches = newOpenBatches(g)
@@ -244,6 +257,8 @@ func changeable(old, new *config.Config) error {
 		{"admin.tls", old.Admin.TLS != new.Admin.TLS},
 		{"admin.audit", old.Admin.Audit != new.Admin.Audit},
 		{"state", old.State != new.State},
+		{"log.requests", old.Log.Requests != new.Log.Requests},
+		{"otlp", !reflect.DeepEqual(old.OTLP, new.OTLP)},
 		{"on_store_loss", old.OnStoreLoss != new.OnStoreLoss},
 	} {
 		if c.changed {
@@ -328,6 +343,12 @@ func (g *Gateway) Closed() bool { return g.closed.Load() }
 func (g *Gateway) Close() error {
 	g.closed.Store(true)
 	g.fleet.Close()
+	if g.spans != nil {
+		g.spans.Close()
+	}
+	if g.accessFile != nil {
+		g.accessFile.Close()
+	}
 	g.prune()
 	g.batches.close()
 	g.books.close()

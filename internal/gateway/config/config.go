@@ -32,6 +32,7 @@ type Config struct {
 	Prices      *price.Table         `json:"-"` // those of the file, and the embedded ones; see MarshalJSON
 	Unpriced    *price.Price         `json:"-"` // what models without a price cost; nil: their calls are denied where dollars are limited
 	Server      Server               `json:"server"`
+	OTLP        *OTLP                `json:"otlp,omitempty"` // nil: no collector gets traces and metrics
 	Log         Log                  `json:"log"`
 	Blank       bool                 `json:"-"` // the file exists and has no field
 	Warnings    []string             `json:"-"` // about fields that are valid, but hardly meant so
@@ -204,4 +205,6 @@ type Server struct {
 type Log struct {
 	Level  string `json:"level"`  // "debug", "info", "warn", "error" or "off"
 	Sample int    `json:"sample"` // one in this many requests that passed is logged; all others are
+
+	Requests string `json:"requests,omitempty"` // the file to which requests are logged; empty: they are in the log
 }

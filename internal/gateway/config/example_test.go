@@ -67,7 +67,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 // everything returns the example with all comments made fields, and with secrets that exist.
 func everything(t *testing.T) string {
 	t.Helper()
-	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_KEY_A", "RATELIMIT_ADMIN_TOKEN", "OIDC_CLIENT_SECRET"} {
+	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_KEY_A", "RATELIMIT_ADMIN_TOKEN", "OIDC_CLIENT_SECRET", "OTLP_TOKEN"} {
 		t.Setenv(name, "the secret of "+name)
 	}
 	t.Setenv("WEBHOOK_SECRET", "whsec_"+base64.StdEncoding.EncodeToString([]byte("the secret of the webhook")))

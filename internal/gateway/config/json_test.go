@@ -88,7 +88,7 @@ func TestRedactedHasNoSecret(t *testing.T) {
 	if !strings.Contains(text, `"state": "redis://sentinel:1"`) {
 		t.Errorf("no state in %s", text)
 	}
-	if n := len(regexp.MustCompile(`"(key|token|secret|client_secret)": "\[secret\]"`).FindAllString(text, -1)); n != 6 {
+	if n := len(regexp.MustCompile(`"(key|token|secret|client_secret)": "\[secret\]"`).FindAllString(text, -1)); n != 7 {
 		t.Errorf("%d secrets are shown to be there in %s", n, text)
 	}
 }

@@ -27,6 +27,7 @@ func (c *Config) read(p yamlValue) {
 		field("prices", c.readPrices),
 		field("unpriced", c.readUnpriced),
 		field("server", c.Server.read),
+		field("otlp", func(p yamlValue) { c.OTLP = readOTLP(p) }),
 		field("log", c.Log.read),
 	)
 }
@@ -59,5 +60,6 @@ func (l *Log) read(p yamlValue) {
 	p.Fields(
 		field("level", strictyaml.OneOf(&l.Level, "debug", "info", "warn", "error", "off")),
 		field("sample", strictyaml.Count(&l.Sample, 1, 1_000_000)),
+		field("requests", filePath(&l.Requests)),
 	)
 }

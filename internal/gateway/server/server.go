@@ -103,7 +103,7 @@ func (s *server) open(cfg *config.Config) (err error) {
 			return err
 		}
 	}
-	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log, Name: nameAt(s.clients.listener.Addr()), MaxRequests: most}); err != nil {
+	if s.gateway, err = gateway.New(cfg, gateway.Options{Log: s.Log, Name: nameAt(s.clients.listener.Addr()), Version: s.Version, MaxRequests: most}); err != nil {
 		return err
 	}
 	reload := s.reload

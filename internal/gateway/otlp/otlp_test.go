@@ -1,0 +1,76 @@
+package otlp
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The context of a trace that is not valid begins a trace of its own, and what a client sends decides whether its trace
+// is sampled.
+func TestStart(t *testing.T) {
+	const trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	for text, want := range map[string]struct{ none, all, continued bool }{
+		"00-" + trace + "-" + parent + "-01":      {true, true, true},
+		"00-" + trace + "-" + parent + "-00":      {false, false, true},
+		"01-" + trace + "-" + parent + "-03-more": {true, true, true},
+		"":                           {false, true, false},
+		"00-" + trace + "-" + parent: {false, true, false},
+		"00-" + trace + "-" + parent + "-01-more":              {false, true, false},
+		"ff-" + trace + "-" + parent + "-01":                   {false, true, false},
+		"00-" + strings.Repeat("0", 32) + "-" + parent + "-01": {false, true, false},
+		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01":  {false, true, false},
+		"00-" + strings.Repeat("x", 32) + "-" + parent + "-01": {false, true, false},
+		"00-" + trace + "-" + parent + "-zz":                   {false, true, false},
+	} {
+		none, all := (&Exporter{cfg: Config{Sample: 0}}).Start(text), (&Exporter{cfg: Config{Sample: 100}}).Start(text)
+		if none.Sampled != want.none || all.Sampled != want.all || strings.Contains(all.Parent(), trace) != want.continued {
+			t.Errorf("%q: %v, %v, %s", text, none.Sampled, all.Sampled, all.Parent())
+		}
+	}
+}
+
+// Spans beyond what can wait are dropped and counted, and so are those that a collector does not take. What waits is sent
+// at the end.
+func TestDropped(t *testing.T) {
+	var mu sync.Mutex
+	status, taken := http.StatusOK, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%v", r.Header)
+		}
+		taken++
+		w.WriteHeader(status)
+	}))
+	defer server.Close()
+	var failed []string
+	e := New(Config{Endpoint: server.URL + "/", Token: "secret", Sample: 100, Gatherer: prometheus.NewRegistry()})
+	for range 10 {
+		e.End(e.Start(""))
+	}
+	if e.Close(); taken != 1 || e.Dropped() != 0 {
+		t.Errorf("%d batches, %d dropped", taken, e.Dropped())
+	}
+	status = http.StatusServiceUnavailable
+	e = New(Config{Endpoint: server.URL, Token: "secret", Sample: 100, OnError: func(err error) { failed = append(failed, err.Error()) }})
+	e.End(e.Start(""))
+	if e.Close(); e.Dropped() != 1 || len(failed) != 1 || !strings.Contains(failed[0], "503") {
+		t.Errorf("%d dropped, %q", e.Dropped(), failed)
+	}
+	full := &Exporter{queue: make(chan Span, 1)}
+	for range 3 {
+		full.End(Span{Sampled: true})
+	}
+	if full.End(Span{}); full.Dropped() != 2 {
+		t.Errorf("%d dropped", full.Dropped())
+	}
+}
