@@ -99,6 +99,7 @@ func TestChart(t *testing.T) {
 	}{
 		{"defaults", "", "redis://gw-redis:6379/0", 1, 0},
 		{"a Redis of one's own", "redisURL: rediss://redis.example.com:6380/0", "rediss://redis.example.com:6380/0", 0, 0},
+		{"a Redis whose URL is in a Secret", "redisURLSecret: {name: redis, key: address}", "rediss://redis.example.com:6380/0", 0, 0},
 		{"everything on", "serviceMonitor: {enabled: true}\nreplicas: 5\nimage: {tag: v1.2.3}", "redis://gw-redis:6379/0", 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,6 +109,34 @@ func TestChart(t *testing.T) {
 				t.Errorf("%d stateful sets, others: %v", len(all.stateful), all.others)
 			}
 		})
+	}
+}
+
+// Variables, volumes and the place of the pods are the user's, beside the chart's own.
+func TestChartExtras(t *testing.T) {
+	all := read(t, "extras", render(t, `
+redisURLSecret: {name: redis}
+networkPolicy: {extraEgress: [{to: [{ipBlock: {cidr: 10.1.0.0/16}}], ports: [{port: 8000, protocol: TCP}]}]}
+extraEnv: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
+extraVolumes: [{name: certificates, secret: {secretName: tls}}]
+extraVolumeMounts: [{name: certificates, mountPath: /etc/tls, readOnly: true}]
+nodeSelector: {pool: gateways}
+tolerations: [{key: dedicated, operator: Equal, value: gateways, effect: NoSchedule}]
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+`))
+	if rules := all.policies[0].Spec.Egress; rules[len(rules)-1].To[0].IPBlock.CIDR != "10.1.0.0/16" {
+		t.Errorf("the gateway may reach %+v", rules)
+	}
+	pod := all.deployments[0].Spec.Template.Spec
+	c := pod.Containers[0]
+	if len(c.Env) != 3 || c.Env[1].ValueFrom.SecretKeyRef.Name != "redis" || c.Env[1].ValueFrom.SecretKeyRef.Key != "url" || c.Env[2].Name != "HTTPS_PROXY" {
+		t.Errorf("the variables are %+v", c.Env)
+	}
+	if len(pod.Volumes) != 2 || len(c.VolumeMounts) != 2 || c.VolumeMounts[1].MountPath != "/etc/tls" {
+		t.Errorf("the volumes are %+v at %+v", pod.Volumes, c.VolumeMounts)
+	}
+	if pod.NodeSelector["pool"] != "gateways" || len(pod.Tolerations) != 1 || pod.Affinity == nil {
+		t.Errorf("the pods are placed by %v, %v, %v", pod.NodeSelector, pod.Tolerations, pod.Affinity)
 	}
 }
 
@@ -191,6 +220,7 @@ func checkPod(t *testing.T, pod corev1.PodSpec) {
 func checkFile(t *testing.T, text, state string) {
 	t.Helper()
 	t.Setenv("RATELIMIT_ADMIN_TOKEN", "a-secret-of-some-length")
+	t.Setenv("RATELIMIT_REDIS_URL", "rediss://redis.example.com:6380/0")
 	t.Setenv("OPENAI_API_KEY", "a-secret-of-some-length")
 	c, err := config.Parse("gateway.yaml", []byte(text))
 	if err != nil {
