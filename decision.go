@@ -176,7 +176,8 @@ func (rl *RateLimiter) fillDecision(c *Call, p *preparedCall, r *engine.Result, 
 	}
 	if r.Allowed() {
 		d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
-		if d.Shadow = project.ShadowDenialOf(&r.Outcome); d.Shadow.Limit != "" {
+		d.Shadow = project.ShadowDenialOf(&r.Outcome)
+		if d.Shadow.Limit != "" {
 			d.Reason = d.Shadow.String()
 		}
 		return

@@ -50,7 +50,8 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 			project := string(rune('p' + random.IntN(2)))
 			for _, c := range calls {
 				n := c.slots(time.Now())
-				if all += n; c.project == project {
+				all += n
+				if c.project == project {
 					own += n
 				}
 			}

@@ -230,7 +230,8 @@ type preparedCall struct {
 // prepare makes a call ready, and fills in p, which is empty.
 func (rl *RateLimiter) prepare(c *Call, p *preparedCall) {
 	p.model = (*rl.quotas.Load())[c.Model]
-	if p.hasQuota = p.model != nil; p.hasQuota {
+	p.hasQuota = p.model != nil
+	if p.hasQuota {
 		engine.SetLimited(c)
 	}
 	var room [engine.MostOwn]*engine.Scope

@@ -229,7 +229,8 @@ func (rl *RateLimiter) state() (map[string]state.Usage, error) {
 	for _, name := range names {
 		m := rl.find(name)
 		accounts, now, failed := m.accounts(context.Background())
-		if err = errors.Join(err, failed); failed != nil {
+		err = errors.Join(err, failed)
+		if failed != nil {
 			continue
 		}
 		if u := accounts.Usage(m.quota(), now); !u.Empty() {
@@ -300,7 +301,8 @@ func (rl *RateLimiter) used() (names []string, err error) {
 	keys, err := rl.engine.Store().Keys(ctx, state.AllModels)
 	for _, name := range state.ModelsOf(keys) {
 		accounts, now, failed := rl.find(name).accounts(ctx)
-		if err = errors.Join(err, failed); failed == nil && !accounts.Empty(now) {
+		err = errors.Join(err, failed)
+		if failed == nil && !accounts.Empty(now) {
 			names = append(names, name)
 		}
 	}

@@ -61,7 +61,8 @@ func TestModelsAndIter(t *testing.T) {
 		}
 		seen := 0
 		for range rl.Iter() {
-			if seen++; seen == 2 {
+			seen++
+			if seen == 2 {
 				break
 			}
 		}
@@ -437,7 +438,8 @@ func TestBackgroundPruneStops(t *testing.T) {
 		var group sync.WaitGroup
 		for range 3 {
 			group.Go(func() {
-				if stop(); pruning.Load() {
+				stop()
+				if pruning.Load() {
 					t.Error("it has stopped, and prunes")
 				}
 			})

@@ -35,7 +35,8 @@ func TestLargeCallsAndSmallOnes(t *testing.T) {
 									return
 								}
 								mu.Lock()
-								if used[name] += tokens; name == "small" {
+								used[name] += tokens
+								if name == "small" {
 									waits = append(waits, time.Since(start))
 								}
 								mu.Unlock()

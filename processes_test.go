@@ -139,7 +139,8 @@ func (p *process) listen(output io.Reader) {
 			close(p.ready)
 		case hammered[line].reserved > 0 || endless[line].reserved > 0:
 			p.admitted[line]++
-			if all++; all == 100 {
+			all++
+			if all == 100 {
 				close(p.busy)
 			}
 		default:

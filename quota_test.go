@@ -217,7 +217,8 @@ func TestBadQuotas(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			memRefused(t, tt.quota.Validate(), tt.says)
 			rl, err := NewWithConfig(Config{FilePath: "f", Quotas: map[string]ModelQuota{"bad": tt.quota, "good": {MaxRPM: 1}}})
-			if memRefused(t, err, tt.says); rl != nil {
+			memRefused(t, err, tt.says)
+			if rl != nil {
 				t.Error("NewWithConfig returned a limiter beside the error")
 			}
 			rl = memLimiter(t, ModelQuota{MaxRPM: 5, MaxRPD: 7})
@@ -294,7 +295,8 @@ func TestBadNames(t *testing.T) {
 func TestUnknownProviderAndBackend(t *testing.T) {
 	for _, provider := range []Provider{"", "Gemini", "mistral", "gemini "} {
 		rl, err := NewWithConfig(Config{FilePath: "f", Providers: []Provider{ProviderOpenAI, provider}})
-		if memRefused(t, err, string(provider)); rl != nil {
+		memRefused(t, err, string(provider))
+		if rl != nil {
 			t.Errorf("%q made a limiter", provider)
 		}
 		rl = memLimiter(t, ModelQuota{MaxRPM: 5})
@@ -307,7 +309,8 @@ func TestUnknownProviderAndBackend(t *testing.T) {
 	}
 	for _, backend := range []string{"YAML", "Redis", " yaml", "sqlite3"} {
 		rl, err := NewWithConfig(Config{FilePath: filepath.Join(t.TempDir(), "f"), Backend: backend})
-		if memRefused(t, err, backend); rl != nil {
+		memRefused(t, err, backend)
+		if rl != nil {
 			t.Errorf("%q made a limiter", backend)
 		}
 	}

@@ -765,7 +765,8 @@ func (m *naiveModel) commit(c *naiveCall, prompt, output int) {
 }
 
 func (m *naiveModel) cancel(c *naiveCall) {
-	if c.slot = false; !c.forgot && !c.loose {
+	c.slot = false
+	if !c.forgot && !c.loose {
 		m.correct(c, [4]int64{})
 	}
 }

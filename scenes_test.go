@@ -72,7 +72,8 @@ func (s *scene) run(t *testing.T) (passed map[string]int, all int) {
 				return
 			}
 			mu.Lock()
-			if all++; time.Since(began) >= sceneMinutes*time.Minute/2 {
+			all++
+			if time.Since(began) >= sceneMinutes*time.Minute/2 {
 				passed[c.project]++
 			}
 			mu.Unlock()

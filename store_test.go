@@ -455,7 +455,8 @@ func TestSpreadIsFair(t *testing.T) {
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					if served[k]++; served[k] == each {
+					served[k]++
+					if served[k] == each {
 						cancel()
 					}
 				})
@@ -682,7 +683,8 @@ func TestFollowedLater(t *testing.T) {
 		s.mu.Unlock()
 		synctest.Wait()
 		start := time.Now()
-		if rl.Close(); time.Since(start) != 0 {
+		rl.Close()
+		if time.Since(start) != 0 {
 			t.Errorf("Close has waited for %v", time.Since(start))
 		}
 		if rl, err := ratelimit.NewWithStore(s, ratelimit.Config{}); rl != nil || !errors.Is(err, gone) {

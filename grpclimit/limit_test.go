@@ -232,7 +232,8 @@ func TestLimitShadow(t *testing.T) {
 				Observe(func(rpc RPC, d limit.Decision) {
 					mu.Lock()
 					defer mu.Unlock()
-					if observed = append(observed, d.Allowed); d.Limit != limit.PerDay(2) || !strings.HasPrefix(rpc.Method, "/grpc.health.") || rpc.Context == nil {
+					observed = append(observed, d.Allowed)
+					if d.Limit != limit.PerDay(2) || !strings.HasPrefix(rpc.Method, "/grpc.health.") || rpc.Context == nil {
 						t.Errorf("%+v: %+v", rpc, d)
 					}
 				})))

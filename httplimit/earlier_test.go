@@ -33,7 +33,8 @@ func TestEarlierProjects(t *testing.T) {
 			r.Header.Set("X-Project-ID", id)
 		}
 		w := httptest.NewRecorder()
-		if handler.ServeHTTP(w, r); w.Code != want {
+		handler.ServeHTTP(w, r)
+		if w.Code != want {
 			t.Errorf("%q: %d, want %d", id, w.Code, want)
 		}
 	}

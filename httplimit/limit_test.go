@@ -358,7 +358,8 @@ func TestLimitWaitIsInOrder(t *testing.T) {
 		for i := range codes {
 			all.Go(func() {
 				w := do(h, to("/"+strconv.Itoa(i)))
-				if codes[i] = w.Code; w.Code != 429 {
+				codes[i] = w.Code
+				if w.Code != 429 {
 					return
 				}
 				after, err := strconv.ParseInt(w.Header().Get("Retry-After"), 10, 64)

@@ -31,7 +31,8 @@ func (l Limit) backlogOf(n int64) backlog {
 func (l Limit) amountOf(b backlog) int64 {
 	hi, lo := bits.Mul64(uint64(b.NS), uint64(l.count))
 	lo, carry := bits.Add64(lo, uint64(b.Parts), 0)
-	if hi += carry; hi >= uint64(l.period) {
+	hi += carry
+	if hi >= uint64(l.period) {
 		return maxCount
 	}
 	q, _ := bits.Div64(hi, lo, uint64(l.period))
@@ -87,7 +88,8 @@ func (l Limit) takeBucket(s state, now, n int64) (state, Verdict) {
 		Remaining:  l.amountOf(l.difference(room, before)),
 		ResetAfter: before.drainsIn(),
 	}
-	if d.Used = l.burst - d.Remaining; d.Remaining == 0 { // there may be a debt
+	d.Used = l.burst - d.Remaining
+	if d.Remaining == 0 { // there may be a debt
 		d.Used = l.amountUp(before)
 	}
 	if l.never(n) {
@@ -95,7 +97,8 @@ func (l Limit) takeBucket(s state, now, n int64) (state, Verdict) {
 		return s, d
 	}
 	after := l.sum(before, l.backlogOf(n))
-	if d.RetryAfter = l.difference(after, room).drainsIn(); d.RetryAfter > 0 {
+	d.RetryAfter = l.difference(after, room).drainsIn()
+	if d.RetryAfter > 0 {
 		return s, d
 	}
 	d.Allowed = true

@@ -40,7 +40,8 @@ func propertyBacklog(t historyT, src historySource) {
 	if got := parts(l.sum(a, b)); got.Cmp(want) != 0 && (want.Cmp(most) < 0 || got.Cmp(most) < 0) {
 		t.Fatalf("%v: %+v + %+v is %v parts; want %v", l, a, b, got, want)
 	}
-	if want.Sub(parts(a), parts(b)); want.Sign() < 0 {
+	want.Sub(parts(a), parts(b))
+	if want.Sign() < 0 {
 		want.SetInt64(0)
 	}
 	if got := parts(l.difference(a, b)); got.Cmp(want) != 0 {

@@ -69,10 +69,12 @@ type boundaries struct {
 }
 
 func (c Calendar) read() (b boundaries, err error) {
-	if b.month = max(c.Month, 1); c.Month < 0 || c.Month > 31 {
+	b.month = max(c.Month, 1)
+	if c.Month < 0 || c.Month > 31 {
 		return b, fmt.Errorf("ratelimit: months that begin on day %d: it must be from 1 to 31", c.Month)
 	}
-	if b.week = time.Monday; c.Week != "" {
+	b.week = time.Monday
+	if c.Week != "" {
 		b.week = time.Weekday(slices.Index(weekdays[:], c.Week))
 	}
 	if b.week < 0 {
@@ -85,7 +87,8 @@ func (c Calendar) read() (b boundaries, err error) {
 		}
 		b.at = time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
 	}
-	if b.zone, err = zoneNamed(c.Zone); err != nil || c.Zone == "Local" { // Local is a different zone on each machine
+	b.zone, err = zoneNamed(c.Zone)
+	if err != nil || c.Zone == "Local" { // Local is a different zone on each machine
 		return b, fmt.Errorf("ratelimit: zone %.80q: it must be a name in the time zone database, such as Europe/Berlin", c.Zone)
 	}
 	return b, nil

@@ -106,7 +106,8 @@ func yearResets(zone *time.Location, from, to time.Time) [][]int64 {
 		next = math.MaxInt
 		for i := range marks {
 			for began := false; len(marks[i]) > 0 && shown >= marks[i][0]; began = true {
-				if marks[i] = marks[i][1:]; !began {
+				marks[i] = marks[i][1:]
+				if !began {
 					resets[i] = append(resets[i], at)
 				}
 			}

@@ -37,7 +37,8 @@ func (c *claims) add(added *claim) {
 	}
 	others := 0
 	for hash := range c.byKey {
-		if others++; others > 2 {
+		others++
+		if others > 2 {
 			break
 		}
 		c.prune(hash, now)

@@ -59,7 +59,8 @@ func TestCounterIsTheTextbooks(t *testing.T) {
 			if v.Allowed != want {
 				t.Fatalf("%v: a take of %d at %d of %+v is allowed: %t; the textbooks' %+v: %t", l, n, now, s, v.Allowed, book, want)
 			}
-			if s = next; want {
+			s = next
+			if want {
 				book = after
 			}
 		}
@@ -79,7 +80,8 @@ func TestCounterBound(t *testing.T) {
 			now += historyOneOf(src, 0, 1, int64(src.pick(int(period))), period-1-now%period) // the last: to the end of the window
 			n := int64(1 + src.pick(int(l.count)))
 			next, v := l.take(s, now, n)
-			if s = next; v.Allowed {
+			s = next
+			if v.Allowed {
 				passed = append(passed, modelPassed{now, n})
 			}
 			aligned, span := int64(0), int64(0)
@@ -155,7 +157,8 @@ func TestCounterAdmitsTheLimit(t *testing.T) {
 		start := stepStart - stepStart%int64(time.Minute)
 		for now := start; now < start+100*int64(time.Minute); now += int64(time.Second) / 4 {
 			next, v := l.take(s, now, 1)
-			if s = next; v.Allowed {
+			s = next
+			if v.Allowed {
 				passed++
 			}
 		}

@@ -44,7 +44,8 @@ func (f *First) Correct(r *Receipt, now, actual int64) bool {
 	if f.epoch != r.Epoch || actual > f.n || now < f.at {
 		return false
 	}
-	if f.n = actual; actual == 0 || now >= f.fullAt {
+	f.n = actual
+	if actual == 0 || now >= f.fullAt {
 		*f = First{}
 	}
 	return true

@@ -196,7 +196,8 @@ func (h *history) tidy(now int64) {
 
 // makeRoom makes room in the ring for one more entry.
 func (h *history) makeRoom(now int64) {
-	if h.tidy(now); h.full() {
+	h.tidy(now)
+	if h.full() {
 		h.grow()
 	}
 }

@@ -120,7 +120,8 @@ func historyLogBound(t historyT, l Limit, passed []modelPassed) {
 			left += passed[first].n
 			first++
 		}
-		if left -= last.n; left < 0 {
+		left -= last.n
+		if left < 0 {
 			t.Fatalf("%v: %d too many in the window that ends with %d", l, -left, last.at)
 		}
 	}
@@ -386,7 +387,8 @@ func TestLogMergesByAge(t *testing.T) {
 			log.next++
 			now += random.Int64N(longest)
 		}
-		if log.drop(now); log.next == log.oldest {
+		log.drop(now)
+		if log.next == log.oldest {
 			continue
 		}
 		want := historyCells(&log)

@@ -126,7 +126,8 @@ func (l *Limit) parseBurst(rest []string) (used int, err error) {
 	if len(rest) == 0 {
 		return 0, fmt.Errorf("burst without a number: %s", grammar)
 	}
-	if l.burst, err = parseCount(rest[0]); err != nil {
+	l.burst, err = parseCount(rest[0])
+	if err != nil {
 		return 0, fmt.Errorf("burst %w", err)
 	}
 	return 1, nil

@@ -48,7 +48,8 @@ func newPlan(limits []Limit) *Plan {
 		first := slices.Index(limits, l)
 		switch {
 		case l.algorithm == SlidingLog:
-			if p.at[i] = slices.Index(p.periods, l.period); p.at[i] < 0 {
+			p.at[i] = slices.Index(p.periods, l.period)
+			if p.at[i] < 0 {
 				p.at[i] = len(p.periods)
 				p.periods = append(p.periods, l.period)
 				p.longest = max(p.longest, int64(l.period))

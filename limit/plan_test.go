@@ -24,7 +24,8 @@ func TestPlanOf(t *testing.T) {
 	}
 	last := limits[0]
 	p := PlanOf(last)
-	if last[0] = PerDay(3); slices.Equal(p.Limits(), last) {
+	last[0] = PerDay(3)
+	if slices.Equal(p.Limits(), last) {
 		t.Error("a plan has changed with the slice that it was made of")
 	}
 }

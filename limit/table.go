@@ -332,7 +332,8 @@ func newSegment[V any](depth uint, prefix uint64, base int64, all []survivor[V])
 	for _, from := range all {
 		i := g.home(from.hash)
 		for g.slots[i].hash.Load() != 0 {
-			if i++; i == len(g.slots) {
+			i++
+			if i == len(g.slots) {
 				i = 0
 			}
 		}

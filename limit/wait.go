@@ -251,7 +251,8 @@ func (w *waiter) pass() (passed bool, freed []lineKey) {
 			w.leave(at)
 			return true, nil
 		}
-		if at += int64(d.RetryAfter); at > now {
+		at += int64(d.RetryAfter)
+		if at > now {
 			i := w.blockedBy(now)
 			freed = w.stand(i, at-now, now)
 			if w.keys[i].line().first() == w { // a demand of zero may be behind others

@@ -220,7 +220,8 @@ func TestDeadlineInLine(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			late := line.join(func() error { return l.Wait(ctx, 0) })
-			if line.join(func() error { return l.Wait(t.Context(), 0) }); l.parts[0].book.lineLen(l.parts[0].hash(0)) != 3 {
+			line.join(func() error { return l.Wait(t.Context(), 0) })
+			if l.parts[0].book.lineLen(l.parts[0].hash(0)) != 3 {
 				t.Errorf("%d wait, want 3", l.parts[0].book.lineLen(l.parts[0].hash(0)))
 			}
 			<-late.over

@@ -211,7 +211,8 @@ func propertyWindowBound(t historyT, src historySource) {
 				start, end = bounds(p.at)
 			}
 		}
-		if sum += p.n; sum > l.Count() {
+		sum += p.n
+		if sum > l.Count() {
 			t.Fatalf("%v: %d passed from %d to %d", l, sum, start, end)
 		}
 	}

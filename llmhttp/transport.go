@@ -71,7 +71,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	x := &exchange{transport: t, httpRequest: req, body: outgoing{text: text}}
 	x.Limits, x.Prices, x.MaxWait, x.ChargeSeen = &t.limits, t.prices, t.maxWait, t.chargeSeen
-	if x.Request, err = endpoint.ReadAs(req.Header.Get("Content-Type"), text); err != nil {
+	x.Request, err = endpoint.ReadAs(req.Header.Get("Content-Type"), text)
+	if err != nil {
 		return nil, err
 	}
 	x.Request.ReadTier(req.Header)

@@ -9,7 +9,8 @@ func matches(pattern, name string) bool {
 	if !begins(name, first) {
 		return false
 	}
-	if name = name[len(first):]; !more {
+	name = name[len(first):]
+	if !more {
 		return name == ""
 	}
 	for {

@@ -43,7 +43,8 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%+v of %+v: %v, %v in lines, in total %v; want %v", c.used, c.rates, cost, sum, p.Total(u, now), c.cost)
 		}
 		most, ok := p.Units(c.used, now)
-		if most += p.Most(0, 0, "", now); !ok || most < cost {
+		most += p.Most(0, 0, "", now)
+		if !ok || most < cost {
 			t.Errorf("%+v of %+v: at most %v, %t; it costs %v", c.used, c.rates, most, ok, cost)
 		}
 		if c.rates.Request == 0 && c.cost > 0 && p.Total(llm.Usage{Units: c.used, Tier: "batch"}, now) != c.cost {

@@ -22,7 +22,8 @@ func (l *Limiter) BudgetUsage(ctx context.Context, projects []string) iter.Seq[e
 				lost = err != nil
 				fillUsage(u.Limits, &d, id)
 			}
-			if u.Lost = lost; !yield(u) {
+			u.Lost = lost
+			if !yield(u) {
 				return
 			}
 		}

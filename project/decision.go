@@ -141,7 +141,8 @@ func (d *Decision) hear(o *engine.Outcome) {
 
 // hearOne enters what the limits of one scope say.
 func (d *Decision) hearOne(s *engine.Standing, p *plan) {
-	if d.asked = true; d.plan == nil {
+	d.asked = true
+	if d.plan == nil {
 		d.plan = p
 	}
 	var slots *limit.Decision

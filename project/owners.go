@@ -96,7 +96,8 @@ func (l *Limiter) SetKeyLimits(limits map[string]*Limit) error {
 		if err := checkName("key", id); err != nil {
 			return err
 		}
-		if plans[id] = nil; limit == nil {
+		plans[id] = nil
+		if limit == nil {
 			continue
 		}
 		p, err := newPlan(*limit, l.maxWaiting)

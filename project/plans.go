@@ -51,7 +51,8 @@ func (p *plans) set(some map[string]*plan) {
 			changed[shard] = next
 		}
 		before := len(next)
-		if delete(next, id); to != nil {
+		delete(next, id)
+		if to != nil {
 			next[id] = to
 		}
 		more += int64(len(next) - before)

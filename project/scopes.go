@@ -117,7 +117,8 @@ func (s *scopeShard) forget() {
 		delete(s.byID, id)
 		s.forgotten[id] = weak.Make(scope)
 		runtime.AddCleanup(scope, s.drop, id)
-		if n++; n == mostScopes/8 {
+		n++
+		if n == mostScopes/8 {
 			return
 		}
 	}

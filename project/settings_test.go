@@ -243,7 +243,8 @@ type meanwhile struct {
 }
 
 func (m *meanwhile) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	if m.n--; m.n == 0 {
+	m.n--
+	if m.n == 0 {
 		defer m.do()
 	}
 	return m.Memory.Take(ctx, charges)
@@ -420,7 +421,8 @@ var errAsked = errors.New("asked too often")
 func (k *keeping) Settings(context.Context) (map[string]string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.answers--; k.answers < 0 {
+	k.answers--
+	if k.answers < 0 {
 		return nil, errAsked
 	}
 	return k.values, nil

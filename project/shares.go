@@ -99,7 +99,8 @@ func (l *Limiter) dedicate(some map[string]*plan) {
 	changed := false
 	for id, p := range some {
 		before := l.minima[id]
-		if delete(l.minima, id); p != nil && p.limit.MinShare > 0 {
+		delete(l.minima, id)
+		if p != nil && p.limit.MinShare > 0 {
 			l.minima[id] = p.limit
 		}
 		changed = changed || before != l.minima[id] && (before.Dedicated || l.minima[id].Dedicated)

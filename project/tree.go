@@ -108,7 +108,8 @@ func (l *Limiter) planOfTemplate(names []string) *plan {
 	pattern := make([]string, len(names))
 	for stars := 1; stars < 1<<len(names); stars++ { // the highest bit is the first name
 		for i, name := range names {
-			if pattern[i] = name; stars&(1<<(len(names)-1-i)) != 0 {
+			pattern[i] = name
+			if stars&(1<<(len(names)-1-i)) != 0 {
 				pattern[i] = every
 			}
 		}

@@ -57,7 +57,8 @@ func TestCallsGoOnWhileBooksAreRead(t *testing.T) {
 	}
 	seen := 0
 	sum, err := hidden.Of[books.Keeper](m).ReadBooks(t.Context(), books.Query{OfModel: func(string) bool {
-		if seen++; seen%1000 == 0 {
+		seen++
+		if seen%1000 == 0 {
 			m.Enter(e)
 			if _, err := hidden.Of[books.Keeper](m).ReadBooks(t.Context(), books.Query{Project: "p1"}); err != nil {
 				t.Error(err)

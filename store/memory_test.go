@@ -60,7 +60,8 @@ func TestMemoryForgets(t *testing.T) {
 	most := 0
 	for i := range 100 * inUse {
 		mustTake(t, m, fmt.Sprint(i), 1, l)
-		if now++; i%inUse == 0 {
+		now++
+		if i%inUse == 0 {
 			most = max(most, m.Len())
 		}
 	}

@@ -116,7 +116,8 @@ func TestPurseSettles(t *testing.T) {
 			}
 			got, want := make([]limit.Verdict, len(limits)), make([]limit.Verdict, len(limits))
 			allowed := p.Asked(now, &unused).Ask(plan, now, n, got)
-			if account.Ask(plan, now, n, want); !slices.Equal(got, want) {
+			account.Ask(plan, now, n, want)
+			if !slices.Equal(got, want) {
 				t.Fatalf("%d of %v at %d:\ngot  %+v\nwant %+v", n, limits, now, got, want)
 			}
 			if allowed {
@@ -141,16 +142,19 @@ func TestPurseOfOneReservation(t *testing.T) {
 		plan, now, verdicts := limit.PlanOf([]limit.Limit{l}), purseStart, make([]limit.Verdict, 1)
 		p.Charge(plan, now, 4, &r)
 		p.Correct(plan, &r, now+5, 1)
-		if p.Peeked().Peek(plan, now+6, 1, verdicts); p.account != nil || verdicts[0].Used != 1 || verdicts[0].Remaining != 4 {
+		p.Peeked().Peek(plan, now+6, 1, verdicts)
+		if p.account != nil || verdicts[0].Used != 1 || verdicts[0].Remaining != 4 {
 			t.Errorf("%s: a settled take has left %+v: %+v", name, p, verdicts)
 		}
 		p = purse{}
 		p.Charge(plan, now, 4, &r)
-		if p.Correct(plan, &r, now+5, 0); p != (purse{}) {
+		p.Correct(plan, &r, now+5, 0)
+		if p != (purse{}) {
 			t.Errorf("%s: a cancelled take has left %+v", name, p)
 		}
 		p.Charge(plan, now, 4, &r)
-		if p.Correct(plan, &r, now+5, 9); p.Account().Peek(plan, now+6, 1, verdicts) || verdicts[0].Used != 9 {
+		p.Correct(plan, &r, now+5, 9)
+		if p.Account().Peek(plan, now+6, 1, verdicts) || verdicts[0].Used != 9 {
 			t.Errorf("%s: a take that was settled for more has left %+v", name, verdicts)
 		}
 
@@ -159,7 +163,8 @@ func TestPurseOfOneReservation(t *testing.T) {
 		later := now + int64(72*time.Hour)
 		p.Asked(later, new(limit.Account))
 		p.Charge(plan, later, 3, new(limit.Receipt))
-		if p.Correct(plan, &r, later, 1); p.Account().Peek(plan, later, 3, verdicts) || verdicts[0].Used != 3 {
+		p.Correct(plan, &r, later, 1)
+		if p.Account().Peek(plan, later, 3, verdicts) || verdicts[0].Used != 3 {
 			t.Errorf("%s: a take from before the charge was forgotten is refunded: %+v", name, verdicts)
 		}
 	}
@@ -177,15 +182,18 @@ func TestPurseOfOneCharge(t *testing.T) {
 		if p.account != nil || p.FullAt() != now+int64(24*time.Hour) {
 			t.Fatalf("after a charge at %d: %+v, full at %d", now, p, p.FullAt())
 		}
-		if p.Spend(plan, now+1, 2, d); d[0].Allowed || d[0].Remaining != 1 || p.account == nil {
+		p.Spend(plan, now+1, 2, d)
+		if d[0].Allowed || d[0].Remaining != 1 || p.account == nil {
 			t.Fatalf("after another: %+v, %+v", d, p)
 		}
 		now += int64(24 * time.Hour)
 	}
-	if other.Spend(plan, now, 9, d); other != (purse{}) {
+	other.Spend(plan, now, 9, d)
+	if other != (purse{}) {
 		t.Errorf("a denial leaves %+v", other)
 	}
-	if other.Spend(plan, now, 0, d); other != (purse{}) {
+	other.Spend(plan, now, 0, d)
+	if other != (purse{}) {
 		t.Errorf("nothing leaves %+v", other)
 	}
 	if size := unsafe.Sizeof(p); size > 48 {

@@ -58,7 +58,8 @@ func BenchmarkSpend(b *testing.B) {
 				at := 0
 				for b.Loop() {
 					decisions, _, _ = m.Spend(ctx, keys[at], c, decisions[:0])
-					if at++; at == len(keys) {
+					at++
+					if at == len(keys) {
 						at = 0
 					}
 				}

@@ -78,7 +78,8 @@ func sameTable(t *rapid.T, tab *table, want map[string]*entry) {
 	t.Helper()
 	n := 0
 	for e := range tab.all() {
-		if n++; want[e.key] != e {
+		n++
+		if want[e.key] != e {
 			t.Fatalf("%q should be gone", e.key)
 		}
 	}
@@ -177,7 +178,8 @@ func TestWalk(t *testing.T) {
 		for e := *tab.chain(chain); e != nil; e = e.next {
 			met[e.key] = true
 		}
-		if visits++; visits == 3*stay {
+		visits++
+		if visits == 3*stay {
 			tab.sweep(500, int(tab.chains))
 			tab.sweep(500, int(tab.chains))
 		} else if visits%10 == 0 {

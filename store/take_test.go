@@ -140,7 +140,8 @@ func TestMemoryIsPlain(t *testing.T) {
 						if (r.receipt == nil) != (r.plain == nil) {
 							t.Fatalf("%+v: taken is %v; want %v", charges, r.receipt != nil, r.plain != nil)
 						}
-						if r.amounts = amounts; r.plain != nil {
+						r.amounts = amounts
+						if r.plain != nil {
 							open = append(open, r)
 						}
 					case "settle":

@@ -210,7 +210,8 @@ func TestHangingReceiverDelaysNothing(t *testing.T) {
 		if len(results) > 0 || s.HasRoom(reached(50)) {
 			t.Errorf("%d messages were dropped, and there is room: %v", len(results), s.HasRoom(reached(50)))
 		}
-		if s.Observe(t.Context(), reached(50)); !errors.Is((<-results).Err, webhook.ErrFull) {
+		s.Observe(t.Context(), reached(50))
+		if !errors.Is((<-results).Err, webhook.ErrFull) {
 			t.Error("a message beyond the bound has another error")
 		}
 	})

@@ -26,7 +26,8 @@ func TestMock(t *testing.T) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if statuses = append(statuses, resp.StatusCode); resp.StatusCode == 200 && !strings.Contains(string(text), `"completion_tokens":7`) {
+		statuses = append(statuses, resp.StatusCode)
+		if resp.StatusCode == 200 && !strings.Contains(string(text), `"completion_tokens":7`) {
 			t.Errorf("%s", text)
 		}
 	}

@@ -101,7 +101,8 @@ func (q *priceQuestion) example(p *price.Price) llm.Usage {
 	u.Input, u.Output = 0, 0
 	for i, n := range exampleUnits {
 		var one llm.Units
-		if one[i] = n; q.usage.Units == (llm.Units{}) && p.ByUnits(one, q.time) {
+		one[i] = n
+		if q.usage.Units == (llm.Units{}) && p.ByUnits(one, q.time) {
 			u.Units = one
 		}
 	}
@@ -128,7 +129,8 @@ func (q *priceQuestion) prepare() error {
 func (q *priceQuestion) check() (err error) {
 	q.time = time.Now()
 	if q.at != "" {
-		if q.time, err = time.Parse(time.DateOnly, q.at); err != nil {
+		q.time, err = time.Parse(time.DateOnly, q.at)
+		if err != nil {
 			return fmt.Errorf("--at is %s: it must be a date such as 2027-01-01", message.Quote(q.at))
 		}
 	}

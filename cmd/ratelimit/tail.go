@@ -108,7 +108,8 @@ func (f *follower) take(event string, data []byte) (err error) {
 	} else {
 		err = f.out.Lines([]string{eventLine(event, data, f.out.Columns())})
 	}
-	if f.left--; err == nil && f.left == 0 {
+	f.left--
+	if err == nil && f.left == 0 {
 		return errEnough
 	}
 	return err

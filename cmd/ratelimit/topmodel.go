@@ -157,7 +157,8 @@ var byOrder = map[string]func(a, b admin.Row) int{
 func (t *top) rows(projects bool) []admin.Row {
 	all := t.overview.Models
 	if projects {
-		if all = t.overview.Projects; t.asks() && t.found != nil {
+		all = t.overview.Projects
+		if t.asks() && t.found != nil {
 			all = t.found
 		}
 	}

@@ -90,7 +90,8 @@ func count(n int64) string {
 		return numeral.Grouped(n)
 	}
 	for _, unit := range []string{"k", "M", "G", "T"} {
-		if n /= 1000; n < 10_000 {
+		n /= 1000
+		if n < 10_000 {
 			return numeral.Grouped(n) + unit
 		}
 	}

@@ -97,7 +97,8 @@ func share(w io.Writer) error {
 	title(w, "Two limiters, one SQLite file, one quota")
 	var both [2]*ratelimit.RateLimiter
 	for i := range both {
-		if both[i], err = ratelimit.NewWithSQLiteConfig(filepath.Join(dir, "limits.db"), ratelimit.Config{Quotas: quotas}); err != nil {
+		both[i], err = ratelimit.NewWithSQLiteConfig(filepath.Join(dir, "limits.db"), ratelimit.Config{Quotas: quotas})
+		if err != nil {
 			return err
 		}
 		defer both[i].Close()

@@ -98,7 +98,8 @@ func (s *mapStore) Peek(ctx context.Context, charges []store.Charge) ([]limit.De
 func (s *mapStore) accountsOf(charges []store.Charge) []*limit.Account {
 	all := make([]*limit.Account, len(charges))
 	for i, c := range charges {
-		if all[i] = s.accounts[c.Key]; all[i] == nil {
+		all[i] = s.accounts[c.Key]
+		if all[i] == nil {
 			all[i] = new(limit.Account)
 		}
 	}

@@ -36,7 +36,8 @@ func (d *Door[In]) waitPlain(ctx context.Context, in In) (limit.Decision, error)
 	defer cancel()
 	err := d.plain.Wait(ctx, in)
 	left := d.plain.Peek(in)
-	if left.Allowed = err == nil; left.Allowed {
+	left.Allowed = err == nil
+	if left.Allowed {
 		left.RetryAfter = 0
 	} else {
 		left.RetryAfter = max(left.RetryAfter, 1) // not zero, although the limit may admit a call by now

@@ -75,7 +75,8 @@ func TestManyLines(t *testing.T) {
 	line := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"Hello"}]}}` + "\n"
 	calls := 0
 	l := &Lines{Max: 1000, Each: func(line []byte) error {
-		if calls++; calls%100 != 0 {
+		calls++
+		if calls%100 != 0 {
 			return nil
 		}
 		_, _, err := ReadLine(line, llm.OpenAI)

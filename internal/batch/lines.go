@@ -64,7 +64,8 @@ func (l *Lines) keep(part []byte) {
 		return
 	}
 	if need > cap(l.line) && l.Grow != nil {
-		if l.line, l.err = l.Grow(l.line, int64(min(2*need, l.Max))); l.err != nil {
+		l.line, l.err = l.Grow(l.line, int64(min(2*need, l.Max)))
+		if l.err != nil {
 			return
 		}
 	}

@@ -148,7 +148,8 @@ func (p *Pages) move(of *page, most int) (more bool) {
 		day.add(e, most)
 		delete(of.byOwner, e.Owner)
 	}
-	if of.lines = of.lines[:rest]; rest == 0 {
+	of.lines = of.lines[:rest]
+	if rest == 0 {
 		delete(p.byTime, of.period)
 	}
 	return rest > 0

@@ -174,7 +174,8 @@ func cut(path string, levels int) string {
 		if path[i] != '/' || levels == 0 {
 			continue
 		}
-		if levels--; levels == 0 {
+		levels--
+		if levels == 0 {
 			return path[:i]
 		}
 	}

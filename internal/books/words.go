@@ -36,7 +36,8 @@ func (w Words) Query(now time.Time) (q Query, err error) {
 		q.Until = until.Unix()
 	}
 	if w.Depth != "" {
-		if q.Depth, err = strconv.Atoi(w.Depth); err != nil {
+		q.Depth, err = strconv.Atoi(w.Depth)
+		if err != nil {
 			return q, fmt.Errorf("ratelimit: a depth of %.40q: it must be 1 or more, or 0 for whole paths", w.Depth)
 		}
 	}

@@ -48,7 +48,8 @@ func Open(path string, quotas map[string]state.Quota, maxUnknown int) (f *File, 
 		if err != nil {
 			return err
 		}
-		if c.Quotas, err = readValidQuotas(tx); err != nil {
+		c.Quotas, err = readValidQuotas(tx)
+		if err != nil {
 			return err
 		}
 		all := maps.Clone(quotas)

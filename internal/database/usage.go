@@ -59,7 +59,8 @@ func putAccounts(tx transaction.Tx, quotas map[string]state.Quota, used map[stri
 func readUsage(tx transaction.Tx, model string, q *state.Quota) (u state.Usage, err error) {
 	accounts := state.Accounts{}
 	for _, l := range q.Limits() {
-		if accounts[l.Unit], err = tx.Account(state.Key(model, l.Unit)); err != nil {
+		accounts[l.Unit], err = tx.Account(state.Key(model, l.Unit))
+		if err != nil {
 			return u, err
 		}
 	}
@@ -75,7 +76,8 @@ func readAllUsage(tx transaction.Tx, quotas map[string]state.Quota) (map[string]
 	all := map[string]state.Usage{}
 	for _, model := range state.ModelsOf(keys) {
 		q := quotas[model]
-		if all[model], err = readUsage(tx, model, &q); err != nil {
+		all[model], err = readUsage(tx, model, &q)
+		if err != nil {
 			return nil, err
 		}
 	}

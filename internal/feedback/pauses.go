@@ -75,7 +75,8 @@ func (p *Pauses) update(model string, now int64, change func(s *Pause) (keep boo
 	if byModel := p.byModel.Load(); byModel != nil {
 		maps.Copy(all, *byModel)
 	}
-	if delete(all, model); s != (Pause{}) {
+	delete(all, model)
+	if s != (Pause{}) {
 		if len(all) >= MaxPaused {
 			maps.DeleteFunc(all, func(_ string, s Pause) bool { return s.Ends <= now })
 		}

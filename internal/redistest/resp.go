@@ -92,7 +92,8 @@ func list(r *bufio.Reader, n int64) (any, error) {
 	for i := range all {
 		var err error
 		var refusal Refusal
-		if all[i], err = answer(r); err != nil && !errors.As(err, &refusal) {
+		all[i], err = answer(r)
+		if err != nil && !errors.As(err, &refusal) {
 			return nil, err
 		}
 		if err != nil {

@@ -83,7 +83,8 @@ func Start(o Options) (*Server, error) {
 }
 
 func (s *Server) claimPorts() (err error) {
-	if s.port, err = testkit.ClaimPort(); err != nil {
+	s.port, err = testkit.ClaimPort()
+	if err != nil {
 		return err
 	}
 	s.Addr = s.port.Addr
@@ -212,7 +213,8 @@ func (s *Server) run() error {
 	if err != nil {
 		return fmt.Errorf("ratelimit: redis-server's output: %w", err)
 	}
-	if s.process, err = launch(s.program, s.arguments(), output); err != nil {
+	s.process, err = launch(s.program, s.arguments(), output)
+	if err != nil {
 		return err
 	}
 	if s.ready() {

@@ -22,7 +22,8 @@ func ClaimPort() (*Port, error) {
 	var err error
 	for range 1000 {
 		p := &Port{Addr: net.JoinHostPort(host, strconv.Itoa(10_000+rand.IntN(22_000)))}
-		if p.guard, err = net.ListenPacket("udp", p.Addr); err != nil {
+		p.guard, err = net.ListenPacket("udp", p.Addr)
+		if err != nil {
 			continue
 		}
 		var l net.Listener

@@ -57,7 +57,8 @@ func readLine(r *bufio.Reader, b []byte, left *int64) ([]byte, error) {
 	start := len(b)
 	for {
 		part, err := r.ReadSlice('\n')
-		if *left -= int64(len(part)); *left < 0 {
+		*left -= int64(len(part))
+		if *left < 0 {
 			return b, errLongHeader
 		}
 		b = append(b, part...)

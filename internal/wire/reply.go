@@ -243,7 +243,8 @@ func (w *reply) send(end bool) {
 	}
 	b := w.buffer()
 	if len(b) > 0 && w.err == nil {
-		if w.err = w.peer.write(b); w.err != nil {
+		w.err = w.peer.write(b)
+		if w.err != nil {
 			w.cancel()
 		}
 	}

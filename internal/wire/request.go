@@ -44,7 +44,8 @@ func (p *peer) readRequest() (frame, error) {
 		return frame{}, err
 	}
 	r := &p.request
-	if *r, err = parseRequest(head); err != nil {
+	*r, err = parseRequest(head)
+	if err != nil {
 		return frame{}, err
 	}
 	f, err := frameOfRequest(r)
@@ -82,10 +83,12 @@ func parseRequest(head string) (r http.Request, err error) {
 		return r, malformed("its first line is not a method, a target and a version")
 	}
 	r.Method, r.RequestURI, r.Proto = method, target, proto
-	if r.ProtoMajor, r.ProtoMinor, ok = http.ParseHTTPVersion(proto); !ok {
+	r.ProtoMajor, r.ProtoMinor, ok = http.ParseHTTPVersion(proto)
+	if !ok {
 		return r, malformed("its version is not one of HTTP")
 	}
-	if r.URL, err = parseTarget(method, target); err != nil {
+	r.URL, err = parseTarget(method, target)
+	if err != nil {
 		return r, malformed("its target is no URL")
 	}
 	r.Header = parseFields(fields)
@@ -93,7 +96,8 @@ func parseRequest(head string) (r http.Request, err error) {
 	if len(hosts) > 1 {
 		return r, malformed("it has several Hosts")
 	}
-	if r.Host = r.URL.Host; r.Host == "" && len(hosts) > 0 {
+	r.Host = r.URL.Host
+	if r.Host == "" && len(hosts) > 0 {
 		r.Host = hosts[0]
 	}
 	return r, nil

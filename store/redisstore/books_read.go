@@ -66,7 +66,8 @@ func (k *bookkeeper) pages(ctx context.Context, q *books.Query) (map[page]int64,
 			if !ok || !q.Covers(p.at) {
 				continue
 			}
-			if lines[p], err = k.command(ctx, k.client.B().Hlen().Key(name).Build()).AsInt64(); err != nil {
+			lines[p], err = k.command(ctx, k.client.B().Hlen().Key(name).Build()).AsInt64()
+			if err != nil {
 				return nil, commandError(ctx, err)
 			}
 		}

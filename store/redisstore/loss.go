@@ -388,7 +388,8 @@ func (l *fallback) changed(c change) {
 		l.emit(store.Event{Kind: store.Lost, Group: c.group, Err: c.err})
 		return
 	}
-	if l.lost.And(^uint64(1 << c.group)); l.lost.Load() == 0 && l.nodes != nil {
+	l.lost.And(^uint64(1 << c.group))
+	if l.lost.Load() == 0 && l.nodes != nil {
 		l.nodes.back()
 	}
 	l.reportDecided()

@@ -109,7 +109,8 @@ func (b *ledgers) add(g *ledger, now int64) {
 		if now >= other.account.FullAt() && other.bill == nil && len(other.paying) == 0 {
 			b.remove(other)
 		}
-		if examined++; examined == 3 {
+		examined++
+		if examined == 3 {
 			return
 		}
 	}

@@ -141,7 +141,8 @@ func readAccounts(o *op, n int) ([]stored, int64, error) {
 			return nil, 0, answer.err
 		}
 		var err error
-		if accounts[i], err = readAccount(bytes, ring); err != nil {
+		accounts[i], err = readAccount(bytes, ring)
+		if err != nil {
 			return nil, 0, err
 		}
 	}

@@ -131,10 +131,12 @@ func begin(t *testing.T, o orders) *process {
 	p := &process{Cmd: exec.Command(program)}
 	p.Env = append(os.Environ(), asChild+"="+string(text))
 	p.Stderr = os.Stderr
-	if p.input, err = p.StdinPipe(); err != nil {
+	p.input, err = p.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if p.output, err = p.StdoutPipe(); err != nil {
+	p.output, err = p.StdoutPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Start(); err != nil {

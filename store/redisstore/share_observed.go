@@ -187,7 +187,8 @@ func (k *observations) evict() {
 		if at := h.validUntil(); examined == 0 || at < until {
 			soonest, until = key, at
 		}
-		if examined++; examined == 8 {
+		examined++
+		if examined == 8 {
 			break
 		}
 	}

@@ -144,7 +144,8 @@ func (c *slidingCounter) check(now, n int64) answer {
 		a.retry = limit.Never
 	case c.fits(now, n):
 		a.allowed = true
-		if used = plus(used, rat(n)); n > 0 {
+		used = plus(used, rat(n))
+		if n > 0 {
 			a.reset = time.Duration(c.start(now) + 2*int64(c.limit.Period()) - now)
 		}
 	default:

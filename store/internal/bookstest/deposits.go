@@ -228,7 +228,8 @@ func dueDeposits(v *vault) {
 		{now - int64(200*time.Second), 1, []string{"1", "2", "3"}},
 	} {
 		ids, err := v.b.DueDeposits(v.Context(), c.before, c.most)
-		if slices.Sort(ids); !slices.Equal(ids, c.want) || err != nil {
+		slices.Sort(ids)
+		if !slices.Equal(ids, c.want) || err != nil {
 			v.Errorf("due before %d, or beyond %d: %q, %v; want %q", c.before, c.most, ids, err, c.want)
 		}
 	}
