@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -16,12 +16,12 @@ type claim struct {
 	rules  *Rules
 	scope  *Scope
 	at     int // the place of the scope among those of the call
-	member *share.Who
-	terms  share.Terms
-	said   share.Denial // the answer of the shares
-	taken  bool         // the shares were charged
-	lent   bool         // others do not want what the call takes
-	room   [mostShared]share.Amount
+	member *fair.Who
+	terms  fair.Terms
+	said   fair.Denial // the answer of the shares
+	taken  bool        // the shares were charged
+	lent   bool        // others do not want what the call takes
+	room   [mostShared]fair.Amount
 }
 
 // claims is what a call asks for of the shares of each of its scopes whose limits are divided.
@@ -94,7 +94,7 @@ func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
 		}
 		for k, at := range to.limits {
 			l := &to.rules.Limits[at]
-			to.room[k] = share.Amount{N: -1, Count: l.Limit.Count()}
+			to.room[k] = fair.Amount{N: -1, Count: l.Limit.Count()}
 			if c.part.has(l.Unit) && !c.part.onlyCounts(l) {
 				to.room[k].N = to.rules.Amount(l.Unit, &c.ask)
 			}
@@ -103,7 +103,7 @@ func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
 	return list
 }
 
-func (c *claim) amounts() []share.Amount { return c.room[:len(c.limits)] }
+func (c *claim) amounts() []fair.Amount { return c.room[:len(c.limits)] }
 
 // take asks all shares, and charges those that admit the call. It reports whether all do.
 func (all claims) take(now int64, again bool) bool {
@@ -199,11 +199,11 @@ func (c *claim) align(o *Outcome, now int64) {
 }
 
 // deny lets the outcome say that a share has denied the call.
-func (c *claim) deny(o *Outcome, d share.Denial, now int64) {
+func (c *claim) deny(o *Outcome, d fair.Denial, now int64) {
 	o.Of(c.scope).share, o.Denied = c.denial(d, now), true
 }
 
-func (c *claim) denial(d share.Denial, now int64) *Share {
+func (c *claim) denial(d fair.Denial, now int64) *Share {
 	s := &Share{
 		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Of: c.member.Name, Denial: d,
 		RetryAfter: limit.Never, own: c.scope.Kind != Shared,

@@ -17,9 +17,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/line"
-	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/internal/unreported"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -41,8 +41,8 @@ type Engine struct {
 	owed     owed
 	hall     line.Hall
 
-	dedicated share.Dedicated // flows that keep their MinShare in every shared scope
-	undivided bool            // limits are not divided among flows: for tests
+	dedicated fair.Dedicated // flows that keep their MinShare in every shared scope
+	undivided bool           // limits are not divided among flows: for tests
 
 	joining sync.Once             // of the fleet
 	fleet   atomic.Pointer[fleet] // of the processes that share the store; nil: this is not known to be one of them

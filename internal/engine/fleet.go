@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/bus"
-	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 )
 
 // fleet is this process among those that share its store. They tell each other who calls and who
@@ -45,12 +45,12 @@ type divided struct {
 
 // message is what one process tells the others.
 type message struct {
-	Node   string        `json:"node"`
-	Wakes  []string      `json:"wakes,omitempty"`  // the keys of scopes to which something was given back
-	Waits  []string      `json:"waits,omitempty"`  // the keys of scopes for which calls wait there
-	Key    string        `json:"key,omitempty"`    // of a scope whose limits are divided
-	Report *share.Report `json:"report,omitempty"` // on its pool
-	Reset  bool          `json:"reset,omitempty"`  // what was used of the scope is forgotten
+	Node   string       `json:"node"`
+	Wakes  []string     `json:"wakes,omitempty"`  // the keys of scopes to which something was given back
+	Waits  []string     `json:"waits,omitempty"`  // the keys of scopes for which calls wait there
+	Key    string       `json:"key,omitempty"`    // of a scope whose limits are divided
+	Report *fair.Report `json:"report,omitempty"` // on its pool
+	Reset  bool         `json:"reset,omitempty"`  // what was used of the scope is forgotten
 }
 
 const (
@@ -193,12 +193,12 @@ func (f *fleet) tell() {
 	f.telling = false
 	next := f.due
 	f.due = 0
-	if again := now + int64(share.ReportEvery); waiting && (next == 0 || again < next) {
+	if again := now + int64(fair.ReportEvery); waiting && (next == 0 || again < next) {
 		next = again
 	}
 	for key, d := range f.divided {
 		if reports[key] != nil && d.due == 0 {
-			d.due = now + int64(f.collects(d.scope, share.ReportEvery))
+			d.due = now + int64(f.collects(d.scope, fair.ReportEvery))
 		}
 		switch {
 		case d.due == 0 && d.scope.Kind != Shared:
@@ -220,7 +220,7 @@ func (f *fleet) untold(keys []string, now int64) (list []string) {
 	maps.DeleteFunc(f.told, func(_ string, until int64) bool { return until <= now+int64(tellAtOnce) })
 	for _, key := range keys {
 		if f.told[key] == 0 {
-			f.told[key] = now + int64(share.ReportEvery)
+			f.told[key] = now + int64(fair.ReportEvery)
 			list = append(list, key)
 		}
 	}
@@ -229,19 +229,19 @@ func (f *fleet) untold(keys []string, now int64) (list []string) {
 
 // report sends a report on the pool of a scope, in as many messages as it takes, and says whether
 // there is anything in it.
-func (f *fleet) report(key string, r share.Report) bool {
+func (f *fleet) report(key string, r fair.Report) bool {
 	for part := range slices.Chunk(r.Members, membersAtOnce) {
-		f.sendReport(key, share.Report{Members: part, Used: r.Used})
+		f.sendReport(key, fair.Report{Members: part, Used: r.Used})
 		r.Used = nil
 	}
 	return len(r.Members) > 0
 }
 
 // sendReport sends a report in one message, or in halves if that is too large.
-func (f *fleet) sendReport(key string, r share.Report) {
+func (f *fleet) sendReport(key string, r fair.Report) {
 	if half := len(r.Members) / 2; !f.send(message{Key: key, Report: &r}) && half > 0 {
-		f.sendReport(key, share.Report{Members: r.Members[:half], Used: r.Used})
-		f.sendReport(key, share.Report{Members: r.Members[half:]})
+		f.sendReport(key, fair.Report{Members: r.Members[:half], Used: r.Used})
+		f.sendReport(key, fair.Report{Members: r.Members[half:]})
 	}
 }
 
@@ -273,7 +273,7 @@ func (f *fleet) receive(text []byte) {
 	f.mu.Lock()
 	for _, key := range m.Waits {
 		if f.waiting[key] != 0 || len(f.waiting) < mostWaited {
-			f.waiting[key] = now + int64(3*share.ReportEvery)
+			f.waiting[key] = now + int64(3*fair.ReportEvery)
 		}
 	}
 	for key, until := range f.waiting {

@@ -3,8 +3,8 @@ package engine
 import (
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/line"
-	"dappco.re/go/core/go-ratelimit/internal/share"
 )
 
 // Scope is whatever has limits, and calls that wait for it. What every call needs comes first, so that it is
@@ -24,8 +24,8 @@ type Scope struct {
 	engine  *Engine
 	twin    atomic.Pointer[Scope] // its shadow; nil: it was not needed yet
 	wakes   atomic.Uint64         // how often Wake was called, if the store is not in memory
-	member  share.Who             // of the shares of its calls
-	group   share.Group           // of the shares of calls of the scopes below it
+	member  fair.Who              // of the shares of its calls
+	group   fair.Group            // of the shares of calls of the scopes below it
 	nothing plan                  // of calls while the scope limits nothing
 	held    atomic.Pointer[held]  // nil: nothing is
 }
@@ -53,7 +53,7 @@ func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
 func (e *Engine) NewOwn(key, name string) *Scope { return e.newScope(Own, key, name) }
 
 func (e *Engine) newScope(kind Kind, key, name string) *Scope {
-	s := &Scope{Kind: kind, Key: key, Name: name, engine: e, member: share.Who{Name: name}, group: share.Group{Name: name}}
+	s := &Scope{Kind: kind, Key: key, Name: name, engine: e, member: fair.Who{Name: name}, group: fair.Group{Name: name}}
 	s.nothing.scope = s
 	return s
 }

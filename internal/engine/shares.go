@@ -2,25 +2,26 @@ package engine
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
-	"dappco.re/go/core/go-ratelimit/internal/share"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // sharing is how the limits of a scope are divided among the flows of its calls: those of a shared scope
 // among all flows, and those of an own scope among the flows of the scopes below it and of its own calls.
 type sharing struct {
-	pool   *share.Pool
+	pool   *fair.Pool
 	limits []int    // the limits that are divided, by their places in Rules.Limits
 	names  []string // of the shares, as callers and observers are told them
 
-	nobody share.Who             // the member of calls without a scope of their own
+	nobody fair.Who              // the member of calls without a scope of their own
 	sole   atomic.Pointer[Scope] // of an own scope, the first of those in it whose calls have come: see isSole
 
 	mu       sync.Mutex
@@ -59,7 +60,7 @@ func (r *Rules) divide(before *Rules) {
 	if old := before.shared(); old != nil && before.Reserve == r.Reserve && slices.Equal(old.kinds(before), s.kinds(r)) {
 		s.pool = old.pool
 		s.sole.Store(old.sole.Load())
-	} else if s.pool = share.NewPool(list, r.Reserve); r.scope.Kind == Shared {
+	} else if s.pool = fair.NewPool(list, millionths(r.Reserve)); r.scope.Kind == Shared {
 		s.pool.Follow(&r.scope.engine.dedicated)
 	} else {
 		s.pool.Inside(&r.scope.group)
@@ -96,21 +97,30 @@ func (s *sharing) kinds(r *Rules) (list []Limit) {
 }
 
 // terms returns what the flow of a scope was promised where it shares another.
-func (s *Scope) terms() (t share.Terms) {
+func (s *Scope) terms() (t fair.Terms) {
 	if r := s.rules.Load(); r != nil {
 		t = r.terms()
 	}
 	return t
 }
 
-func (r *Rules) terms() share.Terms {
-	return share.Terms{Weight: r.Weight, Rank: r.Rank, Min: r.MinShare, Max: r.MaxShare}
+func (r *Rules) terms() fair.Terms {
+	return fair.Terms{Weight: r.Weight, Rank: r.Rank, Min: millionths(r.MinShare), Max: millionths(r.MaxShare)}
+}
+
+// millionths returns a part of a quota as pools count it. A part that is not zero is not rounded to zero, which would
+// mean another thing.
+func millionths(part float64) int64 {
+	if part <= 0 {
+		return 0
+	}
+	return max(int64(math.Round(part*fair.Whole)), 1)
 }
 
 // Dedicate lets flows have the MinShare of their rules in every shared scope, even if they have
 // never called. It replaces the flows that had it so far.
 func (e *Engine) Dedicate(flows map[string]*Rules) {
-	terms := make(map[string]share.Terms, len(flows))
+	terms := make(map[string]fair.Terms, len(flows))
 	for name, r := range flows {
 		terms[name] = r.terms()
 	}
@@ -119,7 +129,7 @@ func (e *Engine) Dedicate(flows map[string]*Rules) {
 
 // Share is what a flow's share of a limit has said to a call that it denies.
 type Share struct {
-	share.Denial
+	fair.Denial
 	Name       string
 	Of         string        // the name of the flow
 	Limit      *Limit        // that is divided

@@ -4,7 +4,7 @@ import (
 	"context"
 	"math/bits"
 
-	"dappco.re/go/core/go-ratelimit/internal/share"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 )
 
 // takeMany is takeShared of a call that has several claims, which need more room.
@@ -152,7 +152,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 
 // correctShares corrects what the call has taken of its flow's shares to what it has used.
 func (r *Reservation) correctShares(used *spent) {
-	var own *share.Who
+	var own *fair.Who
 	for i := range r.charged {
 		if p := r.charged[i].plan; p.scope.Kind != Shared {
 			own = &p.scope.Real().member
@@ -177,7 +177,7 @@ func (r *Reservation) correctShares(used *spent) {
 
 // correct corrects what a member has taken by a plan at a time to what it has used. extra is what was charged
 // beyond what was asked for; nil is nothing.
-func (s *sharing) correct(p *plan, member *share.Who, at int64, asked *Ask, used *spent, extra []int64) {
+func (s *sharing) correct(p *plan, member *fair.Who, at int64, asked *Ask, used *spent, extra []int64) {
 	var more [mostShared]int64
 	for k, place := range s.limits {
 		l := &p.rules.Limits[place]

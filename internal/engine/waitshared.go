@@ -3,8 +3,8 @@ package engine
 import (
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/line"
-	"dappco.re/go/core/go-ratelimit/internal/share"
 )
 
 // inPools is a waiting call as the pools of its scopes know it.
@@ -13,7 +13,7 @@ type inPools []inPool
 // inPool is a waiting call as the pool of one of its scopes knows it.
 type inPool struct {
 	scope   *Scope
-	waiting share.Waiting
+	waiting fair.Waiting
 }
 
 // waitInPools says that a call waits from now on. said is what its scopes have said to it, if they were

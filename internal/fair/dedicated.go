@@ -1,0 +1,35 @@
+package fair
+
+import "sync/atomic"
+
+// Dedicated is the members that have their minimum in every pool that follows it, even if they
+// have never called. The zero Dedicated has none.
+type Dedicated struct {
+	terms atomic.Pointer[map[string]Terms] // replaced, never changed
+}
+
+// Set replaces all dedicated members.
+func (d *Dedicated) Set(terms map[string]Terms) { d.terms.Store(&terms) }
+
+func (d *Dedicated) empty() bool {
+	if d == nil {
+		return true
+	}
+	terms := d.terms.Load()
+	return terms == nil || len(*terms) == 0
+}
+
+// Follow lets the pool have dedicated members. It is called before any other method.
+func (p *Pool) Follow(d *Dedicated) { p.dedicated = d }
+
+// dedicate lets the members be dedicated that are so now, and no others.
+func (p *Pool) dedicate(now int64) {
+	p.seen = p.dedicated.terms.Load()
+	for _, m := range p.members {
+		m.dedicated = false
+	}
+	for name, t := range *p.seen {
+		p.member(&Who{Name: name}, t, now).dedicated = true
+	}
+	p.disturb()
+}

@@ -1,0 +1,319 @@
+package fair
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Report is what one node tells others of a pool.
+type Report struct {
+	Members []MemberReport `json:"m,omitempty"` // that have called there lately
+	Used    [][]int64      `json:"u,omitempty"` // of each quota, in each part of the last period, the oldest first
+}
+
+// MemberReport is what one node tells others of a member.
+type MemberReport struct {
+	Name  string       `json:"n"`
+	Terms Terms        `json:"t"`
+	In    []InGroup    `json:"g,omitempty"` // the groups that the member is in, the innermost first
+	Waits bool         `json:"w,omitempty"` // calls of the member wait there for its share
+	Idle  int64        `json:"i,omitempty"` // for how many nanoseconds it has not asked there
+	Parts []PartReport `json:"p"`           // one for each quota
+}
+
+// InGroup is a group in a report.
+type InGroup struct {
+	Name  string `json:"n"`
+	Terms Terms  `json:"t"`
+}
+
+// PartReport is what a member has done with one quota on one node.
+type PartReport struct {
+	Used    int64 `json:"u,omitempty"`
+	Calls   int64 `json:"c,omitempty"` // in the last period
+	Rate    int64 `json:"r,omitempty"` // what it asks for in a period in which none of its calls waits
+	Pressed bool  `json:"h,omitempty"` // it had to wait, or asked for more than its share
+	Gathers int64 `json:"g,omitempty"` // for a waiting call that is larger than its share
+}
+
+// nodeReport is the last report of a node on a member.
+type nodeReport struct {
+	at  int64
+	seq int64 // the number of the report that it was in
+	MemberReport
+}
+
+const (
+	// ReportEvery is how often a node reports at least.
+	ReportEvery = time.Second
+
+	// lost is for how long the report of another node counts.
+	lost = int64(3 * ReportEvery)
+
+	// heardIn is after how long at most a node hears what others have used.
+	heardIn = int64(100 * time.Millisecond)
+
+	// rough is by which part of a share the counts of a pool and of a store may differ, because a
+	// pool counts in parts of a period: a tenth.
+	rough = 10
+
+	// mostMembers is how many members that call elsewhere are known at most.
+	mostMembers = 10_000
+
+	// mostGroups is in how many groups a member may be.
+	mostGroups = maxDepth - 1
+
+	// maxNodes is of how many other nodes it is known what they use.
+	maxNodes = 1000
+)
+
+// Report returns what this node has to tell others.
+func (p *Pool) Report(now int64) (all Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	for i := range p.quotas {
+		all.Used = append(all.Used, p.top.parts[i].used.list(now))
+	}
+	for _, m := range p.members {
+		if m.parked {
+			continue
+		}
+		p.pass(m, now)
+		r := MemberReport{Name: m.name, Terms: m.own, Waits: m.wanting > 0, Idle: min(now-m.asked, endless)}
+		if !r.Waits && r.Idle >= p.shortest {
+			continue
+		}
+		for g := m.above; g.group != nil; g = g.above {
+			if g.name != m.name {
+				r.In = append(r.In, InGroup{g.name, g.group.Terms()})
+			}
+		}
+		for i := range m.parts {
+			t := &m.parts[i]
+			a := &t.asks
+			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), a.in(p.quotas[i].period, m.free), a.pressed || a.hadToBe, 0}
+			if p.gathering == m {
+				each.Gathers = p.gathers(m, i)
+			}
+			r.Parts = append(r.Parts, each)
+		}
+		all.Members = append(all.Members, r)
+	}
+	return all
+}
+
+// Hear enters the report of another node. What makes no sense in it does not count.
+func (p *Pool) Hear(node string, now int64, all Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reports++
+	for i, list := range all.Used {
+		if i < len(p.quotas) {
+			p.quotas[i].hear(node, now, list)
+		}
+	}
+	for _, r := range all.Members {
+		known := p.members[r.Name]
+		if len(r.Parts) != len(p.quotas) || !r.sane() || known == nil && len(p.members) >= mostMembers {
+			continue
+		}
+		m := known
+		if m == nil {
+			m = p.member(&Who{Name: r.Name, Group: p.groupsOf(r.In)}, r.Terms, now)
+		} else {
+			p.unpark(m)
+		}
+		p.enterReport(m, node, now, r)
+	}
+}
+
+// enterReport enters what another node has reported of a member.
+func (p *Pool) enterReport(m *node, from string, now int64, r MemberReport) {
+	if m.nodes == nil {
+		m.nodes = map[string]nodeReport{}
+	}
+	before, known := m.nodes[from]
+	if !known && len(m.nodes) >= maxNodes {
+		return
+	}
+	r.Parts = slices.Clone(r.Parts) // move changes them
+	if before.seq == p.reports {    // users beyond mostSingle count for one member
+		r.add(&before.MemberReport)
+	}
+	m.nodes[from] = nodeReport{now, p.reports, r}
+	p.sum(m, now)
+}
+
+// add adds what the same node tells of another user that counts for the same member.
+func (r *MemberReport) add(other *MemberReport) {
+	r.Waits, r.Idle = r.Waits || other.Waits, min(r.Idle, other.Idle)
+	for i := range r.Parts {
+		t, o := &r.Parts[i], &other.Parts[i]
+		*t = PartReport{t.Used + o.Used, t.Calls + o.Calls, t.Rate + o.Rate, t.Pressed || o.Pressed, max(t.Gathers, o.Gathers)}
+	}
+}
+
+// sane reports whether the numbers of a report are possible.
+func (r *MemberReport) sane() bool {
+	const most = 1 << 50
+	for _, t := range r.Parts {
+		if max(t.Used, -t.Used, t.Calls, t.Rate, t.Gathers) > most || min(t.Calls, t.Rate, t.Gathers) < 0 || t.Used == math.MinInt64 {
+			return false
+		}
+	}
+	for _, g := range r.In {
+		if !g.Terms.sane() {
+			return false
+		}
+	}
+	return r.Idle >= 0 && len(r.In) <= mostGroups && r.Terms.sane()
+}
+
+func (t *Terms) sane() bool {
+	return t.Weight >= 0 && t.Weight <= 1<<30 && t.Min >= 0 && t.Min <= Whole && t.Max >= 0 && t.Max <= Whole
+}
+
+// groupsOf returns the innermost of the groups in a report, with the others above it.
+func (p *Pool) groupsOf(list []InGroup) (inner *Group) {
+	for _, in := range slices.Backward(list) {
+		g := p.heard[in.Name]
+		if g == nil || g.Above != inner {
+			g = &Group{Name: in.Name, Above: inner}
+			if p.heard == nil || len(p.heard) >= mostMembers {
+				p.heard = map[string]*Group{}
+			}
+			p.heard[in.Name] = g
+		}
+		g.Set(in.Terms)
+		inner = g
+	}
+	return inner
+}
+
+// sum adds up what other nodes have reported of a member. Of a node that does not report on it any
+// more, only what was used in fixed windows counts, until these end.
+func (p *Pool) sum(m *node, now int64) {
+	m.waitsTo, m.nodesEnd = 0, math.MaxInt64
+	remote := make([]int64, len(m.parts))
+	for i := range m.parts {
+		m.parts[i].elsewhere, m.parts[i].unheard = PartReport{}, 0
+	}
+	for node, r := range m.nodes {
+		if now >= r.at+lost {
+			kept := int64(0)
+			for i, t := range r.Parts {
+				if p.quotas[i].resetAt > 0 {
+					remote[i] += t.Used
+					kept += t.Used
+				}
+			}
+			if kept == 0 {
+				delete(m.nodes, node)
+			}
+			continue
+		}
+		m.nodesEnd = min(m.nodesEnd, r.at+lost)
+		m.last = max(m.last, r.at-r.Idle)
+		if r.Waits {
+			m.waitsTo = max(m.waitsTo, r.at+lost)
+		}
+		for i, t := range r.Parts {
+			e := &m.parts[i].elsewhere
+			e.Calls, e.Rate, e.Pressed, e.Gathers = e.Calls+t.Calls, min(e.Rate+t.Rate, endless), e.Pressed || t.Pressed, max(e.Gathers, t.Gathers)
+			remote[i] += t.Used
+		}
+	}
+	for i := range remote {
+		m.setRemote(i, remote[i])
+	}
+	for g := m.above; g != nil; g = g.above {
+		g.last, g.waitsTo = max(g.last, m.last), max(g.waitsTo, m.waitsTo)
+	}
+	p.disturb()
+}
+
+// setRemote sets what a member has used on other nodes, which those above it have used too.
+func (m *node) setRemote(i int, n int64) {
+	by := n - m.parts[i].remote
+	for x := m; x != nil; x = x.above {
+		x.parts[i].remote += by
+	}
+}
+
+// Confirm corrects what a member has used on other nodes by what a store that all nodes share has
+// counted for it within the last period of each quota, with the amounts that it has just taken; -1 is
+// what was not counted. It returns which share denies the call after all, because the member has used
+// more than this node knew of.
+func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Denial {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.find(w)
+	if m == nil {
+		return Denial{}
+	}
+	for i := range amounts {
+		t := &m.parts[i]
+		reported := t.remote - t.unheard
+		if more := counted[i] - t.used.sumAt(now) - reported; more > t.share>>p.quotas[i].scale/rough {
+			m.setRemote(i, reported+more)
+			t.unheard = more
+			m.nodesEnd = min(m.nodesEnd, now+heardIn) // then the others will have reported it
+		}
+	}
+	for i := range amounts {
+		n := amounts[i].charged()
+		if n < 0 {
+			continue
+		}
+		for x := m; x.above != nil; x = x.above {
+			t := &x.parts[i]
+			if before := t.usedAt(now) - n; before > 0 && !t.fits(&p.quotas[i], before, n) {
+				return p.denial(m, x, i, now, amounts[i].N)
+			}
+		}
+	}
+	return Denial{}
+}
+
+// nodeUse is what another node has used of a quota in each part of the period before a time, the
+// oldest first.
+type nodeUse struct {
+	at   int64
+	used []int64
+}
+
+// hear enters what another node has used of a quota.
+func (q *quota) hear(node string, now int64, list []int64) {
+	for name, use := range q.nodes {
+		if now >= use.at+lost {
+			delete(q.nodes, name)
+		}
+	}
+	valid := len(list) <= parts && !slices.ContainsFunc(list, func(n int64) bool { return n < -1<<50 || n > 1<<50 })
+	if !valid || len(q.nodes) >= maxNodes {
+		return
+	}
+	if q.nodes == nil {
+		q.nodes = map[string]nodeUse{}
+	}
+	q.nodes[node] = nodeUse{now, list}
+}
+
+// elsewhere fills in what counts as used on other nodes from now on, if nothing else is used.
+func (q *quota) elsewhere(now int64, to *curve) {
+	for _, use := range q.nodes {
+		old := int((now-use.at)/max(q.period/parts, 1)) + len(use.used) - parts // how many of its parts do not count
+		sum := int64(0)
+		for _, n := range use.used[min(max(old, 0), len(use.used)):] {
+			sum += n
+		}
+		for k := range to {
+			to[k] += sum
+			if at := old + k; at >= 0 && at < len(use.used) {
+				sum -= use.used[at]
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package fair
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// node is one of the nodes whose pools tell each other what they know.
+func nodes(n int, quota int64) (list []*Pool) {
+	for range n {
+		list = append(list, NewPool([]limit.Limit{limit.New(quota, time.Minute).Using(limit.SlidingLog)}, 0))
+	}
+	return list
+}
+
+// tell lets every node report to the others.
+func tell(t *testing.T, list []*Pool, now int64) {
+	t.Helper()
+	for i, p := range list {
+		message, err := json.Marshal(p.Report(now))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r Report
+		if err := json.Unmarshal(message, &r); err != nil {
+			t.Fatal(err)
+		}
+		for k, other := range list {
+			if k != i {
+				other.Hear(string(rune('a'+i)), now, r)
+			}
+		}
+	}
+}
+
+func take(p *Pool, name string, now, n int64) bool {
+	return !p.Take(named(name), Terms{Weight: 1}, now, []Amount{{N: n, Count: 60}}, false).Denied
+}
+
+func TestNodesKnowWhatOthersUse(t *testing.T) {
+	const start = 1_700_000_040e9
+	list := nodes(2, 60)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
+	list[1].Wait(named("b"), Terms{Weight: 1}, start, nil)
+	tell(t, list, start)
+	got := 0
+	for range 60 {
+		for _, p := range list {
+			if take(p, "a", start, 1) {
+				got++
+			}
+		}
+		tell(t, list, start)
+	}
+	if got != 30 {
+		t.Errorf("a has %d of 60 on two nodes, while b waits on one of them; want 30", got)
+	}
+
+	// The next window begins with as much for all, on all nodes.
+	tell(t, list, start+60e9)
+	if !take(list[1], "a", start+60e9, 1) {
+		t.Error("a has nothing of the next window")
+	}
+}
+
+func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
+	const start = 1_700_000_040e9
+	p := nodes(1, 60)[0]
+	p.Wait(named("b"), Terms{Weight: 1}, start, nil)
+	amounts := []Amount{{N: 1, Count: 60}}
+	for _, tt := range []struct {
+		counted int64
+		denied  bool
+	}{{1, false}, {20, false}, {29, false}, {31, true}} {
+		if !take(p, "a", start, 1) {
+			t.Fatal("the node does not know of more")
+		}
+		if d := p.Confirm(named("a"), start, amounts, []int64{tt.counted}); d.Denied != tt.denied {
+			t.Errorf("%d in all: %+v", tt.counted, d)
+		}
+	}
+	p.GiveBack(named("a"), start, amounts, true)
+	if take(p, "a", start, 1) {
+		t.Error("the node has forgotten what others use")
+	}
+}
+
+func TestDeadNodesWantNothing(t *testing.T) {
+	const start = 1_700_000_040e9
+	list := nodes(2, 60)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
+	tell(t, list, start)
+	for range 60 {
+		take(list[1], "b", start, 1)
+	}
+	if take(list[1], "b", start, 1) {
+		t.Error("b has all while a waits on another node")
+	}
+	late := int64(start) + lost
+	if !take(list[1], "b", late, 1) && !list[1].Lend(named("b"), late, []Amount{{N: 1, Count: 60}}, []int64{30}) {
+		t.Error("b has nothing that a node wants which is lost")
+	}
+}
+
+func TestReportsThatMakeNoSense(t *testing.T) {
+	const start = 1_700_000_040e9
+	p := nodes(1, 60)[0]
+	for _, r := range [][]MemberReport{
+		nil,
+		{{Name: "x"}},
+		{{Name: "x", Parts: make([]PartReport, 2)}},
+		{{Name: "x", Parts: []PartReport{{Used: math.MinInt64}}}},
+		{{Name: "x", Parts: []PartReport{{Used: math.MaxInt64}}}},
+		{{Name: "x", Parts: []PartReport{{Gathers: -1}}}},
+		{{Name: "x", Parts: []PartReport{{Calls: math.MaxInt64}}}},
+		{{Name: "x", Parts: []PartReport{{Rate: -1}}}},
+		{{Name: "x", Idle: -1, Parts: make([]PartReport, 1)}},
+		{{Name: "x", Terms: Terms{Weight: -1}, Parts: make([]PartReport, 1)}},
+		{{Name: "x", Terms: Terms{Min: 2 * Whole}, Parts: make([]PartReport, 1)}},
+	} {
+		p.Hear("other", start, Report{Members: r})
+	}
+	if !p.Empty() {
+		t.Error("there is a member")
+	}
+	big := make([]MemberReport, 2*mostMembers)
+	for i := range big {
+		big[i] = MemberReport{Name: string(rune(i)), Parts: []PartReport{{Calls: 1}}}
+	}
+	p.Hear("other", start, Report{Members: big, Used: [][]int64{{math.MinInt64}, make([]int64, 1000), nil}})
+	if n := int(p.joined.Load()); n > mostMembers {
+		t.Errorf("%d members", n)
+	}
+}

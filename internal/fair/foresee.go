@@ -1,0 +1,91 @@
+package fair
+
+// foresee computes how much more comes back of what a group has of a quota than those in it are expected to want of
+// their shares, at the time within the next period at which that is least. It is at most zero: that much of what is
+// free now must stay free. used is what the group has used, and free is what is left of what it has.
+func (p *Pool) foresee(g *node, i int, now, used, free int64) {
+	t := &g.parts[i]
+	t.lending, t.spare = outdated{at: now}, 0
+	var back, stays, wanted curve
+	p.comesBack(g, i, now, used, &back, &stays)
+	for _, x := range g.below {
+		p.addWanted(x, i, now, free, &back, &stays, &wanted)
+	}
+	for k := range wanted {
+		t.spare = min(t.spare, back[k]-wanted[k])
+	}
+
+}
+
+// comesBack fills in how much of what a group has used comes back by each time, and which part of what is used on other
+// nodes stays used, in thousandths.
+func (p *Pool) comesBack(g *node, i int, now, used int64, back, stays *curve) {
+	q := &p.quotas[i]
+	var here, elsewhere curve
+	g.parts[i].used.ahead(now, &here)
+	q.elsewhere(now, &elsewhere)
+	for k := range stays {
+		stays[k] = mulDiv(max(elsewhere[k], 0), 1000, max(elsewhere[0], 1))
+	}
+	for k := range back {
+		remote := elsewhere[0] - elsewhere[k]
+		if g != p.top {
+			remote = mulDiv(max(g.parts[i].remote, 0), 1000-stays[k], 1000)
+		}
+		back[k] = min(here[0]-here[k]+remote, used)
+		if q.isReset(now, k) {
+			back[k] = used
+		}
+	}
+}
+
+// isReset reports whether a fixed window has ended by the time of a point of a curve.
+func (q *quota) isReset(now int64, k int) bool {
+	return q.resetAt > 0 && now+q.after(k) >= q.resetAt
+}
+
+// after returns how long after its beginning a point of a curve is.
+func (q *quota) after(k int) int64 { return int64(k) * q.period / parts }
+
+// addWanted adds how much of its share a node of the tree is expected to ask for from now until each time, of a
+// quota of which so much is free now.
+func (p *Pool) addWanted(x *node, i int, now, free int64, back, stays, wanted *curve) {
+	q, t := &p.quotas[i], &x.parts[i]
+	atOnce, inPeriod := p.asksIn(x, i, now)
+	kept := int64(0) // whatever the node does
+	if t.floor > 0 {
+		kept = min(t.floor, t.share) >> q.scale
+	}
+	if atOnce == 0 && inPeriod == 0 && kept == 0 {
+		return
+	}
+	var here curve
+	t.used.ahead(now, &here)
+	share, half := min(t.share, t.want)>>q.scale, t.size/2
+	for k := range wanted {
+		if t.size > free+back[k] {
+			continue // the next call does not pass yet
+		}
+		used := here[k] + t.remote*stays[k]/1000
+		left := share - used - t.carry
+		if q.isReset(now, k) {
+			left = share
+		}
+		if left < half && used+t.carry > 0 {
+			left = 0 // no call fits
+		}
+		wanted[k] += max(min(left, atOnce+inPeriod*int64(k)/parts), kept-used, 0)
+	}
+}
+
+// asksIn is asks of a member, or of all in a group.
+func (p *Pool) asksIn(x *node, i int, now int64) (atOnce, inPeriod int64) {
+	if x.group == nil {
+		return p.asks(x, i, now)
+	}
+	for _, o := range x.below {
+		a, b := p.asksIn(o, i, now)
+		atOnce, inPeriod = min(atOnce+a, endless), min(inPeriod+b, endless)
+	}
+	return atOnce, inPeriod
+}

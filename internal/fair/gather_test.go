@@ -1,0 +1,99 @@
+package fair
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// gatherer is a pool of a group with a member whose call is larger than its share, and waits.
+type gatherer struct {
+	*Pool
+	acme         *Group
+	large, small *Who
+	waiting      Waiting
+	now          int64
+}
+
+func newGatherer(limits ...limit.Limit) *gatherer {
+	acme := newGroup("acme", nil, Terms{})
+	g := &gatherer{Pool: NewPool(limits, 0), acme: acme, now: int64(time.Hour)}
+	g.Inside(acme)
+	search := newGroup("acme/search", acme, Terms{})
+	g.large, g.small = &Who{Name: "acme/search/large", Group: search}, &Who{Name: "acme/small", Group: acme}
+	return g
+}
+
+// ask lets a member ask for an amount and be denied by the limit itself.
+func (g *gatherer) ask(w *Who, n int64) {
+	amounts := []Amount{{N: n, Count: 100}}
+	if !g.Take(w, Terms{}, g.now, amounts, true).Denied {
+		g.GiveBack(w, g.now, amounts, true)
+	}
+}
+
+// begin lets both members wait.
+func (g *gatherer) begin() {
+	waiting := g.Wait(g.small, Terms{}, g.now, nil)
+	g.ask(g.small, 1)
+	waiting.Turn(false)
+	g.waiting = g.Wait(g.large, Terms{}, g.now, nil)
+	g.ask(g.large, 80)
+	g.waiting.Turn(false)
+}
+
+func (g *gatherer) want(t *testing.T, when string, large, small int64) {
+	t.Helper()
+	shares := map[string]int64{}
+	for _, s := range g.Read(g.now) {
+		shares[s.Name] = s.Parts[0].Share
+	}
+	if shares[g.large.Name] != large || shares[g.small.Name] != small {
+		t.Errorf("%s: %v; want %d for the large call, and %d for the small ones", when, shares, large, small)
+	}
+}
+
+// A member whose call is larger than its share has that much until the call leaves, or waits for something else.
+func TestGather(t *testing.T) {
+	g := newGatherer(limit.New(100, time.Minute).Using(limit.SlidingLog))
+	g.begin()
+	g.want(t, "while it waits", 80, 20)
+	g.waiting.Turn(true)
+	g.want(t, "when something else denies it", 50, 50)
+	g.waiting.Turn(false)
+	g.want(t, "when it waits again", 80, 20)
+	g.waiting.Leave(g.now)
+	g.want(t, "when it has left", 50, 50)
+}
+
+// Of a fixed window nothing comes free before its end, so nothing is gathered.
+func TestGatherInAFixedWindow(t *testing.T) {
+	g := newGatherer(limit.PerDay(100).ResetAt(0, nil))
+	g.begin()
+	g.want(t, "while it waits", 50, 50)
+}
+
+// One member gathers at a time, on all nodes.
+func TestGatherElsewhere(t *testing.T) {
+	minute := limit.New(100, time.Minute).Using(limit.SlidingLog)
+	g, other := newGatherer(minute), newGatherer(minute)
+	g.begin()
+	text, err := json.Marshal(g.Report(g.now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report Report
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	other.Hear("g", other.now, report)
+	other.large = &Who{Name: "acme/other", Group: other.acme}
+	other.begin()
+	other.want(t, "on another node", 10, 10)
+	other.now += lost
+	other.ask(other.large, 80)
+	other.waiting.Turn(false)
+	other.want(t, "when the other node is lost", 80, 20)
+}

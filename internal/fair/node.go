@@ -1,0 +1,283 @@
+package fair
+
+import (
+	"math"
+	"slices"
+)
+
+// node is one of those who share a pool: a member, which makes calls, or a group of members and of other groups.
+// What a group has used, and whether calls of it wait, is that of all below it.
+type node struct {
+	pool  *Pool
+	name  string
+	above *node  // nil: it is the top, or it is not in the tree yet
+	group *Group // nil: it is a member, or the top
+	own   Terms  // the promises of a member
+	parts []part // of each quota
+
+	below   []*node // those that are not parked
+	inside  int     // how many are in the group, with those that are parked
+	weights int64   // of those below that were active when shares were computed, and of those that have come since
+
+	wanting int   // the calls that wait for the share
+	since   int64 // when it asked first, after it had not for a period
+	called  int64 // when it asked last, here, even if that was not to count
+	asked   int64 // when it asked last, here
+	last    int64 // and on any node
+	waitsTo int64 // until when it wants its share on other nodes, by their reports
+	left    int64 // when the last of its calls that waited passed or gave up
+
+	caller
+}
+
+// caller is what is known of a member and not of a group.
+type caller struct {
+	forgotten bool  // it is no member any more
+	dedicated bool  // the minimum is kept free even if the member has not called for long
+	parked    bool  // it has not called for so long that it wants nothing: see park
+	byOwn     bool  // something else than the pool's quotas denies its calls that wait
+	waiting   int   // calls that wait
+	open      int   // admitted calls that are not settled yet
+	here      int   // of the calls that wait, those that the quotas of a pool with a root deny, and nothing else
+	turned    int64 // when a call that does not wait was denied last
+	seen      int64 // until when its time is accounted for: see pass
+	free      int64 // for how long none of its calls has waited, in all
+	nextTurn  int64 // when the first period ends of what it asks for, or of an excess
+
+	nodes    map[string]nodeReport // what other nodes have reported
+	nodesEnd int64                 // when the first of these counts no longer
+}
+
+// part is what a node of the tree has of one quota.
+type part struct {
+	share  int64 // in fine units
+	used   ring  // within the last period, or in the fixed window, here
+	remote int64 // and on other nodes, by their reports
+	carry  int64 // an excess of the period before, which counts as used: see exceed
+	extra  int64 // by how much the member's calls use more than they ask for, on average
+	served int64 // what it was served over its weight, in fine units
+	size   int64 // the amount that was asked for last
+
+	excess int64 // by how much the share was exceeded at most
+	before int64 // the excess before the last charge
+	since  int64 // when the period began in which there was an excess or a carry; 0: there was none
+
+	active bool  // it had asked within the period, when shares were computed
+	want   int64 // how much it was expected to use at most then, in fine units
+	floor  int64 // what it had whatever others wanted, in fine units
+	weight int64 // what it has by weight, when that was last read
+
+	asks      asks
+	elsewhere PartReport // the sum of what other nodes have reported
+	unheard   int64      // what is in remote although no node has reported it yet, as a store has counted
+
+	lending outdated // spare
+	spare   int64    // of a group: how much more comes back than those below it are expected to want, at the worst time: see foresee
+}
+
+const longAgo = math.MinInt64 / 2
+
+func (p *Pool) newNode(name string) *node {
+	x := &node{pool: p, name: name, parts: make([]part, len(p.quotas)), called: longAgo, asked: longAgo, last: longAgo}
+	x.nodesEnd = math.MaxInt64
+	for i := range x.parts {
+		x.parts[i].used = newRing(p.quotas[i].limit)
+	}
+	return x
+}
+
+// terms returns what the node was promised among its siblings. Calls of a project itself, beside those of projects
+// below it, are one more of weight 1 in the project's group.
+func (x *node) terms() Terms {
+	switch {
+	case x.group != nil:
+		return x.group.Terms()
+	case x.above != nil && x.above.name == x.name:
+		return Terms{}
+	}
+	return x.own
+}
+
+// maxDepth is how deep a tree is at most. No project is deeper.
+const maxDepth = 16
+
+// path returns the way from the top to a member, without the top.
+func (m *node) path(to *[maxDepth]*node) []*node {
+	at := maxDepth
+	for x := m; x.above != nil && at > 0; x = x.above {
+		at--
+		to[at] = x
+	}
+	return to[at:]
+}
+
+// mostSingle is how many members a pool has at most. Calls of those beyond count for the groups
+// that these are in, so that very many users of a project do not make the pool large.
+const mostSingle = 1000
+
+// single returns whom calls count for: the member itself, or its group if the pool has too many
+// members.
+func (p *Pool) single(w *Who, t Terms) (name string, in *Group, own Terms) {
+	switch {
+	case p.isRoot(w.Name):
+		return w.Name, nil, Terms{} // its own terms are for other pools
+	case w.Group == nil || p.members[w.Name] != nil || len(p.members) < mostSingle:
+		return w.Name, p.below(w.Group), t
+	case p.isRoot(w.Group.Name):
+		return w.Group.Name, nil, Terms{}
+	}
+	return w.Group.Name, p.below(w.Group.Above), w.Group.Terms()
+}
+
+// member returns the member of a name, which has its terms from now on and is not parked.
+func (p *Pool) member(w *Who, t Terms, now int64) *node {
+	name, in, t := p.single(w, t)
+	m := p.find(w)
+	if m == nil {
+		m = p.newNode(name)
+		p.members[name] = m
+		p.joined.Add(1)
+		w.last[p.depth].Store(m)
+		m.own = t
+		p.place(m, in)
+		return m
+	}
+	p.unpark(m)
+	if m.own != t {
+		m.own = t
+		p.disturb()
+	}
+	if above := p.home(name, in); above != m.above {
+		p.takeOut(m)
+		p.put(m, above)
+	} else if in != nil && p.groups[in.Name] != nil {
+		p.groups[in.Name].group = in
+	}
+	return m
+}
+
+// place puts a new member to where it belongs.
+func (p *Pool) place(m *node, in *Group) { p.put(m, p.home(m.name, in)) }
+
+// home returns what a member of a name is in: the project's own group, if there is one, or the group that the project
+// is in, which is made if there is none, or the top.
+func (p *Pool) home(name string, in *Group) *node {
+	if own := p.groups[name]; own != nil {
+		return own
+	}
+	return p.groupOf(in)
+}
+
+// groupOf returns the pool's own of a group, and makes it if there is none; the top for nil.
+func (p *Pool) groupOf(of *Group) *node {
+	if of == nil {
+		return p.top
+	}
+	g := p.groups[of.Name]
+	if g == nil {
+		g = p.newNode(of.Name)
+		g.group = of
+		p.groups[of.Name] = g
+		p.put(g, p.groupOf(p.below(of.Above)))
+		if m := p.members[of.Name]; m != nil { // which has called before anybody in the group
+			p.takeOut(m)
+			p.put(m, g)
+		}
+	}
+	g.group = of
+	return g
+}
+
+// put puts a node below another. What it has used, those above it have used too.
+func (p *Pool) put(x, above *node) {
+	x.above = above
+	above.inside++
+	for g := above; g != nil; g = g.above {
+		g.add(x, 1)
+	}
+	if x.group == nil && !x.parked {
+		p.enter(x)
+	}
+}
+
+// takeOut takes a node from below another.
+func (p *Pool) takeOut(x *node) {
+	if !x.parked {
+		p.leave(x)
+	}
+	for g := x.above; g != nil; g = g.above {
+		g.add(x, -1)
+	}
+	x.above.inside--
+	x.above = nil
+}
+
+// add adds what a node below another has used and wants to it, or takes that away.
+func (g *node) add(x *node, sign int64) {
+	g.wanting += int(sign) * x.wanting
+	g.last, g.waitsTo = max(g.last, x.last), max(g.waitsTo, x.waitsTo)
+	for i := range x.parts {
+		to, from := &g.parts[i], &x.parts[i]
+		to.used.addRing(&from.used, sign)
+		to.remote += sign * from.remote
+	}
+}
+
+// enter gives a node its place among those that share, and so the group that it is in.
+func (p *Pool) enter(x *node) {
+	g := x.above
+	if g.above != nil && len(g.below) == 0 {
+		p.enter(g)
+	}
+	g.below = append(g.below, x)
+	g.weights += x.terms().weight()
+	if x.group == nil {
+		p.awake++
+	}
+	for i := range p.quotas {
+		q := &p.quotas[i]
+		if g == p.top && g.parts[i].share == 0 {
+			g.parts[i].share = q.part(Whole - p.reserve)
+		}
+		x.parts[i].share = min(mulDiv(g.parts[i].share, x.terms().weight(), g.weights), q.fine(q.most(x.least()))) // until shares are computed
+	}
+	p.disturb()
+}
+
+// leave takes a node from those that share, and so the group that it is in if it is the last.
+func (p *Pool) leave(x *node) {
+	g := x.above
+	at := slices.Index(g.below, x)
+	if at < 0 {
+		return
+	}
+	g.below = slices.Delete(g.below, at, at+1)
+	g.weights = max(g.weights-x.terms().weight(), 0)
+	if x.group == nil {
+		p.awake--
+	}
+	if len(g.below) == 0 && g.above != nil {
+		p.leave(g)
+	}
+	p.disturb()
+}
+
+// least returns the smallest maximum of the node and of those above it; 0 is none.
+func (x *node) least() (least int64) {
+	for ; x != nil; x = x.above {
+		most := x.own.Max
+		if x.group != nil {
+			most = x.group.Terms().Max
+		}
+		if most > 0 && (least == 0 || most < least) {
+			least = most
+		}
+	}
+	return least
+}
+
+// usedAt returns what was used at a time, on all nodes.
+func (t *part) usedAt(now int64) int64 { return t.used.sumAt(now) + t.remote }
+
+// counts returns how much of the share is used at a time.
+func (t *part) counts(at int64) int64 { return t.usedAt(at) + t.carry }

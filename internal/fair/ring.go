@@ -1,0 +1,182 @@
+package fair
+
+import (
+	"math"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+const (
+	// parts is into how many parts a period is divided.
+	parts = 60
+
+	// slots is how many parts a ring has: the last one is partly older than a period.
+	slots = parts + 1
+)
+
+// curve is an amount now, and at the end of each part of the next period but for the last.
+type curve [parts]int64
+
+// ring is what was used in each part of the last period. Of a fixed window, it is all that was
+// used in it.
+type ring struct {
+	sum   int64         // of all slots
+	end   int64         // of the newest slot; 0: nothing was used yet
+	used  *[slots]int64 // by the number of the part, modulo slots; nil: nothing was used yet
+	first int64         // the number of the oldest slot
+	part  int64         // the length of a part; 0: the ring is of a fixed window
+}
+
+func newRing(l limit.Limit) ring {
+	if l.Algorithm() == limit.FixedWindow {
+		return ring{end: math.MaxInt64}
+	}
+	return ring{part: max(int64(l.Period())/parts, 1)}
+}
+
+// slot returns where a part of a number is, which is below zero before 1970.
+func (r *ring) slot(k int64) *int64 { return &r.used[modulo(k, slots)] }
+
+// modulo returns the remainder of a division, which is not below zero.
+func modulo(n, by int64) int64 { return (n%by + by) % by }
+
+// clear forgets what was used.
+func (r *ring) clear() {
+	r.sum = 0
+	if r.part > 0 {
+		*r = ring{part: r.part}
+	}
+}
+
+// move drops the parts that have ended a period before now.
+func (r *ring) move(now int64) {
+	first := (now-modulo(now, r.part))/r.part - parts
+	switch {
+	case r.used == nil:
+		r.used, r.first = new([slots]int64), first
+	case first-r.first >= slots:
+		clear(r.used[:])
+		r.first, r.sum = first, 0
+	}
+	for ; r.first < first; r.first++ {
+		u := r.slot(r.first)
+		r.sum -= *u
+		*u = 0
+	}
+	r.end = (r.first + slots) * r.part
+}
+
+// add adds what was used now.
+func (r *ring) add(now, n int64) {
+	if now >= r.end || r.used == nil && r.part > 0 {
+		r.move(now)
+	}
+	r.sum += n
+	if r.part > 0 {
+		*r.slot(r.first + parts) += n
+	}
+}
+
+// addRing adds all that another ring has, or takes it away.
+func (r *ring) addRing(other *ring, sign int64) {
+	if r.part == 0 {
+		r.sum += sign * other.sum
+		return
+	}
+	if other.used == nil {
+		return
+	}
+	if r.used == nil || r.end < other.end {
+		r.move(other.end - 1)
+	}
+	for k := max(r.first, other.first); k < other.first+slots; k++ {
+		n := sign * *other.slot(k)
+		*r.slot(k) += n
+		r.sum += n
+	}
+}
+
+// spread adds what was used evenly within the last period, or in the fixed window.
+func (r *ring) spread(now, n int64) {
+	if r.part == 0 {
+		r.sum += n
+		return
+	}
+	r.move(now)
+	r.sum += n
+	for k := range int64(parts) {
+		each := n / (parts - k)
+		*r.slot(r.first + 1 + k) += each
+		n -= each
+	}
+}
+
+// has reports whether the ring has the part of a time.
+func (r *ring) has(at int64) bool { return r.part == 0 || r.used != nil && at >= r.first*r.part }
+
+// correct corrects what was used at a time, if the ring has its part.
+func (r *ring) correct(at, more int64) {
+	if !r.has(at) {
+		return
+	}
+	if at >= r.end {
+		r.move(at)
+	}
+	r.sum += more
+	if r.part > 0 {
+		*r.slot((at - modulo(at, r.part)) / r.part) += more
+	}
+}
+
+// sumAt returns what counts as used at a time from now on, if nothing else is used: all but what was used in parts that
+// have begun a period before.
+func (r *ring) sumAt(at int64) int64 { return r.sumFrom(at, 1) }
+
+// longAt is sumAt with the part that has begun a period before and not ended, so that it is never less than what was
+// used in the last period.
+func (r *ring) longAt(at int64) int64 { return r.sumFrom(at, 0) }
+
+// sumFrom returns what was used without the parts that have ended a period before, and without so many more.
+func (r *ring) sumFrom(at, more int64) int64 {
+	if r.used == nil {
+		return r.sum
+	}
+	if at >= r.end {
+		more += (at-r.end)/r.part + 1
+	}
+	sum := r.sum
+	for k := range min(more, slots) {
+		sum -= *r.slot(r.first + k)
+	}
+	return sum
+}
+
+// ahead fills in what counts as used from now on, if nothing else is used.
+func (r *ring) ahead(now int64, to *curve) {
+	sum, gone := r.sumAt(now), int64(1)
+	if r.used != nil && now >= r.end {
+		gone += (now-r.end)/r.part + 1
+	}
+	for k := range to {
+		to[k] = sum
+		if r.used != nil && gone < slots {
+			sum -= *r.slot(r.first + gone)
+			gone++
+		}
+	}
+}
+
+// list returns what was used in each part of the last period, the oldest first, without the parts
+// before anything was used.
+func (r *ring) list(now int64) (list []int64) {
+	if r.part == 0 || r.used == nil {
+		return nil
+	}
+	r.move(max(now, r.end-1))
+	for k := range int64(parts) {
+		if n := *r.slot(r.first + 1 + k); n != 0 || list != nil {
+			list = append(list, n)
+		}
+	}
+	return list
+}

@@ -1,0 +1,230 @@
+package fair
+
+// Amount is what a call asks for of one quota.
+type Amount struct {
+	N     int64 // -1 if the call has no part in the quota
+	Count int64 // of the quota, as it is now
+	Extra int64 // what was charged beyond N, because such calls use more: set when the amount is taken
+}
+
+// charged returns what was charged for the amount.
+func (a *Amount) charged() int64 {
+	if a.N < 0 {
+		return a.N
+	}
+	return a.N + a.Extra
+}
+
+// Denial says which share denies a call. The zero Denial denies nothing.
+type Denial struct {
+	Denied  bool
+	Never   bool   // the call is larger than a maximum
+	Of      string // whose share it is: the member's, or that of a group that the member is in
+	Depth   int    // of Of in the tree, from 1
+	Quota   int    // the index of the quota
+	Share   int64
+	Used    int64
+	Members int   // that share the quota, or the share of the group above, now
+	Until   int64 // when enough of what was used of the share has come back
+}
+
+// Take takes amounts, one of each quota, of a member's shares, or nothing if a share
+// denies. again says that the call has asked before.
+func (p *Pool) Take(w *Who, t Terms, now int64, amounts []Amount, again bool) Denial {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	m := p.member(w, t, now)
+	p.ask(m, now, amounts, again)
+	if d := p.denies(m, now, amounts); d.Denied {
+		return d
+	}
+	p.charge(m, now, amounts, false)
+	return Denial{}
+}
+
+// Peek says what Take would, and takes nothing.
+func (p *Pool) Peek(w *Who, now int64, amounts []Amount) (d Denial) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(now)
+	if m := p.find(w); m != nil {
+		p.unpark(m)
+		d = p.denies(m, now, amounts)
+	}
+	return d
+}
+
+// ask records that a member wants amounts.
+func (p *Pool) ask(m *node, now int64, amounts []Amount, again bool) {
+	p.pass(m, now)
+	for x := m; x != nil; x = x.above {
+		if now-max(x.last, x.called) > p.shortest {
+			x.since = now
+			p.disturb()
+		}
+		x.called, x.asked, x.last = now, now, now
+	}
+	for i := range amounts {
+		q, t := &p.quotas[i], &m.parts[i]
+		if count := amounts[i].Count; q.count != count {
+			q.setCount(count)
+		}
+		n := t.expected(amounts[i].N)
+		if n < 0 {
+			continue
+		}
+		for x := m; x != nil; x = x.above {
+			x.parts[i].size = n
+		}
+		if !again {
+			t.asks.add(n)
+		}
+	}
+}
+
+// denies returns which share denies a call of a member, if one does: the outermost that does.
+func (p *Pool) denies(m *node, now int64, amounts []Amount) Denial {
+	for i := range amounts {
+		if most := p.quotas[i].most(m.least()); amounts[i].N > most {
+			d := p.denial(m, m, i, now, amounts[i].N) // before a share that only says later
+			d.Never, d.Share = true, most
+			return d
+		}
+	}
+	for i := range amounts {
+		n := amounts[i].N
+		if n < 0 {
+			continue
+		}
+		if x := p.denier(m, i, now, n); x != nil {
+			return p.denial(m, x, i, now, n)
+		}
+	}
+	return Denial{}
+}
+
+// denier returns the outermost of a member and those above it whose share of a quota or whose maximum a call does not
+// fit into; nil: it fits into all.
+func (p *Pool) denier(m *node, i int, now, n int64) *node {
+	q, t := &p.quotas[i], &m.parts[i]
+	p.divide(i, now)
+	q.shares.uses++
+	x := p.beyond(m, i, now, t.expected(n))
+	if x != nil && !t.asks.pressed {
+		t.asks.pressed, q.shares.dirty = true, true
+		p.divide(i, now)
+		x = p.beyond(m, i, now, t.expected(n))
+	}
+	if x == nil {
+		x = p.capped(m, i, now, n)
+	}
+	return x
+}
+
+// beyond returns the outermost of a member and those above it whose share of a quota a call does not fit into, or nil.
+func (p *Pool) beyond(m *node, i int, now, n int64) (denier *node) {
+	for x := m; x.above != nil; x = x.above {
+		if !x.parts[i].fits(&p.quotas[i], x.parts[i].counts(now), n) {
+			denier = x
+		}
+	}
+	return denier
+}
+
+// capped returns the outermost of a member and those above it whose maximum denies a call of an amount, or nil.
+func (p *Pool) capped(m *node, i int, now, n int64) (denier *node) {
+	for x := m; x.above != nil; x = x.above {
+		most := x.own.Max
+		if x.group != nil {
+			most = x.group.Terms().Max
+		}
+		if most > 0 && x.parts[i].used.longAt(now)+x.parts[i].remote+n > p.quotas[i].most(most) {
+			denier = x
+		}
+	}
+	return denier
+}
+
+// learned is over how many calls it is learned by how much they use more than they ask for.
+const learned = 4
+
+// expected returns what a call is expected to use that asks for an amount; -1 if it has no part in
+// the quota.
+func (t *part) expected(n int64) int64 {
+	if n < 0 {
+		return n
+	}
+	return n + t.extra
+}
+
+// fits reports whether a share of which so much is used lets a call of an amount begin: if at least half of the amount
+// is within the share, or nothing of the share is used.
+func (t *part) fits(q *quota, used, n int64) bool {
+	return q.fine(max(used, 0))+q.fine(n)/2 <= t.share || used <= 0 && t.share > 0
+}
+
+// charge charges a member, and those above it, for a call.
+func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
+	m.open++
+	for i := range amounts {
+		q, extra := &p.quotas[i], m.parts[i].extra
+		n := m.parts[i].expected(amounts[i].N)
+		if n <= 0 {
+			continue
+		}
+		amounts[i].Extra = extra
+		for x := m; x != nil; x = x.above {
+			t := &x.parts[i]
+			t.before = t.excess
+			t.used.add(now, n)
+			t.served += q.fine(n) / x.terms().weight()
+			if !lent {
+				t.exceed(q, now)
+			}
+		}
+	}
+}
+
+// denial describes that the share of a node on the way of a member denies a call.
+func (p *Pool) denial(m, by *node, i int, now, n int64) Denial {
+	q, t := &p.quotas[i], &by.parts[i]
+	d := Denial{Denied: true, Of: by.name, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Until: now}
+	for x := by; x.above != nil; x = x.above {
+		d.Depth++
+	}
+	for _, x := range by.above.below {
+		if x.parts[i].active {
+			d.Members++
+		}
+	}
+	for x := m; x.above != nil; x = x.above {
+		d.Until = max(d.Until, p.until(x, i, now, n, m.parts[i].expected(n)))
+	}
+	return d
+}
+
+// until returns when enough of what a node of the tree has used has come back for a call of an amount to fit into its
+// share, if it is expected to use another amount, and into its maximum.
+func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
+	q, t := &p.quotas[i], &x.parts[i]
+	most := x.own.Max
+	if x.group != nil {
+		most = x.group.Terms().Max
+	}
+	if t.fits(q, t.counts(now), expected) && t.usedAt(now)+amount <= q.most(most) {
+		return now
+	}
+	if q.resetAt > 0 {
+		return q.resetAt
+	}
+	var here curve
+	t.used.ahead(now, &here)
+	for k, n := range here {
+		used := t.counts(now) - here[0] + n
+		if t.fits(q, used, expected) && used-t.carry+amount <= q.most(most) {
+			return now + q.after(k)
+		}
+	}
+	return now + q.period
+}
