@@ -105,9 +105,7 @@ func (r *ring) spread(now, n int64) {
 	r.move(now)
 	r.sum += n
 	for k := range int64(parts) {
-		each := n / (parts - k)
-		*r.slot(r.first + 1 + k) += each
-		n -= each
+		*r.slot(r.first + 1 + k) += mulDiv(n, k+1, parts) - mulDiv(n, k, parts)
 	}
 }
 

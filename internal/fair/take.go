@@ -189,7 +189,7 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 // denial describes that the share of a node on the way of a member denies a call.
 func (p *Pool) denial(m, by *node, i int, now, n int64) Denial {
 	q, t := &p.quotas[i], &by.parts[i]
-	d := Denial{Denied: true, Of: by.name, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Until: now}
+	d := Denial{Denied: true, Of: by.name, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Until: now + max(q.steady, 1)}
 	for x := by; x.above != nil; x = x.above {
 		d.Depth++
 	}
@@ -212,7 +212,8 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	if x.group != nil {
 		most = x.group.Terms().Max
 	}
-	if t.fits(q, t.counts(now), expected) && t.usedAt(now)+amount <= q.most(most) {
+	long := t.used.longAt(now) + t.remote // what counts for the maximum
+	if t.fits(q, t.counts(now), expected) && long+amount <= q.most(most) {
 		return now
 	}
 	if q.resetAt > 0 {
@@ -222,9 +223,10 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	t.used.ahead(now, &here)
 	for k, n := range here {
 		used := t.counts(now) - here[0] + n
-		if t.fits(q, used, expected) && used-t.carry+amount <= q.most(most) {
+		if t.fits(q, used, expected) && long+amount <= q.most(most) {
 			return now + q.after(k)
 		}
+		long = used - t.carry // a part later
 	}
 	return now + q.period
 }

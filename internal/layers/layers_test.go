@@ -42,7 +42,7 @@ var order = []string{
 	"internal/state",             // what is kept in files and tables
 	"internal/engine/fleettests", // its tests with several nodes
 	"internal/engine",            // the engine of the two
-	"internal/share",             // how the engine divides what is shared
+	"internal/fair",              // how the engine divides what is shared
 	"event",
 	"internal/mockprovider",
 	"internal/tokencount", // for the root
