@@ -205,7 +205,7 @@ func (c *claim) deny(o *Outcome, d fair.Denial, now int64) {
 
 func (c *claim) denial(d fair.Denial, now int64) *Share {
 	s := &Share{
-		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Of: c.member.Name, Denial: d,
+		Name: c.names[d.Quota], Limit: &c.rules.Limits[c.limits[d.Quota]], Denial: d,
 		RetryAfter: limit.Never, own: c.scope.Kind != Shared,
 	}
 	if !d.Never {

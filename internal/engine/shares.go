@@ -131,7 +131,6 @@ func (e *Engine) Dedicate(flows map[string]*Rules) {
 type Share struct {
 	fair.Denial
 	Name       string
-	Of         string        // the name of the flow
 	Limit      *Limit        // that is divided
 	RetryAfter time.Duration // until enough of what the flow has used has come back; limit.Never, if the call is larger than its MaxShare
 

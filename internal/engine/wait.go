@@ -395,9 +395,22 @@ func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
 			t.Cost = s.planFor(e, c.part).share(&c.ask)
 		case s == all.own():
 			t.Rank, t.Weight, t.MaxWaiting = r.Rank, max(r.Weight, 1), r.MaxWaiting
+			t.Groups = s.groups()
 		}
 	}
 	return t
+}
+
+// groups returns the names of the groups that calls of the scope are in: of the scopes above it, and of the scope itself if
+// others are below it.
+func (s *Scope) groups() (names []string) {
+	if !s.HasBelow() {
+		s = s.parent
+	}
+	for ; s != nil; s = s.parent {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // ahead reports whether another call waits that comes before one that comes now. Calls that

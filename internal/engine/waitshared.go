@@ -125,14 +125,18 @@ func (w *wait) stillDenied() (a line.Answer, denied bool) {
 
 // answer lets a waiting call that the share denies ask again, while others have their turns.
 func (s *Share) answer() line.Answer {
-	return line.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
+	a := line.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
+	if a.Yield && s.Group {
+		a.Group = s.Of
+	}
+	return a
 }
 
 // again returns when a call that a share denies asks again. The share may grow at any time,
-// because others may want less than was expected.
+// because others may want less than was expected. The more share a limit, the more ask, and the rarer each of them does.
 func (s *Share) again() time.Duration {
-	period := s.Limit.Limit.Period()
-	return min(s.RetryAfter, max(min(period/600, SlotGuess), 10*time.Millisecond))
+	often := max(min(s.Limit.Limit.Period()/600, SlotGuess), 10*time.Millisecond)
+	return min(s.RetryAfter, often*time.Duration(1+s.Members/32))
 }
 
 // share returns the share that denies the call, or nil.

@@ -8,14 +8,19 @@ func (p *Pool) foresee(g *node, i int, now, used, free int64) {
 	t.lending, t.spare = outdated{at: now}, 0
 	var back, stays, wanted curve
 	p.comesBack(g, i, now, used, &back, &stays)
+	margin := (used + free) / marginPart / int64(max(len(g.below)-1, 1))
 	for _, x := range g.below {
-		p.addWanted(x, i, now, free, &back, &stays, &wanted)
+		p.addWanted(x, i, now, free, margin, &back, &stays, &wanted)
 	}
 	for k := range wanted {
 		t.spare = min(t.spare, back[k]-wanted[k])
 	}
 
 }
+
+// marginPart is the part of what a group has that is kept free for calls of those below their shares that come closer
+// together than on average: a fiftieth, so that 98% are used.
+const marginPart = 50
 
 // comesBack fills in how much of what a group has used comes back by each time, and which part of what is used on other
 // nodes stays used, in thousandths.
@@ -48,10 +53,13 @@ func (q *quota) isReset(now int64, k int) bool {
 func (q *quota) after(k int) int64 { return int64(k) * q.period / parts }
 
 // addWanted adds how much of its share a node of the tree is expected to ask for from now until each time, of a
-// quota of which so much is free now.
-func (p *Pool) addWanted(x *node, i int, now, free int64, back, stays, wanted *curve) {
+// quota of which so much is free now. Two calls may come at any time, if the margin is enough for them.
+func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, wanted *curve) {
 	q, t := &p.quotas[i], &x.parts[i]
 	atOnce, inPeriod := p.asksIn(x, i, now)
+	if inPeriod > 0 && atOnce == 0 && t.size <= margin {
+		atOnce = min(2*t.size, margin)
+	}
 	kept := int64(0) // whatever the node does
 	if t.floor > 0 {
 		kept = min(t.floor, t.share) >> q.scale

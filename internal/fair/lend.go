@@ -57,7 +57,7 @@ func (p *Pool) lends(m *node, now int64, amounts []Amount, used []int64) bool {
 		if n < 0 {
 			continue
 		}
-		if p.capped(m, i, now, n) != nil || !p.borrows(m, i, now, n, used[i]) {
+		if p.capped(m, i, now, n) != nil || p.pacedBy(m, i, now) != nil || !p.borrows(m, i, now, n, used[i]) {
 			return false
 		}
 	}

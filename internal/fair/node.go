@@ -57,6 +57,8 @@ type part struct {
 	extra  int64 // by how much the member's calls use more than they ask for, on average
 	served int64 // what it was served over its weight, in fine units
 	size   int64 // the amount that was asked for last
+	large  int64 // the amount that large calls have asked for lately
+	paid   int64 // until when what was taken lately is enough: see pay
 
 	excess int64 // by how much the share was exceeded at most
 	before int64 // the excess before the last charge

@@ -126,40 +126,33 @@ func (r *ring) correct(at, more int64) {
 	}
 }
 
-// sumAt returns what counts as used at a time from now on, if nothing else is used: all but what was used in parts that
-// have begun a period before.
-func (r *ring) sumAt(at int64) int64 { return r.sumFrom(at, 1) }
+// sumAt returns what counts as used now: all but what was used in the part that has begun a period before.
+func (r *ring) sumAt(now int64) int64 { return r.longAt(now) - r.leaving() }
 
 // longAt is sumAt with the part that has begun a period before and not ended, so that it is never less than what was
 // used in the last period.
-func (r *ring) longAt(at int64) int64 { return r.sumFrom(at, 0) }
+func (r *ring) longAt(now int64) int64 {
+	if now >= r.end && r.used != nil {
+		r.move(now)
+	}
+	return r.sum
+}
 
-// sumFrom returns what was used without the parts that have ended a period before, and without so many more.
-func (r *ring) sumFrom(at, more int64) int64 {
+// leaving returns what was used in the oldest part.
+func (r *ring) leaving() int64 {
 	if r.used == nil {
-		return r.sum
+		return 0
 	}
-	if at >= r.end {
-		more += (at-r.end)/r.part + 1
-	}
-	sum := r.sum
-	for k := range min(more, slots) {
-		sum -= *r.slot(r.first + k)
-	}
-	return sum
+	return *r.slot(r.first)
 }
 
 // ahead fills in what counts as used from now on, if nothing else is used.
 func (r *ring) ahead(now int64, to *curve) {
-	sum, gone := r.sumAt(now), int64(1)
-	if r.used != nil && now >= r.end {
-		gone += (now-r.end)/r.part + 1
-	}
+	sum := r.sumAt(now)
 	for k := range to {
 		to[k] = sum
-		if r.used != nil && gone < slots {
-			sum -= *r.slot(r.first + gone)
-			gone++
+		if r.used != nil {
+			sum -= *r.slot(r.first + 1 + int64(k))
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Denial struct {
 	Denied  bool
 	Never   bool   // the call is larger than a maximum
 	Of      string // whose share it is: the member's, or that of a group that the member is in
-	Depth   int    // of Of in the tree, from 1
+	Group   bool   // it is that of a group
 	Quota   int    // the index of the quota
 	Share   int64
 	Used    int64
@@ -75,13 +75,22 @@ func (p *Pool) ask(m *node, now int64, amounts []Amount, again bool) {
 			continue
 		}
 		for x := m; x != nil; x = x.above {
-			x.parts[i].size = n
+			x.parts[i].asksFor(n)
 		}
 		if !again {
 			t.asks.add(n)
 		}
 	}
 }
+
+// asksFor records the size of a call.
+func (t *part) asksFor(n int64) {
+	t.size = n
+	t.large = max(n, t.large-t.large/largeCalls)
+}
+
+// largeCalls is over how many calls it is forgotten that one was large.
+const largeCalls = 256
 
 // denies returns which share denies a call of a member, if one does: the outermost that does.
 func (p *Pool) denies(m *node, now int64, amounts []Amount) Denial {
@@ -118,6 +127,9 @@ func (p *Pool) denier(m *node, i int, now, n int64) *node {
 	}
 	if x == nil {
 		x = p.capped(m, i, now, n)
+	}
+	if x == nil {
+		x = p.pacedBy(m, i, now)
 	}
 	return x
 }
@@ -183,16 +195,16 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 				t.exceed(q, now)
 			}
 		}
+		for x := m; x.above != nil; x = x.above {
+			p.pay(x, i, now, n)
+		}
 	}
 }
 
 // denial describes that the share of a node on the way of a member denies a call.
 func (p *Pool) denial(m, by *node, i int, now, n int64) Denial {
 	q, t := &p.quotas[i], &by.parts[i]
-	d := Denial{Denied: true, Of: by.name, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Until: now + max(q.steady, 1)}
-	for x := by; x.above != nil; x = x.above {
-		d.Depth++
-	}
+	d := Denial{Denied: true, Of: by.name, Group: by.group != nil, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Until: now + max(q.steady, 1)}
 	for _, x := range by.above.below {
 		if x.parts[i].active {
 			d.Members++

@@ -16,6 +16,7 @@ const quantum = Whole / 256
 // flow is the waiting calls that belong together, such as those of one project.
 type flow struct {
 	name        string
+	groups      []string // that the flow is in
 	weight      int64
 	rank        int
 	waiters     list.List     // of *waiter, in the order in which they are served

@@ -25,6 +25,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -49,17 +50,20 @@ type Line struct {
 	denials    int64   // how often the line's limits have denied a waiter that had the turn
 	tooLarge   int64   // a waiter whose turn costs as much delays the one that gathers
 	overtaking *waiter // the waiter that may try to overtake now, or does
-	wakes      int64   // how often Wake was called; from 1
+
+	resting map[string]*waiter // the groups whose flows yield, each with the waiter that asks for it again
+	wakes   int64              // how often Wake was called; from 1
 }
 
 // Ticket describes a call that joins a line.
 type Ticket struct {
 	Flow       string
-	Rank       int   // the rank of the flow: flows of a higher rank are served first
-	Weight     int   // the weight of the flow among those of its rank, from 1
-	Priority   int   // the priority of the call in its flow: a higher one is served first
-	Cost       int64 // the cost of the call's turn, as a part of [Whole]
-	MaxWaiting int   // how many calls of the flow may wait; 0 means any number
+	Groups     []string // that the flow is in, such as the projects above a user: see [Answer].Group
+	Rank       int      // the rank of the flow: flows of a higher rank are served first
+	Weight     int      // the weight of the flow among those of its rank, from 1
+	Priority   int      // the priority of the call in its flow: a higher one is served first
+	Cost       int64    // the cost of the call's turn, as a part of [Whole]
+	MaxWaiting int      // how many calls of the flow may wait; 0 means any number
 
 	Denied bool   // the call has asked before it joins, and the line's limits have denied it
 	Answer Answer // the answer to the call, if its flow's own limits have denied it
@@ -74,6 +78,7 @@ type Answer struct {
 	Again time.Duration // the time after which to ask again
 	Aside bool          // the flow's own limits deny the call, and not the line's
 	Yield bool          // the flow's share of the line's limits denies the call: others have their turns meanwhile
+	Group string        // of a call that yields: the group whose share denies it, so that all flows in it yield; empty: the flow's own does
 	By    string        // the limit that denies the call
 	Guess bool          // Again is a guess: nobody knows when By lets a call pass
 
@@ -189,10 +194,10 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	defer l.hall.mu.Unlock()
 	f := l.flows[t.Flow]
 	if f == nil {
-		f = &flow{name: t.Flow, rank: t.Rank, deficit: -l.debts[t.Flow]}
+		f = &flow{name: t.Flow, groups: t.Groups, rank: t.Rank, deficit: -l.debts[t.Flow]}
 		delete(l.debts, t.Flow)
 		l.flows[t.Flow] = f
-		l.ready.add(f)
+		l.putBack(f)
 	}
 	if t.MaxWaiting > 0 && f.waiters.Len() >= t.MaxWaiting {
 		return nil, fmt.Errorf("%w: %d calls of the project: try again later", ErrCrowded, f.waiters.Len())
@@ -224,6 +229,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 		f.deficit -= w.Cost
 	}
 	l.hall.hasAsked(w)
+	l.endRest(w)
 	blocking := w.aside || f.first() == w // calls of its flow behind this one wait until it has left
 	f.waiters.Remove(w.element)
 	l.waiting.Add(-1)
@@ -286,6 +292,7 @@ func (l *Line) comesFirst(w *waiter) bool {
 		l.pass()
 		return false
 	}
+	l.endRest(w)
 	if q := l.hall.aside[f.name]; len(q) > 0 && q[0].before(w) || l.hall.asksBefore(w) {
 		l.goAside(w)
 		return false
@@ -319,7 +326,7 @@ func (l *Line) answered(w *waiter, a Answer) {
 	}
 	denial := newDenial(a)
 	if a.Yield {
-		l.yield(w, denial)
+		l.yield(w, a.Group, denial)
 		return
 	}
 	l.denying, w.Denied = !a.Aside, !a.Aside
@@ -337,13 +344,19 @@ func (l *Line) answered(w *waiter, a Answer) {
 	}
 }
 
-// yield lets other flows have their turns until w asks again.
-func (l *Line) yield(w *waiter, d denial) {
+// yield gives other flows their turns until w asks again: those that are not in the group that rests, if that is not
+// empty.
+func (l *Line) yield(w *waiter, group string, d denial) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)
-	f.yields, f.denial, w.Denied = true, d, false
+	w.Denied = false
 	l.waitsForTurn(w)
-	l.takeOut(f)
+	if group == "" {
+		f.yields, f.denial = true, d
+		l.takeOut(f)
+	} else {
+		l.rest(w, group)
+	}
 	if l.turn == w {
 		l.turn, l.denying = nil, false
 	}
@@ -376,11 +389,44 @@ func (l *Line) takeOut(f *flow) {
 	}
 }
 
-// putBack adds a flow to those that are ready.
+// putBack adds a flow to those that are ready, unless a group that it is in rests.
 func (l *Line) putBack(f *flow) {
 	f.yields = false
-	if f.element == nil {
+	if f.element == nil && !l.rests(f) {
 		l.ready.add(f)
+	}
+}
+
+// rests reports whether a group that the flow is in rests.
+func (l *Line) rests(f *flow) bool {
+	return len(l.resting) > 0 && slices.ContainsFunc(f.groups, func(g string) bool { return l.resting[g] != nil })
+}
+
+// rest gives the flows of a group no turns until w asks again.
+func (l *Line) rest(w *waiter, group string) {
+	if l.resting == nil {
+		l.resting = map[string]*waiter{}
+	}
+	l.resting[group] = w
+	for _, f := range l.flows {
+		if slices.Contains(f.groups, group) {
+			l.takeOut(f)
+		}
+	}
+}
+
+// endRest ends the rest of the group for which w asks again.
+func (l *Line) endRest(w *waiter) {
+	for group, by := range l.resting {
+		if by != w {
+			continue
+		}
+		delete(l.resting, group)
+		for _, f := range l.flows {
+			if slices.Contains(f.groups, group) && !f.yields && f.waiters.Len() > 0 {
+				l.putBackUnlessAside(f)
+			}
+		}
 	}
 }
 
