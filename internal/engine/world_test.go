@@ -57,7 +57,7 @@ func (a *asked) String() string {
 }
 
 func newWorld(b *bench, p plot, now func() int64) *world {
-	b.Undivided() // shares have their own model, in package share
+	b.Undivided() // shares have their own model, in package fair
 	w := &world{bench: b, rules: p.Rules, now: now}
 	for i := range p.Rules {
 		s := b.NewOwn(fmt.Sprintf("own/%d/", i), fmt.Sprint("own ", i))

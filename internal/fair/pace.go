@@ -13,10 +13,11 @@ func (p *Pool) pacedBy(m *node, i int, now int64) (by *node) {
 
 // isPaced reports whether a node takes its part of a quota at an even pace. While several share a quota, one whose calls
 // wait does: otherwise it would take all that comes back at once, and that would come back at once a period later, while
-// others wait in between. Large calls need room at once, so beside them nobody is paced.
+// others wait in between. Large calls need room at once, so beside them nobody is paced, nor is one whose share is few of
+// its calls.
 func (p *Pool) isPaced(x *node, i int, now int64) bool {
-	g := x.above
-	return len(g.below) > 1 && x.wants(now) && p.quotas[i].resetAt == 0 && g.parts[i].large <= p.whole(g, i)/paceLargest
+	q, t, g := &p.quotas[i], &x.parts[i], x.above
+	return len(g.below) > 1 && x.wants(now) && q.resetAt == 0 && g.parts[i].large <= p.whole(g, i)/paceLargest && t.large <= t.share>>q.scale/paceFew
 }
 
 // pay records when a node that is paced may take more after it has taken an amount: when so much has come free at the
@@ -40,6 +41,7 @@ func (p *Pool) whole(g *node, i int) int64 {
 
 const (
 	paceLargest = 32 // calls that ask for more than a thirty-second of what is shared are large
+	paceFew     = 8  // whose share is less than so many of its calls is not paced
 	paceMore    = 4  // one that is paced takes its part faster than evenly by a quarter, so that it catches up
 	paceBurst   = 20 // and the part of a twentieth of the period at once
 )
