@@ -78,21 +78,17 @@ func (p *Pool) correct(m *node, i int, at, by int64) {
 	counts := m.parts[i].used.has(at)
 	for x := m; x != nil; x = x.above {
 		t := &x.parts[i]
-		t.served += sign(by) * (q.fine(max(by, -by)) / x.terms().weight())
 		if counts {
 			t.used.correct(at, by)
 		}
+		if x.above == nil {
+			break
+		}
+		t.serve(q, x, by)
 		if by > 0 {
 			t.exceed(q, m.seen)
 		} else {
 			t.excess = max(0, t.excess+by)
 		}
 	}
-}
-
-func sign(n int64) int64 {
-	if n < 0 {
-		return -1
-	}
-	return 1
 }

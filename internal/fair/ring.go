@@ -20,11 +20,11 @@ type curve [parts]int64
 // ring is what was used in each part of the last period. Of a fixed window, it is all that was
 // used in it.
 type ring struct {
-	sum   int64         // of all slots
-	end   int64         // of the newest slot; 0: nothing was used yet
-	used  *[slots]int64 // by the number of the part, modulo slots; nil: nothing was used yet
-	first int64         // the number of the oldest slot
-	part  int64         // the length of a part; 0: the ring is of a fixed window
+	sum   int64      // of all slots
+	end   int64      // of the newest slot; 0: nothing was used yet
+	used  *[64]int64 // by the number of the part, modulo 64, which is quick to compute and enough; nil: nothing was used yet
+	first int64      // the number of the oldest slot
+	part  int64      // the length of a part; 0: the ring is of a fixed window
 }
 
 func newRing(l limit.Limit) ring {
@@ -34,11 +34,17 @@ func newRing(l limit.Limit) ring {
 	return ring{part: max(int64(l.Period())/parts, 1)}
 }
 
-// slot returns where a part of a number is, which is below zero before 1970.
-func (r *ring) slot(k int64) *int64 { return &r.used[modulo(k, slots)] }
+// slot returns where a part of a number is.
+func (r *ring) slot(k int64) *int64 { return &r.used[k&63] }
 
-// modulo returns the remainder of a division, which is not below zero.
-func modulo(n, by int64) int64 { return (n%by + by) % by }
+// number returns the number of the part of a time, which is below zero before 1970.
+func (r *ring) number(at int64) int64 {
+	k := at / r.part
+	if at < k*r.part {
+		k--
+	}
+	return k
+}
 
 // clear forgets what was used.
 func (r *ring) clear() {
@@ -50,10 +56,10 @@ func (r *ring) clear() {
 
 // move drops the parts that have ended a period before now.
 func (r *ring) move(now int64) {
-	first := (now-modulo(now, r.part))/r.part - parts
+	first := r.number(now) - parts
 	switch {
 	case r.used == nil:
-		r.used, r.first = new([slots]int64), first
+		r.used, r.first = new([64]int64), first
 	case first-r.first >= slots:
 		clear(r.used[:])
 		r.first, r.sum = first, 0
@@ -122,7 +128,7 @@ func (r *ring) correct(at, more int64) {
 	}
 	r.sum += more
 	if r.part > 0 {
-		*r.slot((at - modulo(at, r.part)) / r.part) += more
+		*r.slot(r.number(at)) += more
 	}
 }
 

@@ -94,8 +94,9 @@ const largeCalls = 256
 
 // denies returns which share denies a call of a member, if one does: the outermost that does.
 func (p *Pool) denies(m *node, now int64, amounts []Amount) Denial {
+	least := m.least()
 	for i := range amounts {
-		if most := p.quotas[i].most(m.least()); amounts[i].N > most {
+		if most := p.quotas[i].most(least); amounts[i].N > most {
 			d := p.denial(m, m, i, now, amounts[i].N) // before a share that only says later
 			d.Never, d.Share = true, most
 			return d
@@ -190,7 +191,10 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 			t := &x.parts[i]
 			t.before = t.excess
 			t.used.add(now, n)
-			t.served += q.fine(n) / x.terms().weight()
+			if x.above == nil {
+				break
+			}
+			t.serve(q, x, n)
 			if !lent {
 				t.exceed(q, now)
 			}
@@ -199,6 +203,15 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 			p.pay(x, i, now, n)
 		}
 	}
+}
+
+// serve counts what a node was served, or gives back if that is below zero, over its weight.
+func (t *part) serve(q *quota, x *node, n int64) {
+	by := n << q.scale
+	if weight := x.terms().weight(); weight > 1 {
+		by /= weight
+	}
+	t.served += by
 }
 
 // denial describes that the share of a node on the way of a member denies a call.
