@@ -31,6 +31,15 @@ func (a *asks) in(period, free int64) int64 {
 	return mulDiv(a.now.sum+a.before.sum, period, max(free-a.freeFrom+a.before.free, 1))
 }
 
+// calm reports whether none of the member's calls waited for half of the time in this period and in the one before.
+func (a *asks) calm(now, period, free int64) bool {
+	time := now - (a.end - period)
+	if a.before.calls > 0 {
+		time += period
+	}
+	return 2*(free-a.freeFrom+a.before.free) >= time
+}
+
 // move begins a new period, if this one is over.
 func (a *asks) move(now, period, free int64) {
 	if now < a.end {

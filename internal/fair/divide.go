@@ -24,6 +24,7 @@ func (p *Pool) compute(i int, now int64) {
 // measure finds how much of a quota everybody in a group is expected to want.
 func (p *Pool) measure(g *node, i int, now int64) {
 	q, sum := &p.quotas[i], &g.parts[i]
+	sum.calm = false
 	sum.active, sum.want, sum.floor, sum.lending.dirty = false, 0, 0, true
 	sum.turn(q, now)
 	g.weights = 0
@@ -36,7 +37,9 @@ func (p *Pool) measure(g *node, i int, now int64) {
 			t.turn(q, now)
 			t.active, t.want = p.active(x, i, now), p.want(x, i, now)
 			t.floor = min(max(q.part(x.own.Min), q.fine(p.gathers(x, i))), t.want)
+			t.calm = t.active && p.present(x, i, now) && t.asks.calm(now, q.period, x.free)
 		}
+		sum.calm = sum.calm || t.calm
 		if t.active {
 			g.weights += x.terms().weight()
 		}

@@ -44,6 +44,7 @@ func take(p *Pool, name string, now, n int64) bool {
 func TestNodesKnowWhatOthersUse(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
 	list[1].Wait(named("b"), Terms{Weight: 1}, start, nil)
 	tell(t, list, start)
 	got := 0

@@ -214,7 +214,7 @@ func TestLoads(t *testing.T) {
 							t.Errorf("from minute %d: %s has %.3f of the quota, want %.3f", m, name, got, want)
 						}
 					}
-					if all < .94 { // of the minutes in which a burst is spread, some stays unused
+					if all < .95 {
 						t.Errorf("from minute %d: %.3f of the quota is used", m, all)
 					}
 				}

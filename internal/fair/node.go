@@ -65,6 +65,7 @@ type part struct {
 	since  int64 // when the period began in which there was an excess or a carry; 0: there was none
 
 	active bool  // it had asked within the period, when shares were computed
+	calm   bool  // its calls did not wait for half of the time then; of a group, somebody in it is so
 	want   int64 // how much it was expected to use at most then, in fine units
 	floor  int64 // what it had whatever others wanted, in fine units
 	weight int64 // what it has by weight, when that was last read

@@ -11,13 +11,13 @@ func (p *Pool) pacedBy(m *node, i int, now int64) (by *node) {
 	return by
 }
 
-// isPaced reports whether a node takes its part of a quota at an even pace. While several share a quota, one whose calls
-// wait does: otherwise it would take all that comes back at once, and that would come back at once a period later, while
-// others wait in between. Large calls need room at once, so beside them nobody is paced, nor is one whose share is few of
-// its calls.
+// isPaced reports whether a node takes its part of a quota at an even pace. One whose calls wait does beside siblings that
+// are calm: otherwise it would take all that comes back at once, and that would come back at once a period later, while
+// the others wait in between. Large calls need room at once, so beside them nobody is paced, nor is one whose share is few
+// of its calls.
 func (p *Pool) isPaced(x *node, i int, now int64) bool {
 	q, t, g := &p.quotas[i], &x.parts[i], x.above
-	return len(g.below) > 1 && x.wants(now) && q.resetAt == 0 && g.parts[i].large <= p.whole(g, i)/paceLargest && t.large <= t.share>>q.scale/paceFew
+	return g.parts[i].calm && !t.calm && x.wants(now) && q.resetAt == 0 && g.parts[i].large <= p.whole(g, i)/paceLargest && t.large <= t.share>>q.scale/paceFew
 }
 
 // pay records when a node that is paced may take more after it has taken an amount: when so much has come free at the

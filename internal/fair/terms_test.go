@@ -87,7 +87,7 @@ func TestDedicatedMinimumIsKeptForOneThatNeverCalled(t *testing.T) {
 	dedicated := &client{name: "dedicated", terms: Terms{Min: 250000}, dedicated: true, workers: 30, size: one, from: 210 * time.Second}
 	w := simulate(t, 100, 0, []*client{hog("hog", Terms{}), dedicated}, 8*time.Minute)
 	w.expect(0, 3, map[string]float64{"hog": .75})
-	w.expect(3.5, 4, map[string]float64{"dedicated": .6}) // a quarter of the minute at once, and some of what comes back meanwhile
+	w.expect(3.5, 4, map[string]float64{"dedicated": .5}) // a quarter of the minute, in half of it
 }
 
 func TestRanks(t *testing.T) {
