@@ -237,3 +237,49 @@ func scenes() (list []scene) {
 		scene{name: "people beside a hog", quota: rpm(120), answer: 2 * second, limits: map[string]project.Limit{"hog": none, "chat": none},
 			crews: []crew{hog, {project: "chat", workers: 10, pause: 15 * second}}, wait: map[string]time.Duration{"chat": 2 * second}})
 }
+
+// A project has no more than its maximum in any minute, wherever the minute begins.
+func TestMaxShareHoldsInEveryMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 120}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rl.NewProjects(project.Config{Limits: map[string]project.Limit{"capped": {MaxShare: 20}, "other": {}}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), sceneMinutes*time.Minute)
+		defer stop()
+		var mu sync.Mutex
+		var passed []time.Time
+		group := sync.WaitGroup{}
+		for worker := range 60 {
+			r := rand.New(rand.NewPCG(uint64(worker), 7))
+			c := crew{project: []string{"capped", "other"}[worker%2]}
+			group.Go(func() {
+				for {
+					time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+					res := c.acquire(ctx, rl, ratelimit.Call{Model: "m", Project: c.project})
+					if res == nil {
+						return
+					}
+					if c.project == "capped" {
+						mu.Lock()
+						passed = append(passed, time.Now())
+						mu.Unlock()
+					}
+					res.Commit(1, 1)
+				}
+			})
+		}
+		group.Wait()
+		for i := 24; i < len(passed); i++ {
+			if within := passed[i].Sub(passed[i-24]); within < time.Minute {
+				t.Fatalf("25 calls passed within %v, until %v after the beginning; want 24 at most", within, passed[i].Sub(passed[0]))
+			}
+		}
+		if len(passed) < 24*sceneMinutes*90/100 {
+			t.Errorf("%d calls passed in %d minutes", len(passed), sceneMinutes)
+		}
+	})
+}

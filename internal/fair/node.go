@@ -142,7 +142,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *node {
 		p.joined.Add(1)
 		w.last[p.depth].Store(m)
 		m.own = t
-		p.place(m, in)
+		p.put(m, p.home(name, in))
 		return m
 	}
 	p.unpark(m)
@@ -158,9 +158,6 @@ func (p *Pool) member(w *Who, t Terms, now int64) *node {
 	}
 	return m
 }
-
-// place puts a new member to where it belongs.
-func (p *Pool) place(m *node, in *Group) { p.put(m, p.home(m.name, in)) }
 
 // home returns what a member of a name is in: the project's own group, if there is one, or the group that the project
 // is in, which is made if there is none, or the top.

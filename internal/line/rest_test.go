@@ -1,0 +1,58 @@
+package line
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Flows of a group that its share denies have no turns until the call that was denied asks again, or leaves. Others have
+// theirs meanwhile.
+func TestFlowsOfAGroupRestTogether(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var (
+				hall  Hall
+				l     = hall.NewLine()
+				mu    sync.Mutex
+				asked []string
+				began = time.Now()
+			)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			wait := func(ctx context.Context, flow string, groups []string, denied int) {
+				go l.Wait(ctx, Ticket{Flow: flow, Groups: groups, Weight: 1}, func() (Answer, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					asked = append(asked, flow+" "+time.Since(began).String())
+					if denied--; denied >= 0 {
+						return Answer{Yield: true, Group: "a", Again: time.Second}, nil
+					}
+					return Answer{Done: true}, nil
+				})
+				synctest.Wait()
+			}
+			wait(ctx, "a/1", []string{"a"}, 1)
+			wait(t.Context(), "a/2", []string{"a"}, 0)
+			wait(t.Context(), "b", nil, 0)
+			time.Sleep(time.Second / 2)
+			want := []string{"a/1 0s", "b 0s", "a/1 1s", "a/2 1s"}
+			if leaves {
+				leave()
+				want = []string{"a/1 0s", "b 0s", "a/2 500ms"}
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if mu.Lock(); !slices.Equal(asked, want) {
+				t.Errorf("asked %q; want %q", asked, want)
+			}
+			mu.Unlock()
+			if n := l.Waiting(); n != 0 {
+				t.Errorf("%d still wait", n)
+			}
+		})
+	}
+}
