@@ -16,7 +16,7 @@ import (
 )
 
 // rowOrders are the orders of lists of projects.
-var rowOrders = []string{"pressure", "name", "waiting", "denied", "calls"}
+var rowOrders = []string{"harm", "pressure", "name", "waiting", "denied", "calls"}
 
 func newProjectList(a *adminFlags) *cobra.Command {
 	var search, order string
@@ -24,8 +24,8 @@ func newProjectList(a *adminFlags) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List projects, those closest to their limits first",
-		Long: `List projects, those closest to their limits first: which limit that is and how much of it is
+		Short: "List projects, those that need attention first",
+		Long: `List projects, those that need attention first: the limit closest to its end, how much of it is
 used, how many calls wait, and what became of the calls of the last minute.`,
 		Example: "  ratelimit project list --search acme --sort waiting\n  ratelimit project list -n 0 --json",
 		Args:    arguments,
@@ -45,7 +45,7 @@ used, how many calls wait, and what became of the calls of the last minute.`,
 		}),
 	}
 	c.Flags().StringVar(&search, "search", "", "only projects with this `TEXT` in their names")
-	c.Flags().StringVar(&order, "sort", "pressure", "the `ORDER`: pressure, name, waiting, denied or calls")
+	c.Flags().StringVar(&order, "sort", "harm", "the `ORDER`: harm, pressure, name, waiting, denied or calls")
 	c.Flags().IntVarP(&most, "most", "n", 50, "how many are shown; 0 is all")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

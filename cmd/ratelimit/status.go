@@ -18,7 +18,7 @@ func newStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [PROJECT]",
 		Short: "Show what models and projects use of their limits",
-		Long: `Show what models and projects use of their limits, those closest to a limit first; or what a
+		Long: `Show what models and projects use of their limits, those that need attention first; or what a
 project and those below it use. A running gateway answers, or with --state its state: a
 SQLite file, or a URL of Redis. If the gateway is not ready, the exit code is 3.`,
 		Example: `  ratelimit status --watch

@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
-// topProjects is how many projects the overview has, those closest to their limits. A filter and
+// topProjects is how many projects the overview has, those that need attention. A filter and
 // other orders ask the gateway, which knows all of them.
 const topProjects = 200
 
@@ -24,10 +24,10 @@ func newTop() *cobra.Command {
 		Use:   "top",
 		Short: "Watch models and projects live, and pause them",
 		Long: `Watch models and projects live: how much of which limit is used, who waits, what passes and
-what is denied. Those closest to their limits come first.
+what is denied. Those whose calls are denied or wait come first.
 
   ↑ ↓      choose a row           enter  all limits of the row, and esc back
-  tab      models or projects     s      sort: pressure, waiting, denied, calls, name
+  tab      models or projects     s      sort: harm, pressure, name, waiting, denied, calls
   /        filter by name         p      pause the row or resume it, after a question
   q        quit
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +70,7 @@ func TestTopFits(t *testing.T) {
 	}
 }
 
-// Those closest to their limits come first; other orders and a filter show others.
+// Those whose calls are harmed most come first; other orders and a filter show others.
 func TestTopSortsAndFilters(t *testing.T) {
 	s := screenOf(100, 24, admin.Overview{Models: []admin.Row{row("m", 0.5, 0)}, Projects: []admin.Row{row("calm", 0.1, 9), row("hot", 0.9, 0)}})
 	order := func(first, second string) {
@@ -77,7 +79,9 @@ func TestTopSortsAndFilters(t *testing.T) {
 			t.Errorf("%s is not before %s:\n%s", first, second, text)
 		}
 	}
-	order("\nhot", "\ncalm")
+	order("\ncalm", "\nhot") // its calls wait
+	s.pressed("s")
+	order("\nhot", "\ncalm") // by pressure
 	s.pressed("s")
 	order("\ncalm", "\nhot") // by name
 	s.pressed("s")
@@ -96,6 +100,24 @@ func TestTopSortsAndFilters(t *testing.T) {
 	s.pressed("enter", "esc")
 	if text := s.text(); !strings.Contains(text, "calm") {
 		t.Error(text)
+	}
+}
+
+// Rows have one order, that of the gateway, however they come: by harm, by calls that were denied or refused, by calls that
+// wait, by what is closest to its limit, by calls, and by name.
+func TestTopHasOneOrder(t *testing.T) {
+	harmed := func(name, harm string, denied, refused int64, pressure float64, spark ...int64) admin.Row {
+		return admin.Row{Name: name, Harm: harm, Minute: admin.Minute{Denied: denied, Refused: refused}, Pressure: pressure, Spark: spark, SparkDenied: []int64{0}}
+	}
+	want := []admin.Row{
+		harmed("blocked", "blocked", 1, 0, 0), harmed("more denied", "denied", 5, 4, 0), harmed("denied", "denied", 8, 0, 1),
+		harmed("waits", "waiting", 0, 0, 0), harmed("near", "near", 0, 0, 0.95), harmed("half", "", 0, 0, 0.5, 9),
+		harmed("busy", "", 0, 0, 0, 2, 3), harmed("a", "", 0, 0, 0, 4), harmed("b", "", 0, 0, 0, 4),
+	}
+	for range 20 {
+		rows := slices.Clone(want)
+		rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		testkit.Equal(t, "the rows", want, screenOf(80, 24, admin.Overview{Projects: rows}).rows(true))
 	}
 }
 

@@ -144,13 +144,32 @@ func (t *top) askProject() tea.Cmd {
 	}
 }
 
-// byOrder compares rows in each of rowOrders but pressure, by which rows are sorted that are equal.
+// byOrder compares rows in each of rowOrders. Those that are equal are in the order of harm, as in the gateway.
 var byOrder = map[string]func(a, b admin.Row) int{
-	"pressure": func(a, b admin.Row) int { return 0 },
+	"harm":     byHarm,
+	"pressure": byPressure,
 	"name":     func(a, b admin.Row) int { return cmp.Compare(a.Name, b.Name) },
 	"waiting":  func(a, b admin.Row) int { return cmp.Compare(b.Waiting, a.Waiting) },
 	"denied":   func(a, b admin.Row) int { return cmp.Compare(b.Minute.Denied, a.Minute.Denied) },
 	"calls":    func(a, b admin.Row) int { return cmp.Compare(b.Minute.Passed, a.Minute.Passed) },
+}
+
+// byHarm puts those rows first to whose calls the worst happens, as the gateway does.
+func byHarm(a, b admin.Row) int {
+	rank := func(r admin.Row) int { return slices.Index([]string{"near", "waiting", "denied", "blocked"}, r.Harm) }
+	stopped := func(r admin.Row) int64 { return r.Minute.Denied + r.Minute.Refused }
+	return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(stopped(b), stopped(a)), cmp.Compare(b.Waiting, a.Waiting), byPressure(a, b))
+}
+
+// byPressure puts those rows first that are closest to their limits, and of equals those with more calls, as the gateway does.
+func byPressure(a, b admin.Row) int {
+	calls := func(r admin.Row) (n int64) {
+		for _, each := range slices.Concat(r.Spark, r.SparkDenied) {
+			n += each
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(b.Pressure, a.Pressure), cmp.Compare(calls(b), calls(a)), cmp.Compare(a.Name, b.Name))
 }
 
 // rows returns the models or the projects that are shown, in their order.
@@ -169,7 +188,7 @@ func (t *top) rows(projects bool) []admin.Row {
 		}
 	}
 	slices.SortFunc(kept, func(a, b admin.Row) int {
-		return cmp.Or(byOrder[t.order](a, b), cmp.Compare(b.Pressure, a.Pressure), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(byOrder[t.order](a, b), byHarm(a, b))
 	})
 	return kept
 }

@@ -39,8 +39,8 @@ func (t *top) lines() []string {
 
 // aboutOverview returns the gateway in one line.
 func aboutOverview(o *admin.Overview) string {
-	text := fmt.Sprintf("gateway %s, up %v: in the last minute %s passed, %s denied; %d wait", o.Version, o.Time.Sub(o.Started).Truncate(time.Second),
-		numeral.Grouped(o.Totals.Passed), numeral.Grouped(o.Totals.Denied), o.Totals.Waiting)
+	text := fmt.Sprintf("gateway %s, up %v: in the last minute %s passed, %s of them failed, %s denied, %s refused; %d wait", o.Version, o.Time.Sub(o.Started).Truncate(time.Second),
+		numeral.Grouped(o.Totals.Passed), numeral.Grouped(o.Totals.Failed), numeral.Grouped(o.Totals.Denied), numeral.Grouped(o.Totals.Refused), o.Totals.Waiting)
 	if len(o.Gateways) > 1 {
 		text = fmt.Sprintf("%d gateways; this is ", len(o.Gateways)) + text
 	}

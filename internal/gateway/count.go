@@ -9,14 +9,14 @@ import (
 // Figures returns what became of the calls of the last hour.
 func (g *Gateway) Figures() *figures.Figures { return g.figures }
 
-// count counts the request in the figures, if a limit has denied it or a provider may have got it.
+// count counts the request in the figures, if a project has made it and it was denied or refused, or a provider may have got it.
 func (x *exchange) count() {
-	denied := x.Outcome == Denied
-	if !denied && x.Upstream == 0 || x.path == "" {
+	denied, refused := x.Outcome == Denied, x.Outcome == Refused || x.Outcome == Lost
+	if !denied && !refused && x.Upstream == 0 || x.path == "" {
 		return
 	}
 	c := figures.Call{
-		Denied: denied, Limit: x.Limit, Failed: x.Outcome != Passed, Waited: x.call.Charged.Waited,
+		Denied: denied, Refused: refused, Limit: x.Limit, Failed: x.Outcome != Passed, Waited: x.call.Charged.Waited,
 		Input: x.call.Charged.Input, Output: x.call.Charged.Output, Dollars: int64(x.call.Charged.Dollars),
 		KeysOwn: x.Key != "" && x.User == "",
 	}

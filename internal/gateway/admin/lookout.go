@@ -99,7 +99,9 @@ func (l *lookout) addRecents() {
 // add adds calls of the last minute.
 func (t *Totals) add(s *figures.Sum) {
 	t.Passed += s.Passed
+	t.Failed += s.Failed
 	t.Denied += s.Denied
+	t.Refused += s.Refused
 }
 
 // above returns the project above one, or "".

@@ -22,8 +22,8 @@ type Overview struct {
 	StoreLost    string    `json:"store_lost,omitempty"` // why Redis does not answer, while it is lost
 	OnStoreLoss  string    `json:"on_store_loss"`        // what becomes of calls meanwhile: "deny", "allow" or "share"
 	Totals       Totals    `json:"totals"`
-	Models       []Row     `json:"models"`        // those closest to their limits first, 200 at most
-	Projects     []Row     `json:"projects"`      // as many as were asked for, those closest to their limits first
+	Models       []Row     `json:"models"`        // those first whose calls are harmed most, 200 at most
+	Projects     []Row     `json:"projects"`      // as many as were asked for, in the same order
 	ModelCount   int       `json:"model_count"`   // of all models that are known
 	ProjectCount int       `json:"project_count"` // of all projects that are known
 	OfFleet
@@ -32,7 +32,9 @@ type Overview struct {
 // Totals is what became of the calls of all projects in the last minute, and how many wait now.
 type Totals struct {
 	Passed  int64 `json:"passed"`
+	Failed  int64 `json:"failed"` // of those that have passed
 	Denied  int64 `json:"denied"`
+	Refused int64 `json:"refused"` // the gateway did not accept them
 	Waiting int   `json:"waiting"`
 }
 
@@ -40,7 +42,8 @@ type Totals struct {
 // inside of it.
 type Row struct {
 	Name     string    `json:"name"`
-	Pressure float64   `json:"pressure"`          // the largest part of a limit that is used; 0 if nothing is limited
+	Harm     string    `json:"harm,omitempty"`    // the worst that happens to its calls: "blocked", "denied", "waiting", "near" or ""
+	Pressure float64   `json:"pressure"`          // the largest part of a limit of its own that is used, not of a share; 0 if nothing is limited
 	Closest  string    `json:"closest,omitempty"` // the name of the dimension in which that is
 	Paused   bool      `json:"paused,omitempty"`  // an operator has paused it
 	Mode     string    `json:"mode,omitempty"`    // "shadow": its limits deny nothing
@@ -89,6 +92,7 @@ type Minute struct {
 	Passed  int64        `json:"passed"` // calls that were sent to a provider
 	Failed  int64        `json:"failed"` // those of them that the provider has not answered with a success
 	Denied  int64        `json:"denied"`
+	Refused int64        `json:"refused"` // the gateway did not accept them: not allowed, or the store did not answer
 	Tokens  int64        `json:"tokens"`
 	Dollars price.Amount `json:"dollars"`
 }

@@ -257,7 +257,7 @@ func TestManyProjects(t *testing.T) {
 		}
 	}
 	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview?projects=10", ""))
-	if o.ProjectCount != 10_012 || len(o.Projects) != 10 || o.Projects[0].Name != "team9/p0029" || o.Projects[0].Pressure != 0.30 { // with the ten teams that were called
+	if o.ProjectCount != 10_012 || len(o.Projects) != 10 || o.Projects[0].Name != "team1" || o.Projects[0].Harm != "blocked" { // with the ten teams that were called
 		t.Errorf("%d projects, the first is %+v", o.ProjectCount, o.Projects[0])
 	}
 	for _, c := range []struct {
@@ -266,15 +266,17 @@ func TestManyProjects(t *testing.T) {
 		first string
 		count int
 	}{
-		{"", 10_012, "team9/p0029", 100},
-		{"limit=3", 10_012, "team9/p0029", 3},
-		{"offset=29&limit=1", 10_012, "team0/p0000", 1},
-		{"search=P00", 100, "team9/p0029", 100},
+		{"", 10_012, "team1", 100},
+		{"sort=harm&limit=1", 10_012, "team1", 1},
+		{"search=P00", 100, "team1/p0001", 100},
+		{"sort=pressure&limit=3", 10_012, "team9/p0029", 3},
+		{"sort=pressure&offset=29&limit=1", 10_012, "team0/p0000", 1},
+		{"sort=pressure&search=P00", 100, "team9/p0029", 100},
 		{"search=p00&sort=name&offset=98", 100, "team9/p0089", 2},
 		{"sort=name&limit=2", 10_012, "search", 2},
 		{"sort=calls&limit=1&search=%2Fp", 10_000, "team0/p0000", 1},
 		{"sort=denied&limit=1&search=%2Fp", 10_000, "team1/p0001", 1},
-		{"sort=waiting&limit=1", 10_012, "team9/p0029", 1},
+		{"sort=waiting&limit=1", 10_012, "team1", 1},
 		{"search=nobody", 0, "", 0},
 		{"offset=99999999", 10_012, "", 0},
 	} {
@@ -325,7 +327,7 @@ func TestBadParametersOfTheOverview(t *testing.T) {
 		"/v1/overview?projects=10&projects=25":  "it may be once",
 		"/v1/overview/live?projects=-1":         "must be one of [10 25 50 100 200]",
 		"/v1/overview/live?since=1h":            "those that are known are",
-		"/v1/overview/projects?sort=size":       "must be one of pressure, name, waiting, denied, calls",
+		"/v1/overview/projects?sort=size":       "must be one of harm, pressure, name, waiting, denied, calls",
 		"/v1/overview/projects?offset=-1":       "must be a number from 0 on",
 		"/v1/overview/projects?offset=x":        "must be a number from 0 on",
 		"/v1/overview/projects?limit=1001":      "must be from 1 to 1000",

@@ -13,9 +13,10 @@ import (
 )
 
 // rowOrders are the orders of projects that a client may ask for. Those that are equal in one are in
-// the order of their pressure.
+// the order of harm.
 var rowOrders = map[string]func(a, b *standing) int{
-	"pressure": func(a, b *standing) int { return 0 },
+	"harm":     func(a, b *standing) int { return 0 },
+	"pressure": byPressure,
 	"name":     func(a, b *standing) int { return cmp.Compare(a.name, b.name) },
 	"waiting":  func(a, b *standing) int { return cmp.Compare(b.waiting, a.waiting) },
 	"denied":   func(a, b *standing) int { return cmp.Compare(b.recent.Denied, a.recent.Denied) },
@@ -23,7 +24,7 @@ var rowOrders = map[string]func(a, b *standing) int{
 }
 
 // orderNames are the names of rowOrders, as problems list them.
-var orderNames = []string{"pressure", "name", "waiting", "denied", "calls"}
+var orderNames = []string{"harm", "pressure", "name", "waiting", "denied", "calls"}
 
 // overviewProjects answers with some of the rows of all projects.
 func (a *Admin) overviewProjects(r *http.Request) (any, error) {
@@ -41,7 +42,7 @@ func (a *Admin) overviewProjects(r *http.Request) (any, error) {
 			return nil, problemf(http.StatusBadRequest, "offset is %.40q: it must be a number from 0 on", q.Get("offset"))
 		}
 	}
-	order := rowOrders[cmp.Or(q.Get("sort"), "pressure")]
+	order := rowOrders[cmp.Or(q.Get("sort"), "harm")]
 	if order == nil {
 		return nil, problemf(http.StatusBadRequest, "sort is %.40q: it must be one of %s", q.Get("sort"), strings.Join(orderNames, ", "))
 	}
@@ -66,7 +67,7 @@ func (l *lookout) projectRows(text, below string, order func(a, b *standing) int
 }
 
 // OverviewProjects returns n rows of projects from a place on. search is a part of their names, in any
-// case of letters; sort is "pressure", "name", "waiting", "denied" or "calls". Both may be empty.
+// case of letters; sort is "harm", "pressure", "name", "waiting", "denied" or "calls". Both may be empty.
 func (c *Client) OverviewProjects(ctx context.Context, search, sort string, offset, n int) (ProjectRows, error) {
 	q := url.Values{"search": {search}, "offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(n)}}
 	if sort != "" {

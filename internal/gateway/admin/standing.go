@@ -28,6 +28,7 @@ type standing struct {
 	pause    *RowPause
 	provider []ProviderLimit
 
+	harm     int     // the worst that happens to its calls
 	pressure float64 // the largest part that is used of a dimension
 	closest  string  // the name of that dimension
 	recent   figures.Recent
@@ -75,9 +76,40 @@ func (all *standings) sort() {
 	for _, s := range all.list {
 		s.pressure, s.closest = 0, ""
 		s.press(s.limits)
-		s.press(s.shares)
+		s.harm = s.harmed()
 	}
-	slices.SortFunc(all.list, byPressure)
+	slices.SortFunc(all.list, byHarm)
+}
+
+// What may happen to the calls of a model or a project, the worst last.
+const (
+	unharmed = iota
+	closeToLimit
+	haveToWait
+	someDenied
+	allDenied
+)
+
+// harms are the words of the API for these.
+var harms = [...]string{"", "near", "waiting", "denied", "blocked"}
+
+// near is from which part of a limit on it is close to its end.
+const near = 0.9
+
+// harmed returns the worst that happens to the calls now. Borrowing what nobody else wants harms nobody, so shares do not count.
+func (s *standing) harmed() int {
+	minute := &s.recent.Minute
+	switch stopped := minute.Denied + minute.Refused; {
+	case stopped > 0 && minute.Passed == 0 && s.waiting == 0:
+		return allDenied
+	case stopped > 0:
+		return someDenied
+	case s.waiting > 0:
+		return haveToWait
+	case s.pressure >= near:
+		return closeToLimit
+	}
+	return unharmed
 }
 
 // wait counts calls that wait, and how long the first of them has waited.
@@ -90,20 +122,23 @@ func (s *standing) wait(n int, waited time.Duration) {
 func (s *standing) press(dimensions []Dimension) {
 	for i := range dimensions {
 		d := &dimensions[i]
-		limit := d.Limit
-		if d.Model != "" {
-			limit += d.Lent // a share is small while its project wants little, and grows back when it wants more
-		}
-		if part := d.Used / limit; limit > 0 && part > s.pressure {
+		if part := d.Used / d.Limit; d.Limit > 0 && part > s.pressure {
 			s.pressure, s.closest = part, d.Name
 		}
 	}
 }
 
-// byPressure orders standings by what is closest to its limit. Of those that are equally close, the one
-// with more calls that wait comes first, and then the one with more calls.
+// byHarm orders standings by what happens to their calls: those first of which all are denied, then those of which some are,
+// those whose calls wait, and those close to a limit of their own; of equals, those with more such calls, and those closer to
+// a limit.
+func byHarm(a, b *standing) int {
+	stopped := func(s *standing) int64 { return s.recent.Minute.Denied + s.recent.Minute.Refused }
+	return cmp.Or(cmp.Compare(b.harm, a.harm), cmp.Compare(stopped(b), stopped(a)), cmp.Compare(b.waiting, a.waiting), byPressure(a, b))
+}
+
+// byPressure orders standings by what is closest to its limit, and then by calls.
 func byPressure(a, b *standing) int {
-	return cmp.Or(cmp.Compare(b.pressure, a.pressure), cmp.Compare(b.waiting, a.waiting),
+	return cmp.Or(cmp.Compare(b.pressure, a.pressure),
 		cmp.Compare(b.recent.Passed+b.recent.Denied, a.recent.Passed+a.recent.Denied), cmp.Compare(a.name, b.name))
 }
 
@@ -120,11 +155,11 @@ func rowsOf(list []*standing, switched func(*Row)) []Row {
 func (s *standing) row() Row {
 	r := &s.recent
 	row := Row{
-		Name: s.name, Pressure: s.pressure, Closest: s.closest, Pause: s.pause, Weight: s.weight,
+		Name: s.name, Harm: harms[s.harm], Pressure: s.pressure, Closest: s.closest, Pause: s.pause, Weight: s.weight,
 		Dimensions: make([]Dimension, 0, len(s.limits)+len(s.shares)),
 		Waiting:    s.waiting, LongestWait: s.longest.Seconds(),
 		Minute: Minute{
-			Passed: r.Minute.Passed, Failed: r.Minute.Failed, Denied: r.Minute.Denied,
+			Passed: r.Minute.Passed, Failed: r.Minute.Failed, Denied: r.Minute.Denied, Refused: r.Minute.Refused,
 			Tokens: r.Minute.Input + r.Minute.Output, Dollars: price.Amount(r.Minute.Dollars),
 		},
 		DeniedBy: r.Denials(), Spark: slices.Clone(r.PassedBy[:]), SparkDenied: slices.Clone(r.DeniedBy[:]),

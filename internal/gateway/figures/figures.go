@@ -25,6 +25,7 @@ type Name struct {
 type Call struct {
 	Denied  bool   // a limit has denied it; otherwise it was sent to a provider
 	Limit   string // the limit that has denied it
+	Refused bool   // the gateway did not accept it: it is not allowed, or the store did not answer
 	Failed  bool   // the provider has not answered with a success, or the client has left
 	Waited  bool   // it has waited for its turn
 	Input   int64  // tokens that it was charged

@@ -128,7 +128,7 @@ func (l *lot) recent(now time.Time, r *Recent) bool {
 		r.PassedBy[place] += s.Passed
 		r.DeniedBy[place] += s.Denied
 	}
-	if r.Passed == 0 && r.Denied == 0 {
+	if r.Passed == 0 && r.Denied == 0 && r.Refused == 0 {
 		return false
 	}
 	for i := range l.steps {

@@ -20,6 +20,7 @@ type Sum struct {
 	Passed  int64 // calls that were sent to a provider
 	Failed  int64 // those of them that the provider has not answered with a success
 	Denied  int64
+	Refused int64 // calls that the gateway did not accept: not allowed, or while the store did not answer
 	Waited  int64 // those of them, passed or denied, that have waited
 	Input   int64 // tokens
 	Output  int64
@@ -35,6 +36,7 @@ func (s *Sum) Add(other *Sum) {
 	s.Passed += other.Passed
 	s.Failed += other.Failed
 	s.Denied += other.Denied
+	s.Refused += other.Refused
 	s.Waited += other.Waited
 	s.Input += other.Input
 	s.Output += other.Output
@@ -47,6 +49,10 @@ func (s *Sum) Add(other *Sum) {
 func (s *Sum) count(c *Call) {
 	if c.Waited {
 		s.Waited++
+	}
+	if c.Refused {
+		s.Refused++
+		return
 	}
 	if c.Denied {
 		s.Denied++

@@ -1,10 +1,9 @@
-// The overview: what needs attention, all models, and all projects, closest to their limits first.
+// The overview: what needs attention, all models, and all projects, those first whose calls are harmed most.
 
 import {get} from './api.js';
 import {clone, h, keyed, parts, setText} from './dom.js';
 import {compact, dimension, duration, percent, plural} from './format.js';
 import {live} from './live.js';
-import {levelOf} from './parts.js';
 import {fillRow, limitWords, link, makeRow} from './row.js';
 
 const pageSize = 100;
@@ -12,8 +11,9 @@ const orderEvery = 3000; // milliseconds: rows must not jump while somebody read
 const refreshEvery = 3000; // milliseconds between requests for rows that the live stream does not have
 
 const sorts = {
-  pressure: ['closest to limit', (a, b) => b.pressure - a.pressure],
-  name: ['name', () => 0],
+  harm: ['most harmed', byHarm],
+  pressure: ['closest to limit', byPressure],
+  name: ['name', (a, b) => (a.name < b.name ? -1 : 1)],
   waiting: ['waiting', (a, b) => b.waiting - a.waiting],
   denied: ['denied', (a, b) => total(b.denied_by) - total(a.denied_by)],
   calls: ['calls', (a, b) => (b.minute?.passed ?? 0) - (a.minute?.passed ?? 0)],
@@ -80,12 +80,15 @@ function attention(models, projects) {
     for (const row of rows.filter((each) => !rows.some((inside) => inside.name.startsWith(`${each.name}/`) && causes(inside, each)))) {
       if (row.pause) add(4, 'bad', what, row.name, ` is paused by its provider${row.pause.reason ? `: ${row.pause.reason}` : ''}`);
       if (row.paused) add(1.5, 'warn', what, row.name, ' is paused by an operator');
-      const denied = (row.minute?.denied ?? 0) > 0 && row.denied_by?.[0];
-      if (row.waiting > 0) {
+      const stopped = (row.minute?.denied ?? 0) + (row.minute?.refused ?? 0);
+      const denied = stopped > 0 && (row.denied_by?.[0] ?? {});
+      if (row.harm === 'blocked') {
+        add(5 + stopped / 1e6, 'bad', what, row.name, `: all calls are denied, ${stopped} in a minute${because(row, denied)}`);
+      } else if (row.waiting > 0 && row.harm !== 'denied') {
         add(3 + row.waiting / 1e6, 'bad', what, row.name, `: ${plural(row.waiting, 'call')} ${row.waiting === 1 ? 'waits' : 'wait'}${row.longest_wait_seconds > 0 ? `, up to ${duration(row.longest_wait_seconds)}` : ''}${why(row)}`);
       } else if (denied) {
-        add(2.5 + row.minute.denied / 1e6, 'bad', what, row.name, `: ${plural(row.minute.denied, 'call')} denied in a minute${denied.limit ? `, most by ${limitWords(denied.limit)}` : ''}`);
-      } else if (['near', 'full'].includes(levelOf(row.pressure))) {
+        add(4 + stopped / 1e6, 'bad', what, row.name, `: ${plural(stopped, 'call')} denied in a minute${because(row, denied)}`);
+      } else if (row.harm === 'near') {
         add(2 + row.pressure / 10, 'warn', what, row.name, nearness(row).replace(/^;/, ' is'));
       }
     }
@@ -93,6 +96,15 @@ function attention(models, projects) {
   found.sort((a, b) => b.weight - a.weight);
   if (found.length > 3) found.splice(2, found.length - 2, {key: 'more', kind: found[2].kind, text: `and ${found.length - 2} more below`});
   return found.length > 0 ? found : [{key: 'none', kind: 'good', text: 'Nothing: no call waits, and nothing is near its limit.'}];
+}
+
+// because says by what calls of a row are denied, since when, and what to do.
+function because(row, denied) {
+  const spark = row.spark_denied ?? [];
+  const minutes = spark.length - 1 - spark.findLastIndex((n, i) => n === 0 && i < spark.length - 1);
+  const since = minutes > 1 ? `, for ${minutes >= spark.length ? `${spark.length} minutes or more` : `${minutes} minutes`}` : '';
+  if (row.minute.refused > row.minute.denied) return `${since}: the gateway does not accept them; see its decisions`;
+  return denied.limit ? `, most by ${limitWords(denied.limit)}${since}; raise it, or see its decisions` : since;
 }
 
 // causes reports whether most of the trouble of a project is that of one inside of it.
@@ -105,6 +117,19 @@ function why(row) {
 }
 
 const nearness = (row) => (row.closest && row.pressure >= 0.75 ? `; at ${percent(row.pressure)} of ${dimension(row.closest).long}` : '');
+
+// byHarm orders rows as the gateway does: by what happens to their calls, and how many of them there are.
+function byHarm(a, b) {
+  const rank = (row) => ['near', 'waiting', 'denied', 'blocked'].indexOf(row.harm);
+  const stopped = (row) => (row.minute?.denied ?? 0) + (row.minute?.refused ?? 0);
+  return rank(b) - rank(a) || stopped(b) - stopped(a) || b.waiting - a.waiting || byPressure(a, b);
+}
+
+// byPressure orders rows as the gateway does: by what is closest to its limit, and then by calls.
+function byPressure(a, b) {
+  const calls = (row) => [...(row.spark ?? []), ...(row.spark_denied ?? [])].reduce((n, each) => n + each, 0);
+  return b.pressure - a.pressure || calls(b) - calls(a) || (a.name < b.name ? -1 : 1);
+}
 
 // table returns a list of rows with its search and its order.
 function table(kind, title) {
@@ -139,7 +164,7 @@ function table(kind, title) {
     const wanted = search.value.trim().toLowerCase();
     order = [...rows().values()]
       .filter((row) => row.name.toLowerCase().includes(wanted))
-      .sort((a, b) => sorts[sort.value][1](a, b) || (a.name < b.name ? -1 : 1))
+      .sort((a, b) => sorts[sort.value][1](a, b) || byHarm(a, b))
       .map((row) => row.name);
     draw();
   }

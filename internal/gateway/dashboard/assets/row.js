@@ -2,7 +2,7 @@
 
 import {clone, h, keyed, parts, setAttribute, setText} from './dom.js';
 import {compact, count, dimension, duration, percent, plural} from './format.js';
-import {badge, levelOf, until} from './parts.js';
+import {badge, until} from './parts.js';
 import {pauseOrResume} from './act.js';
 import {live} from './live.js';
 
@@ -32,7 +32,7 @@ export function fillRow(row, data) {
     for (const part of ['waiting', 'longest', 'denied', 'deniedBy', 'tokens', 'estimate']) setText(p[part], '');
     return;
   }
-  setAttribute(row, 'data-level', levelOf(data.pressure));
+  setAttribute(row, 'data-level', {blocked: 'full', denied: 'full', waiting: 'near', near: 'near'}[data.harm] ?? 'fine');
   setText(p.name, data.name);
   setAttribute(p.name, 'href', link(row.kind, data.name));
   setAttribute(p.name, 'title', data.name);
@@ -108,10 +108,10 @@ export function providerView(data) {
 // whole returns a dimension with what is lent of it: a share is small while its project wants little, and grows back when it wants more.
 const whole = (d) => (d.model ? {...d, limit: d.limit + (d.lent ?? 0)} : d);
 
-// fillGauges shows all dimensions of a row, those first that are closest to their limits.
+// fillGauges shows all dimensions of a row: its own limits, those first that are closest to their ends, and then its shares.
 export function fillGauges(parent, data) {
   const list = (data.dimensions ?? []).map(whole).filter((d) => d.limit > 0);
-  list.sort((a, b) => b.used / b.limit - a.used / a.limit || (a.name < b.name ? -1 : 1));
+  list.sort((a, b) => (a.model ? 1 : 0) - (b.model ? 1 : 0) || b.used / b.limit - a.used / a.limit || (a.name < b.name ? -1 : 1));
   if (list.length === 0) {
     const words = live.overview?.store_lost ? 'not known: the store does not answer' : 'no limits of its own';
     keyed(parent, [words], (each) => each, () => h('span', {class: 'unlimited'}, words));
