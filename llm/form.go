@@ -33,12 +33,12 @@ type formFile struct {
 // ReadAs reads the body of a request to the endpoint like [Endpoint.Read], or as a multipart form if the Content-Type
 // says so and the API has forms.
 func (e Endpoint) ReadAs(contentType string, body []byte) (Request, error) {
-	kind, parameters, err := mime.ParseMediaType(contentType)
-	if !e.API.protocol().forms || kind != "multipart/form-data" {
+	if !e.API.protocol().forms || !strings.Contains(strings.ToLower(contentType), "multipart") {
 		return e.Read(body)
 	}
-	var f formBody
-	if err == nil {
+	f, err := formBody{}, errForm
+	kind, parameters, wrong := mime.ParseMediaType(contentType)
+	if wrong == nil && kind == "multipart/form-data" && !strings.Contains(contentType, "*") { // some servers do not know boundary*
 		f, err = readForm(body, parameters["boundary"])
 	}
 	if err != nil {
@@ -66,6 +66,9 @@ func readForm(body []byte, boundary string) (f formBody, err error) {
 		part, err := parts.NextRawPart()
 		switch {
 		case errors.Is(err, io.EOF):
+			if bytes.Count(body, []byte("--"+boundary)) != n+1 { // servers differ in what ends the line before a boundary
+				return f, errForm
+			}
 			f.fields = append(object, '}')
 			return f, nil
 		case err != nil:
@@ -74,7 +77,7 @@ func readForm(body []byte, boundary string) (f formBody, err error) {
 			return f, fmt.Errorf("it has more than %d parts", maxFormParts)
 		}
 		name, isFile, ok := partName(part)
-		if !ok {
+		if !ok || isFile && decides(fields[name]) { // some servers take it for a text
 			return f, errForm
 		}
 		content, err := io.ReadAll(part)
@@ -114,6 +117,11 @@ func partName(part *multipart.Part) (name string, isFile, ok bool) {
 	_, isFile = parameters["filename"]
 	name = strings.TrimSuffix(parameters["name"], "[]")
 	return name, isFile, err == nil && kind == "form-data" && name != ""
+}
+
+// decides reports whether what a call costs depends on the value of a field.
+func decides(f *field) bool {
+	return f != nil && (f.kind == fieldModel || f.kind == fieldNumber || f.kind == fieldWord)
 }
 
 // formValue returns the value of a field in JSON: a number or a flag, where the field is one, and a text anywhere else.

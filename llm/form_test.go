@@ -31,6 +31,9 @@ func TestForms(t *testing.T) {
 		"encoded":          "--b\r\nContent-Disposition: form-data; name=\"model\"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==\r\n" + end,
 		"too many parts":   strings.Repeat(part(`name="x"`, "1"), maxFormParts+1) + end,
 		"a long field":     part(`name="prompt"`, strings.Repeat("x", maxFormField+1)) + end,
+		"a count as a file, which some servers take for a text": model + part(`name="n"; filename*=UTF-8''x`, "9") + end,
+		"a model as a file": model + part(`name="model"; filename=""`, "dall-e-3") + end,
+		"a boundary behind a bare newline, where some servers cut": model + part(`name="prompt"`, "x\n--b\nContent-Disposition: form-data; name=n\n\n9") + end,
 	} {
 		if r, err := e.ReadAs(kind, []byte(body)); err == nil {
 			t.Errorf("%s: %+v", name, r)
@@ -45,6 +48,17 @@ func TestForms(t *testing.T) {
 		if r, err := e.ReadAs(kind, []byte(body)); err != nil || !r.Ambiguous && r.Wrong == "" {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+	for _, kind := range []string{
+		`multipart/form-data; boundary=a; boundary*=utf-8''b`, `multipart/form-data; boundary*0=b`, `multipart/mixed; boundary=b`, ` Multipart/Form-Data; boundary="b`,
+	} {
+		if r, err := e.ReadAs(kind, []byte(model+end)); err == nil {
+			t.Errorf("%s: %+v", kind, r)
+		}
+	}
+	object := []byte("{\"model\":\"dall-e-2\",\"prompt\":\"\r\n--b\r\nContent-Disposition: form-data; name=n\r\n\r\n9\r\n--b--\r\n\"}")
+	if r, err := e.ReadAs(`multipart/form-data; boundary=b; boundary=c`, object); err == nil {
+		t.Errorf("an object that some servers take for a form: %+v", r)
 	}
 	if _, err := (Endpoint{Provider: OpenAI, API: Chat}).ReadAs(kind, []byte(model+end)); err == nil {
 		t.Error("a chat in a form")

@@ -109,7 +109,8 @@ func (p *promptReader) tool() {
 		return
 	}
 	p.at++
-	var kind, uses []byte
+	var kind string
+	var uses []byte
 	for first := true; p.item(first, '}'); first = false {
 		key := p.key()
 		p.leaf(quoted{raw: key})
@@ -118,8 +119,8 @@ func (p *promptReader) tool() {
 		p.all()
 		switch {
 		case string(key) == "type":
-			kind = bytes.Trim(p.body[from:p.at], `"`)
-			p.boundToolType(string(kind))
+			kind = textOf(p.body[from:p.at])
+			p.boundToolType(kind)
 		case string(key) == "max_uses":
 			uses = p.body[from:p.at]
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
@@ -127,6 +128,15 @@ func (p *promptReader) tool() {
 		}
 	}
 	p.searches.add(kind, uses)
+}
+
+// textOf returns the text of a value that is a string, and otherwise the value.
+func textOf(value []byte) string {
+	if len(value) == 0 || value[0] != '"' {
+		return string(value)
+	}
+	c := cursor{body: value}
+	return c.str().String()
 }
 
 // all reads a value in which every key, string and number counts as text.

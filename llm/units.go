@@ -1,6 +1,9 @@
 package llm
 
-import "bytes"
+import (
+	"math"
+	"strings"
+)
 
 // Units is how many units a call uses beside its tokens, or can use at most. A negative number is one that nobody knows.
 type Units [UnitCount]int64
@@ -34,17 +37,20 @@ type searches struct{ web, files int64 }
 // mostSearches is reserved for a tool that may search as often as the model likes: an answer rarely has so many.
 const mostSearches = 10
 
+// mostCounted bounds the searches of a request, so that sums do not overflow.
+const mostCounted = math.MaxInt32
+
 // add adds a tool of a type, that may be used so often.
-func (s *searches) add(kind, uses []byte) {
+func (s *searches) add(kind string, uses []byte) {
 	most, ok := whole(uses)
 	if !ok || most == 0 {
 		most = mostSearches
 	}
 	switch {
-	case bytes.HasPrefix(kind, []byte("web_search")):
-		s.web += most
-	case bytes.HasPrefix(kind, []byte("file_search")):
-		s.files += most
+	case strings.HasPrefix(kind, "web_search"):
+		s.web = min(s.web+most, mostCounted)
+	case strings.HasPrefix(kind, "file_search"):
+		s.files = min(s.files+most, mostCounted)
 	}
 }
 
