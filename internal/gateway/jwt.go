@@ -47,9 +47,9 @@ func (x *exchange) findToken(texts []string) (keys.Key, bool) {
 		x.tokenUser = claims.Text(names.User)
 	}
 	if names.Models != "" && claims.Has(names.Models) {
-		key.Models = append([]string{}, claims.List(names.Models)...)
+		key.Models = append([]string{}, claims.Words(names.Models)...)
 	}
-	if x.tokenFault = checkClaims(&key, names); x.tokenFault != nil {
+	if x.tokenFault = checkClaims(&key, claims, names); x.tokenFault != nil {
 		return keys.Key{}, false
 	}
 	return key, true
@@ -58,8 +58,14 @@ func (x *exchange) findToken(texts []string) (keys.Key, bool) {
 // errClaims is the error of a token that is valid, and does not say what the gateway has to know.
 var errClaims = errors.New("ratelimit: the token does not say whose the call is")
 
-// checkClaims returns what is wrong with the project or the models of a token, or nil.
-func checkClaims(key *keys.Key, names config.Claims) error {
+// checkClaims returns what is wrong with the project, the user or the models of a token, or nil. A user that cannot be
+// read is not one that the client may choose.
+func checkClaims(key *keys.Key, claims issuer.Claims, names config.Claims) error {
+	for _, name := range []string{names.Project, names.User} {
+		if claims.Has(name) && claims.Text(name) == "" {
+			return fmt.Errorf("%w: its claim %s must be a text, and not empty", errClaims, name)
+		}
+	}
 	if key.Project == "" {
 		return fmt.Errorf("%w: its claim %s must name a project", errClaims, names.Project)
 	}

@@ -71,9 +71,9 @@ func (s *identity) yaml(more string) string {
 func TestTokensOfAnIssuer(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	id, upstream := newIdentity(t), newSeen()
-	r := newRigBefore(t, id.yaml(""), upstream)
+	r := newRigBefore(t, strings.Replace(id.yaml(""), "user: sub", "user: uid", 1)+"users: {header: X-User-ID}\n", upstream)
 	team := map[string]any{"path": "acme/search"}
-	good := id.token(t, map[string]any{"team": team, "sub": "alice@example.com", "models": []string{"gpt-4*"}})
+	good := id.token(t, map[string]any{"team": team, "uid": "alice@example.com", "models": []string{"gpt-4*"}})
 	for _, c := range []struct {
 		name, path, field, value string
 		status                   int
@@ -84,8 +84,10 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		{"a header of its own", chat, "X-Gateway-Key", good, 200, ""},
 		{"another model", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": team, "models": "claude*"}), 403, "the token may not call"},
 		{"no models", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": team, "models": []string{}}), 403, "its claim models names no models"},
-		{"no project", chat, "Authorization", "Bearer " + id.token(t, nil), 403, "its claim team.path must name a project"},
 		{"a bad project", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": map[string]any{"path": "a//b"}}), 403, "its claim team.path"},
+		{"no project", chat, "Authorization", "Bearer " + id.token(t, nil), 403, "its claim team.path must name a project"},
+		{"a user that is no text", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": team, "uid": 5}), 403, "its claim uid must be a text"},
+		{"two models in a text", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": team, "models": "claude* gemini*"}), 403, "the token may not call"},
 		{"expired", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": team, "exp": 5}), 401, "it has expired"},
 		{"another audience", chat, "Authorization", "Bearer " + id.token(t, map[string]any{"team": team, "aud": "x"}), 401, "another audience"},
 		{"forged", chat, "Authorization", "Bearer " + good[:len(good)-9] + "AAAAAAAAA", 401, "none of the issuer's keys"},
@@ -134,6 +136,12 @@ func TestTokensAreLimited(t *testing.T) {
 	id := newIdentity(t)
 	yaml := id.yaml(", project: staff") + "projects: {staff: {requests_per_minute: 2, max_wait: 0s}}\n"
 	r := newRig(t, yaml, mockprovider.Config{})
+	for _, path := range []any{[]string{"a", "b"}, 5, ""} {
+		token := id.token(t, map[string]any{"team": map[string]any{"path": path}})
+		if a := r.post(t, chat, hello, "Authorization", "Bearer "+token); a.status != 403 || !strings.Contains(a.body, "its claim team.path must be a text") {
+			t.Errorf("the project is %v: %d %s", path, a.status, a.body)
+		}
+	}
 	token := "Bearer " + id.token(t, nil)
 	var got []int
 	for range 3 {

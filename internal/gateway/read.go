@@ -83,15 +83,14 @@ func (x *exchange) checkEncoding() *refusal {
 	if refused := x.findCoding(); refused != nil {
 		return refused
 	}
-	for _, kind := range x.r.Header["Content-Type"] {
-		for parameter := range strings.SplitSeq(kind, ";") {
-			name, value, _ := strings.Cut(strings.ToLower(parameter), "=")
-			if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(value, ` "`)) {
-				return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Type %.60q: its charset must be utf-8", kind)
-			}
+	kind, refused := x.headerOnce("Content-Type")
+	for parameter := range strings.SplitSeq(kind, ";") {
+		name, value, _ := strings.Cut(strings.ToLower(parameter), "=")
+		if strings.TrimSpace(name) == "charset" && !slices.Contains(charsets, strings.Trim(value, ` "`)) {
+			return refusalf(http.StatusUnsupportedMediaType, "the body has Content-Type %.60q: its charset must be utf-8", kind)
 		}
 	}
-	return nil
+	return refused
 }
 
 // renameModel replaces an alias in the request with the model that it stands for.

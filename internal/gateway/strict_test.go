@@ -53,6 +53,7 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 		{"POST", chat, hello + "\x00", nil, 400},
 		{"POST", chat, hello, []string{"Content-Type", "application/json; charset=utf-7"}, 415},
 		{"POST", chat, hello, []string{"Content-Type", `application/json; charset=utf-8; Charset="UTF-16"`}, 415},
+		{"POST", chat, hello, []string{"Content-Type", "application/json", "Content-Type", "multipart/form-data; boundary=b"}, 400},
 		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "compress"}, 415},
 		{"POST", chat, hello, []string{"Content-Encoding", "identity", "Content-Encoding", "br"}, 400},
 		{"POST", chat, hello + `{"model":"gpt-4o"}`, nil, 400},

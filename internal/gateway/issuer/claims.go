@@ -26,16 +26,16 @@ func (c Claims) Text(name string) string {
 	if list := c.List(name); len(list) == 1 {
 		return list[0]
 	}
-	text, _ := c.find(name).(string)
-	return text
+	return ""
 }
 
-// List returns a claim that is a list of texts, or one text with spaces between its words. What is no text in a list
-// is left out.
+// List returns a claim that is a list of texts, or one text, whatever is in it. What is no text in a list is left out.
 func (c Claims) List(name string) (list []string) {
 	switch value := c.find(name).(type) {
 	case string:
-		return strings.Fields(value)
+		if value != "" {
+			list = []string{value}
+		}
 	case []any:
 		for _, each := range value {
 			if text, ok := each.(string); ok && text != "" {
@@ -44,4 +44,12 @@ func (c Claims) List(name string) (list []string) {
 		}
 	}
 	return list
+}
+
+// Words returns a claim that is a list of texts, or one text with spaces between its words.
+func (c Claims) Words(name string) []string {
+	if text, ok := c.find(name).(string); ok {
+		return strings.Fields(text)
+	}
+	return c.List(name)
 }
