@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -54,6 +55,13 @@ type played struct {
 	all   int                        // that was used
 	by    map[string]int             // of it in the second half, by outermost project
 	waits map[string][]time.Duration // of the calls of each in the second half
+	log   []passedCall               // in the second half
+}
+
+// passedCall is a call of an outermost project that has passed.
+type passedCall struct {
+	project string
+	amount  int
 }
 
 // count counts a call of a project that has passed.
@@ -65,6 +73,7 @@ func (p *played) count(id string, n int, since time.Duration, waited time.Durati
 		top, _, _ := strings.Cut(id, "/")
 		p.by[top] += n
 		p.waits[top] = append(p.waits[top], waited)
+		p.log = append(p.log, passedCall{top, n})
 	}
 }
 
@@ -141,6 +150,13 @@ func (s *scene) check(t *testing.T, p *played) {
 			t.Errorf("%s has %d%%: want %d%%", id, got, want)
 		}
 	}
+	for a := range s.want {
+		for b := range s.want {
+			if apart, most := s.apart(p, a, b), s.mostApart(); a < b && apart > most {
+				t.Errorf("%s and %s were served %.1f apart, by weight: want %.1f at most", a, b, apart, most)
+			}
+		}
+	}
 	for id, most := range s.wait {
 		waits := p.waits[id]
 		slices.Sort(waits)
@@ -152,6 +168,38 @@ func (s *scene) check(t *testing.T, p *played) {
 	if all := minute * sceneMinutes; p.all > all+minute || p.all < all*cmp.Or(s.used, 98)/100 {
 		t.Errorf("%d of %d were used: %d%%", p.all, all, p.all*100/all)
 	}
+}
+
+// apart returns by how much the service of two projects over their weights differs at most, over any interval of the
+// second half.
+func (s *scene) apart(p *played, a, b string) float64 {
+	at, least, most := 0.0, 0.0, 0.0
+	for _, c := range p.log {
+		switch c.project {
+		case a:
+			at += float64(c.amount) / float64(max(s.limits[a].Weight, 1))
+		case b:
+			at -= float64(c.amount) / float64(max(s.limits[b].Weight, 1))
+		}
+		least, most = min(least, at), max(most, at)
+	}
+	return most - least
+}
+
+// mostApart returns by how much the service of two projects that want more than they get may differ, by weight: by what a
+// project of weight 1 has of two minutes, and two of the largest calls.
+func (s *scene) mostApart() float64 {
+	weights, largest := 0, 1
+	for _, l := range s.limits {
+		if l.Priority != 0 || l.MinShare != 0 {
+			return math.Inf(1) // not by weight
+		}
+		weights += max(l.Weight, 1)
+	}
+	for _, c := range s.crews {
+		largest = max(largest, c.tokens)
+	}
+	return 2*float64(max(s.quota.MaxRPM, s.quota.MaxTPM))/float64(weights) + 2*float64(largest)
 }
 
 // around returns answers that take from half of a time to half as much again.

@@ -63,6 +63,7 @@ func TestMediaOfOpenAI(t *testing.T) {
 			return (int64(total.Input)-272)*5_000 + 272*10_000 + int64(total.Output)*40_000
 		}},
 		"vary": {"dall-e-2", func(t *testing.T, c *openai.Client) error {
+			//lint:ignore SA1019 clients still call it
 			_, err := c.Images.NewVariation(t.Context(), openai.ImageNewVariationParams{Model: "dall-e-2", Image: picture(), N: openai.Int(2), Size: "256x256"})
 			return err
 		}, func(total mockprovider.Totals) int64 { return total.Units[llm.Images] * 16_000_000 }},
@@ -83,6 +84,7 @@ func TestMediaOfOpenAI(t *testing.T) {
 			return err
 		}, func(total mockprovider.Totals) int64 { return int64(total.Input)*6_000 + int64(total.Output)*10_000 }},
 		"translate": {"whisper-1", func(t *testing.T, c *openai.Client) error {
+			//lint:ignore SA1019 clients still call it
 			_, err := c.Audio.Translations.New(t.Context(), openai.AudioTranslationNewParams{Model: "whisper-1", File: sound()})
 			return err
 		}, func(total mockprovider.Totals) int64 { return total.Units[llm.AudioSeconds] * 100_000 }},
