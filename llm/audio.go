@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // How long audio is, by the bytes of its container. Lengths that a container declares can lie, so none of them counts:
@@ -24,8 +25,8 @@ func mostSeconds(b []byte) int64 {
 	switch kind := containerOf(b); kind {
 	case "wav":
 		d, ok = wavTime(b)
-	case "mp3":
-		d, ok = mp3Time(b)
+	case "mpeg":
+		d, ok = mpegTime(b)
 	case "flac":
 		d, ok = flacTime(b)
 	case "ogg":
@@ -57,7 +58,7 @@ func containerOf(b []byte) string {
 	case startsWith(head[4:], "ftyp"):
 		return "mp4"
 	case startsWith(head, "ID3") || head[0] == 0xff && head[1]&0xe0 == 0xe0:
-		return "mp3"
+		return "mpeg"
 	}
 	return ""
 }
@@ -102,56 +103,93 @@ func wavTime(b []byte) (audioTime, bool) {
 	return 0, false
 }
 
-// Tables of the frames of MP3: kbit/s of layer III, and samples a second, by the version of MPEG.
+// Tables of the frames of MPEG: kbit/s of the layers III, II and I, of version 1 and of those before it, and samples a
+// second by the version.
 var (
-	mp3Rates   = [2][16]int{{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}, {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}}
-	mp3Samples = [4][3]int{{11025, 12000, 8000}, {}, {22050, 24000, 16000}, {44100, 48000, 32000}}
+	mpegRates = [2][3][16]int{
+		{{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}, {0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384}, {0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448}},
+		{{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}, {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}, {0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256}},
+	}
+	mpegSamples = [4][4]int{{11025, 12000, 8000}, {}, {22050, 24000, 16000}, {44100, 48000, 32000}}
 )
 
-// mp3Frame returns the length of the frame of layer III that begins at b, in bytes and in time.
-func mp3Frame(b []byte) (length int, d audioTime, ok bool) {
-	if len(b) < 4 || b[0] != 0xff || b[1]&0xe6 != 0xe2 {
+// mpegFrame returns the length of the frame of MPEG that begins at b, in bytes and in time. A frame that does not say its
+// rate has a length of 0 bytes.
+func mpegFrame(b []byte) (length int, d audioTime, ok bool) {
+	if len(b) < 4 || b[0] != 0xff || b[1]&0xe0 != 0xe0 {
 		return 0, 0, false
 	}
-	version, older := b[1]>>3&3, 1
-	samples := 576
+	version, layer, older := b[1]>>3&3, int(b[1]>>1&3), 1
 	if version == 3 {
-		older, samples = 0, 1152
+		older = 0
 	}
-	kbit, hz := mp3Rates[older][b[2]>>4], 0
-	if i := b[2] >> 2 & 3; i < 3 {
-		hz = mp3Samples[version][i]
-	}
-	if kbit == 0 || hz == 0 {
+	hz, i := mpegSamples[version][b[2]>>2&3], b[2]>>4
+	switch {
+	case layer == 0:
+		return adtsFrame(b)
+	case hz == 0 || i == 15:
 		return 0, 0, false
 	}
-	return samples/8*kbit*1000/hz + int(b[2]>>1&1), samplesTime(int64(samples), int64(hz)), true
+	samples, unit := 1152, 1
+	switch {
+	case layer == 3:
+		samples, unit = 384, 4
+	case layer == 1 && older == 1:
+		samples = 576
+	}
+	if kbit := mpegRates[older][layer-1][i]; kbit > 0 {
+		length = (samples/8/unit*kbit*1000/hz + int(b[2]>>1&1)) * unit
+	}
+	return length, samplesTime(int64(samples), int64(hz)), true
 }
 
-// mp3Time adds up the frames of a file. If they do not follow one another from the beginning to the end, it adds up
-// whatever looks like one, since a decoder may find any of these.
-func mp3Time(b []byte) (sum audioTime, ok bool) {
-	at := 0
-	if bytes.HasPrefix(b, []byte("ID3")) && len(b) > 10 {
-		at = 10 + (int(b[6]&0x7f)<<21 | int(b[7]&0x7f)<<14 | int(b[8]&0x7f)<<7 | int(b[9]&0x7f))
+// adtsFrame is mpegFrame of AAC.
+func adtsFrame(b []byte) (length int, d audioTime, ok bool) {
+	if len(b) < 7 || b[1]&0xf6 != 0xf0 || int(b[2]>>2&15) >= len(aacRates) {
+		return 0, 0, false
 	}
+	length = int(b[3]&3)<<11 | int(b[4])<<3 | int(b[5]>>5)
+	return length, samplesTime(1024*int64(b[6]&3+1), aacRates[b[2]>>2&15]), length >= 7
+}
+
+// mpegTime adds up the frames of a file. If they do not follow one another from the beginning to the end, it adds up
+// whatever looks like one, since a decoder may find any of these. A file that begins with none, behind its tags, is
+// something else.
+func mpegTime(b []byte) (sum audioTime, ok bool) {
+	b = withoutTags(b)
+	if _, _, ok := mpegFrame(b); !ok {
+		return 0, false
+	}
+	at := 0
 	for at < len(b) {
-		length, d, ok := mp3Frame(b[at:])
-		if !ok {
+		length, d, ok := mpegFrame(b[at:])
+		if !ok || length == 0 {
 			break
 		}
 		at, sum = at+length, min(sum+d, maxAudio)
 	}
-	if rest := len(b) - at; sum > 0 && (rest <= 0 || rest == 128 && bytes.HasPrefix(b[at:], []byte("TAG"))) {
+	if rest := len(b) - at; rest <= 0 || rest == 128 && bytes.HasPrefix(b[at:], []byte("TAG")) {
 		return sum, true
 	}
 	sum = 0
 	for i := range b {
-		if _, d, ok := mp3Frame(b[i:]); ok {
+		if _, d, ok := mpegFrame(b[i:]); ok {
 			sum = min(sum+d, maxAudio)
 		}
 	}
-	return sum, sum > 0
+	return sum, true
+}
+
+// withoutTags returns a file behind the tags at its beginning (ID3), and the zeros behind these.
+func withoutTags(b []byte) []byte {
+	for len(b) > 10 && bytes.HasPrefix(b, []byte("ID3")) {
+		size := 10 + (int(b[6]&0x7f)<<21 | int(b[7]&0x7f)<<14 | int(b[8]&0x7f)<<7 | int(b[9]&0x7f))
+		if b[5]&0x10 != 0 { // the tag has an end like its beginning
+			size += 10
+		}
+		b = bytes.TrimLeft(b[min(size, len(b)):], "\x00")
+	}
+	return b
 }
 
 // flacTime adds up whatever looks like the header of a frame and has its checksum.
@@ -257,11 +295,15 @@ func opusTime(packet []byte) audioTime {
 	return frames * each
 }
 
-// oggTime adds up the packets of Opus in pages that follow one another. Other codecs are not read.
+// oggTime adds up the packets of Opus in pages of one stream that follow one another. Other codecs are not read.
 func oggTime(b []byte) (sum audioTime, ok bool) {
+	if len(b) < 27 {
+		return 0, false
+	}
 	var packet []byte
+	stream := b[14:18]
 	for n := 0; len(b) > 0; {
-		if len(b) < 27 || string(b[:4]) != "OggS" || len(b) < 27+int(b[26]) {
+		if len(b) < 27 || string(b[:4]) != "OggS" || len(b) < 27+int(b[26]) || !bytes.Equal(b[14:18], stream) {
 			return 0, false
 		}
 		lacing, data := b[27:27+int(b[26])], b[27+int(b[26]):]
@@ -297,7 +339,8 @@ func mp4Time(b []byte) (audioTime, bool) {
 		}
 	}
 	described := settings >= 52 && string(b[settings-52:settings-48]) == "stsd" && string(b[settings-36:settings-32]) == "mp4a"
-	if !described || bytes.Contains(b, []byte("moof")) || bytes.Contains(b, []byte("stz2")) || sizes+16 > len(b) || settings+8 > len(b) {
+	elsewhere := slices.ContainsFunc([]string{"moof", "stz2", "cmov"}, func(box string) bool { return bytes.Contains(b, []byte(box)) }) // frames that stsz does not count
+	if !described || elsewhere || sizes+16 > len(b) || settings+8 > len(b) {
 		return 0, false
 	}
 	rate, ok := aacRate(b[settings+8:])
@@ -307,6 +350,9 @@ func mp4Time(b []byte) (audioTime, bool) {
 	}
 	return samplesTime(frames*1024, rate), true
 }
+
+// aacRates are the samples a second that AAC can have.
+var aacRates = [...]int64{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350}
 
 // aacRate reads how many samples a second AAC has from the descriptors of a stream, one of which is in another.
 func aacRate(b []byte) (rate int64, ok bool) {
@@ -322,10 +368,9 @@ func aacRate(b []byte) (rate int64, ok bool) {
 		}
 		b = b[1+d.fixed:]
 	}
-	rates := [...]int64{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350}
 	kind, i := b[0]>>3, int(b[0]&7)<<1|int(b[1]>>7)
-	if kind != 2 && kind != 5 && kind != 29 || i >= len(rates) {
+	if kind != 2 && kind != 5 && kind != 29 || i >= len(aacRates) {
 		return 0, false
 	}
-	return rates[i], true
+	return aacRates[i], true
 }

@@ -113,9 +113,48 @@ func TestMostSeconds(t *testing.T) {
 	}
 }
 
+// Frames that a decoder finds count, although they are not where the container has its own.
+func TestHiddenAudio(t *testing.T) {
+	layer2 := bytes.Repeat(append([]byte{0xff, 0xfd, 0x80, 0x00}, make([]byte, 413)...), 383) // MPEG 1 of layer II, 128 kbit/s and 44,100 samples a second
+	free := append(mp3(1), bytes.Repeat(append([]byte{0xff, 0xfb, 0x00, 0x00}, make([]byte, 100)...), 383)...)
+	adts := append(mp3(1), bytes.Repeat(append([]byte{0xff, 0xf1, 0x60, 0x40, 0x01, 0x1f, 0xfc}, 0), 157)...) // AAC, 16,000 samples a second
+	two := ogg(1)
+	other := bytes.Clone(ogg(500))
+	for at := 0; at < len(other); { // another stream, of which Opus is a disguise
+		copy(other[at+14:], "next")
+		page := 27 + int(other[at+26])
+		for _, size := range other[at+27 : at+page] {
+			page += int(size)
+		}
+		at += page
+	}
+	packed := bytes.Replace(webm(1000), []byte("\x86\x86A_OPUS"), []byte("\x86\x86A_OPUS\x6d\x80\x80"), 1)
+	for name, c := range map[string]struct {
+		file  []byte
+		least int64
+	}{
+		"layer II":                          {layer2, 10},
+		"layer II behind a frame":           {append(mp3(1), layer2...), 10},
+		"frames without a rate":             {free, 10},
+		"AAC behind a frame of MP3":         {adts, 10},
+		"FLAC behind the tag of an MP3":     {append([]byte("ID3\x04\x00\x00\x00\x00\x00\x04\xff\xfb\x90\x00"), flac(100)...), 26},
+		"two streams in an Ogg":             {append(two, other...), int64(len(two)+len(other)) * 120 / 1000},
+		"blocks of WebM that are encoded":   {packed, int64(len(packed)) * 120 / 1000},
+		"an MP4 with compressed tables":     {append(mp4(157), box("cmov")...), 1312},
+		"an MP3 whose tag hides its frames": {append([]byte("ID3\x04\x00\x10\x00\x00\x00\x04abcd3DI\x04\x00\x10\x00\x00\x00\x04"), mp3(383)...), 10},
+	} {
+		if got := mostSeconds(c.file); got < c.least {
+			t.Errorf("%s: %d seconds, want %d at least", name, got, c.least)
+		}
+	}
+	if got := mostSeconds(layer2); got != 11 {
+		t.Errorf("layer II: %d seconds, want 11", got)
+	}
+}
+
 // Whatever a file has, its length is at least a second, and no more than its bytes can hold.
 func FuzzMostSeconds(f *testing.F) {
-	for _, file := range [][]byte{wav(1, 8000), mp3(3), ogg(3), flac(3), mp4(3), webm(3), nil} {
+	for _, file := range [][]byte{wav(1, 8000), mp3(3), ogg(3), flac(3), mp4(3), webm(3), nil, []byte("OggS"), []byte("ID3\x04\x00\x10\x7f\x7f\x7f\x7f\x00\xff\xf1\x60")} {
 		f.Add(file)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

@@ -8,6 +8,7 @@ const (
 	webmTracks      = 0x1654ae6b
 	webmTrack       = 0xae
 	webmCodec       = 0x86
+	webmEncodings   = 0x6d80
 	webmCluster     = 0x1f43b675
 	webmSimpleBlock = 0xa3
 	webmBlockGroup  = 0xa0
@@ -42,6 +43,8 @@ func webmTime(b []byte) (sum audioTime, ok bool) {
 		switch id {
 		case webmCodec:
 			opus, ok = true, string(content) == "A_OPUS"
+		case webmEncodings: // the blocks are compressed
+			ok = false
 		case webmSimpleBlock, webmBlock:
 			ok = opus && len(content) > 4 && content[0]&0x80 != 0 && content[3]&6 == 0
 			if ok {
