@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
@@ -232,6 +233,38 @@ func TestStreamsEndWithTheirSession(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // it returns at the stream's end
 		t.Error(err)
+	}
+}
+
+// A user whose role a reload has bound to a project sees no stream of all projects any more, and has the role from then
+// on.
+func TestStreamsEndWithTheirRole(t *testing.T) {
+	r := newRig(t, withToken(t))
+	roles := func(role config.GroupRole) {
+		cfg := *r.gateway.Config()
+		cfg.Admin.OIDC = &config.OIDC{Roles: []config.GroupRole{role}}
+		if err := r.gateway.Reload(&cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roles(config.GroupRole{Group: "sre", Role: keys.RoleAdmin})
+	req, err := http.NewRequestWithContext(t.Context(), "GET", r.url+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := cookieName(&http.Request{Host: req.Host}) + "=" + r.Admin.sessions.begin(session{User: "alice", Group: "sre"}, secretToken)
+	req.Header.Set("Cookie", cookie)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	defer resp.Body.Close()
+	roles(config.GroupRole{Group: "sre", Role: keys.RoleViewer, Project: "acme"})
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // it returns at the stream's end
+		t.Error(err)
+	}
+	if a := r.send(t, "GET", "/v1/audit", "", "Cookie", cookie); a.status != 403 {
+		t.Errorf("the audit log: %d %s", a.status, a.text)
 	}
 }
 

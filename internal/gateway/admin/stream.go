@@ -73,8 +73,8 @@ func (a *Admin) serveStream(w http.ResponseWriter, r *http.Request, run stream) 
 	run(ctx, f) // an error means that the client has left
 }
 
-// watch returns when the client of a stream may not see it any more, or has left. It writes
-// comments while there are no events.
+// watch returns when the client of a stream may not see it any more, or may do something else than when it came, or has
+// left. It writes comments while there are no events.
 func (a *Admin) watch(ctx context.Context, r *http.Request, f *feed) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (a *Admin) watch(ctx context.Context, r *http.Request, f *feed) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if _, p := a.checkAccess(r); p != nil || f.ping() != nil {
+			if c, p := a.checkAccess(r); p != nil || c != callerOf(r) || f.ping() != nil {
 				return
 			}
 		}
