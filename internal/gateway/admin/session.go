@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"crypto/hmac"
+	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
@@ -110,9 +112,35 @@ func unsign(text, purpose, token string, to any) bool {
 
 // signature returns the signature of a text.
 func signature(body, purpose, token string) []byte {
-	mac := hmac.New(sha256.New, []byte(token))
+	mac := hmac.New(sha256.New, derived.key(token))
 	mac.Write([]byte("ratelimit " + purpose + " " + body))
 	return mac.Sum(nil)
+}
+
+// keyRounds is how much work it is to derive a key from a token, so that nobody finds a short token by trying many on a
+// cookie, which everybody gets who begins a sign-in.
+const keyRounds = 200_000
+
+// derived is the key that was derived last, and its token: every gateway derives the same.
+var derived derivedKey
+
+type derivedKey struct {
+	mu    sync.Mutex
+	token string
+	bytes []byte
+}
+
+func (d *derivedKey) key(token string) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.bytes == nil || d.token != token {
+		key, err := pbkdf2.Key(sha256.New, token, []byte("ratelimit admin.token"), keyRounds, sha256.Size)
+		if err != nil {
+			panic(err) // the hash and the lengths are allowed ones
+		}
+		d.token, d.bytes = token, key
+	}
+	return d.bytes
 }
 
 // cookieName returns the name of the cookie. Browsers send a host's cookies to all of its

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -185,6 +187,20 @@ func TestForgedSessions(t *testing.T) {
 		if a := r.send(t, "GET", "/v1/state", "", "Cookie", name+"="+forged); a.status != 401 {
 			t.Errorf("%s: %d", forged, a.status)
 		}
+	}
+}
+
+// Whoever begins a sign-in gets a signed cookie. To try tokens on it must be slow, so the token itself is not the key.
+func TestSignaturesAreSlowToGuess(t *testing.T) {
+	body, sent, _ := strings.Cut(signed(pending{Ends: 1}, "login", "short"), ".")
+	mac := hmac.New(sha256.New, []byte("short"))
+	mac.Write([]byte("ratelimit login " + body))
+	if sent == base64.RawURLEncoding.EncodeToString(mac.Sum(nil)) {
+		t.Error("the token is the key of the signature")
+	}
+	var got pending
+	if !unsign(body+"."+sent, "login", "short", &got) || got.Ends != 1 || unsign(body+"."+sent, "login", "another", &got) || unsign(body+"."+sent, "session", "short", &got) {
+		t.Errorf("%+v", got)
 	}
 }
 
