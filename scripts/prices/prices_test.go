@@ -23,7 +23,7 @@ func TestConvert(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(providers)
-	want := `[{"id":"p","models":[{"id":"m","match":["m-##.#","mm*"],"price":{"input":0.50,"above":{"tokens":200000,"input":1.00}}}]}]`
+	want := `[{"id":"p","models":[{"id":"m","match":["m-##.#","mm*"],"price":{"input":0.50,"web_searches":10.00,"above":{"tokens":200000,"input":1.00}}}]}]`
 	if err != nil || string(text) != want {
 		t.Errorf("%s, %v, want %s", text, err, want)
 	}
