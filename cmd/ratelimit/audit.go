@@ -137,6 +137,12 @@ func auditLines(all []admin.Entry, width int) []string {
 	t := console.NewTable(console.Text("time"), console.Text("action"), console.Text("of").ShortenedAtStart(12), console.Text("by").Leaves(1), console.Text("").Below())
 	for _, e := range all {
 		notes := changesOf(e.Before, e.After)
+		if !e.Until.IsZero() {
+			notes = append(notes, "until "+e.Until.Format("2006-01-02 15:04:05"))
+		}
+		if e.Reason != "" {
+			notes = append(notes, "because: "+e.Reason)
+		}
 		var style func(string) string
 		if e.Result != "done" {
 			notes, style = append([]string{strings.TrimSpace(e.Result + " " + e.Error)}, notes...), console.Bad

@@ -86,15 +86,20 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 	if f.dryRun && f.asJSON {
 		return console.Of(c.OutOrStdout()).JSON(preview)
 	}
-	if len(preview.Changed) == 0 {
+	if len(preview.Changed) == 0 && f.until == "" && f.reason == "" {
 		return f.done(c, preview.After, fmt.Sprintf("%s is so already: nothing changes", of.title))
 	}
 	to := console.Of(c.ErrOrStderr())
 	if f.dryRun {
 		to = console.Of(c.OutOrStdout())
 	}
-	if err := to.Lines(previewLines(of.title, preview, to.Columns())); err != nil || f.dryRun {
-		return err
+	if len(preview.Changed) > 0 {
+		if err := to.Lines(previewLines(of.title, preview, to.Columns())); err != nil {
+			return err
+		}
+	}
+	if f.dryRun {
+		return nil
 	}
 	if err := f.confirm(c, "Change this?"); err != nil {
 		return err
@@ -103,7 +108,7 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 	if err != nil {
 		return err
 	}
-	if of.remark != "" && slices.ContainsFunc(preview.Changed, ofTheFile) {
+	if of.remark != "" && (len(preview.Changed) == 0 || slices.ContainsFunc(preview.Changed, ofTheFile)) {
 		if err := to.Lines(console.Sentences(to.Columns(), f.holds(of.remark))); err != nil {
 			return err
 		}

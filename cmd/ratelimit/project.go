@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -48,6 +49,9 @@ hold until the configuration is read again.`,
 				return usageError{err}
 			}
 			if err := checkProject(c.Context(), client, args[0]); err != nil {
+				if _, refused := errors.AsType[*admin.Problem](err); refused {
+					return err
+				}
 				fmt.Fprintln(c.ErrOrStderr(), "new:", err)
 			}
 			return f.set(c, projectNamed(c, client, args[0]), patch)

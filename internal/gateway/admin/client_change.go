@@ -16,33 +16,33 @@ type Patch map[string]any
 
 // PatchProject changes what a project has.
 func (c *Client) PatchProject(ctx context.Context, id string, p Patch) (Project, error) {
-	return get[Project](ctx, c, http.MethodPatch, projectPath(id), p)
+	return get[Project](ctx, c, http.MethodPatch, c.changing(projectPath(id)), p)
 }
 
 // PreviewProject returns what PatchProject would change.
 func (c *Client) PreviewProject(ctx context.Context, id string, p Patch) (Preview, error) {
-	return get[Preview](ctx, c, http.MethodPatch, projectPath(id)+"?dry_run=true", p)
+	return get[Preview](ctx, c, http.MethodPatch, c.changing(projectPath(id)+"?dry_run=true"), p)
 }
 
 // SetProject replaces the limit of a project. Without replace, it fails with a [*Problem] of the status 409
 // if that would remove limits.
 func (c *Client) SetProject(ctx context.Context, id string, limit project.Limit, replace bool) (Project, error) {
-	return get[Project](ctx, c, http.MethodPut, projectPath(id)+replaceQuery(replace), limit)
+	return get[Project](ctx, c, http.MethodPut, c.changing(projectPath(id)+replaceQuery(replace)), limit)
 }
 
 // PatchQuota changes what a model has.
 func (c *Client) PatchQuota(ctx context.Context, model string, p Patch) (Model, error) {
-	return get[Model](ctx, c, http.MethodPatch, quotaPath(model), p)
+	return get[Model](ctx, c, http.MethodPatch, c.changing(quotaPath(model)), p)
 }
 
 // PreviewQuota returns what PatchQuota would change.
 func (c *Client) PreviewQuota(ctx context.Context, model string, p Patch) (Preview, error) {
-	return get[Preview](ctx, c, http.MethodPatch, quotaPath(model)+"?dry_run=true", p)
+	return get[Preview](ctx, c, http.MethodPatch, c.changing(quotaPath(model)+"?dry_run=true"), p)
 }
 
 // SetQuota replaces the quota of a model, as SetProject does the limit of a project.
 func (c *Client) SetQuota(ctx context.Context, model string, q Quota, replace bool) (Model, error) {
-	return get[Model](ctx, c, http.MethodPut, quotaPath(model)+replaceQuery(replace), q)
+	return get[Model](ctx, c, http.MethodPut, c.changing(quotaPath(model)+replaceQuery(replace)), q)
 }
 
 // PatchKey changes what a key has.
