@@ -70,7 +70,7 @@ func summary(cfg *config.Config, width int) []string {
 	about.Add("clients", cfg.Listen+secured(cfg.TLS))
 	about.Add("admin API", aboutAdmin(&cfg.Admin))
 	about.Add("state", cfg.RedactedState())
-	about.Add("keys", cfg.Keys)
+	about.Add("keys", clientsNeed(cfg))
 	if cfg.Mode == config.ModeShadow {
 		about.Add("mode", "shadow: limits count calls, and deny none")
 	}
@@ -79,6 +79,12 @@ func summary(cfg *config.Config, width int) []string {
 	}
 	if cfg.Runs != (config.Runs{}) {
 		about.Add("runs", aboutRuns(cfg.Runs))
+	}
+	if cfg.OTLP != nil {
+		about.Add("traces", aboutOTLP(cfg.OTLP))
+	}
+	if cfg.Log.Requests != "" {
+		about.Add("requests", "logged in "+cfg.Log.Requests)
 	}
 	empty := []string{""}
 	lines := slices.Concat(about.Lines(width), empty, aboutProviders(cfg, width), empty, aboutModels(cfg, width), empty, aboutProjects(cfg, width))
@@ -93,23 +99,46 @@ func secured(files config.TLS) string {
 }
 
 func aboutAdmin(a *config.Admin) string {
-	switch {
-	case a.Listen == "":
+	if a.Listen == "" {
 		return "off"
-	case a.Token.Reveal() == "":
-		return a.Listen + secured(a.TLS) + ", no token"
 	}
-	return a.Listen + secured(a.TLS) + ", token"
+	text := a.Listen + secured(a.TLS) + ", token"
+	if a.Token.Reveal() == "" {
+		text = a.Listen + secured(a.TLS) + ", no token"
+	}
+	if a.OIDC != nil {
+		text += ", users sign in at " + a.OIDC.Issuer
+	}
+	return text
+}
+
+// clientsNeed returns what clients need to call.
+func clientsNeed(cfg *config.Config) string {
+	if cfg.JWT == nil {
+		return cfg.Keys
+	}
+	return cfg.Keys + ", or tokens (JWT) of " + cfg.JWT.Issuer
+}
+
+// aboutOTLP returns what a collector gets.
+func aboutOTLP(o *config.OTLP) string {
+	text := fmt.Sprintf("%d%% of them go to %s", o.Sample, o.Endpoint)
+	if o.Metrics > 0 {
+		text += fmt.Sprintf(", and metrics every %v", o.Metrics)
+	}
+	return text
 }
 
 func aboutProviders(cfg *config.Config, width int) []string {
-	t := console.NewTable(console.Text("provider"), console.Text("kind"), console.Text("at").Shortened(20), console.Text("key"))
+	t := console.NewTable(console.Text("provider"), console.Text("kind"), console.Text("at").Shortened(20), console.Text("key"), console.Text("unknown endpoints"))
 	for _, name := range slices.Sorted(maps.Keys(cfg.Providers)) {
 		p := cfg.Providers[name]
 		for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 			d := p.Deployments[deployment]
 			key := "the client's"
 			switch {
+			case p.ClientLogin:
+				key = "the client's login"
 			case d.Key.Reveal() != "":
 				key = "from the configuration"
 			case cfg.Keys == config.KeysRequired:
@@ -119,10 +148,19 @@ func aboutProviders(cfg *config.Config, width int) []string {
 			if deployment != "" {
 				title += " (" + deployment + ")"
 			}
-			t.Add(title, aboutKind(p), d.BaseURL, key)
+			t.Add(title, aboutKind(p), d.BaseURL, key, aboutUnknown(p))
 		}
 	}
 	return t.Lines(width)
+}
+
+// aboutUnknown returns what becomes of requests to endpoints that the gateway does not read: a dash where the file does not say so.
+func aboutUnknown(p *config.Upstream) string {
+	text := cmp.Or(p.UnknownEndpoints, "-")
+	if n := len(p.EndpointPrices); n > 0 {
+		text = strings.TrimPrefix(fmt.Sprintf("%s, %d with a price", text, n), "-, ")
+	}
+	return text
 }
 
 // aboutKind returns the kind of a provider, and whether the file names it.

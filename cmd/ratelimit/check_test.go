@@ -61,6 +61,46 @@ projects:
 	}
 }
 
+// Whoever checks a file sees who signs in where, what a collector gets, and what becomes of endpoints that the gateway does not
+// read; and a model that is probably misspelled.
+func TestCheckTellsOtherSettings(t *testing.T) {
+	t.Setenv("TEST_TOKEN", "token-very-secret")
+	got := run(t, "check", file(t, "gateway.yaml", `
+keys: required
+admin:
+  token: {env: TEST_TOKEN}
+  oidc: {issuer: "https://login.example.com", client_id: a, url: "https://b.example.com", roles: [{group: sre, role: admin}]}
+jwt: {issuer: "https://tokens.example.com", audience: gw}
+otlp: {endpoint: "http://127.0.0.1:4318", sample: 5%}
+log: {requests: /tmp/requests.jsonl}
+providers:
+  openai:
+    client_login: true
+    unknown_endpoints: count
+    endpoint_prices: {"POST /v1/whatever": 0.02}
+  anthropic: {client_login: true}
+projects:
+  a: {models: [gpt-4o-minni, "gpt-5*", gpt-4.1, my-own], dollars: 1, fit: true}
+  a/b: {}
+`))
+	for _, want := range []string{
+		"127.0.0.1:8081, token, users sign in at https://login.example.com\n",
+		"required, or tokens (JWT) of https://tokens.example.com\n",
+		"5% of them go to http://127.0.0.1:4318, and metrics every 1m0s\n",
+		"logged in /tmp/requests.jsonl\n",
+		"the client's login  count, 1 with a price\n",
+		"the client's login  -\n",
+		"$1.00 in total (hard), max_tokens are lowered to what is left ",
+	} {
+		if got.code != exitFine || !strings.Contains(got.stdout, want) {
+			t.Errorf("there is no %q in %s%s", want, got.stdout, got.stderr)
+		}
+	}
+	if want := `projects.a.models: no provider names "gpt-4o-minni": did you mean gpt-4o-mini?`; !strings.Contains(got.stderr, want) || strings.Count(got.stderr, "did you mean") != 1 {
+		t.Errorf("the warnings: %s", got.stderr)
+	}
+}
+
 // Whoever checks a file sees which of its limits deny nothing.
 func TestCheckTellsShadow(t *testing.T) {
 	const of = "providers: {openai: {models: {gpt-x: {max_rpm: 5, mode: shadow}}}}\nprojects: {trial: {requests_per_minute: 7, mode: shadow}}\n"

@@ -35,7 +35,11 @@ func aboutProject(id string, p *config.Project) []string {
 	if p.MaxWait > 0 {
 		wait = p.MaxWait.Round(time.Millisecond).String()
 	}
-	return []string{id, aboutLimit(p.Limit, marked) + aboutMode(p.Mode), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
+	fit := ""
+	if p.Fit {
+		fit = ", max_tokens are lowered to what is left"
+	}
+	return []string{id, aboutLimit(p.Limit, marked) + fit + aboutMode(p.Mode), strconv.Itoa(max(p.Limit.Weight, 1)), strconv.Itoa(p.Limit.Priority), aboutShare(p.Limit), wait, models}
 }
 
 // aboutMode returns what follows limits that count calls and deny none.

@@ -85,10 +85,10 @@ func rowLines(of string, rows []admin.Row, total, width int) []string {
 	return append(t.Lines(width), leftOut(len(rows), total)...)
 }
 
-// closestOf returns the limit that a row is closest to, and how much of it is used.
+// closestOf returns the limit of its own that a row is closest to, and how much of it is used. Shares are no limits of its own.
 func closestOf(r admin.Row) (limit, used string) {
 	for _, d := range r.Dimensions {
-		if d.Name == r.Closest || r.Closest == "" {
+		if d.Model == "" && (d.Name == r.Closest || r.Closest == "") {
 			return fmt.Sprintf("%s %s / %s", admin.LimitInWords(d.Name), inUnit(d.Unit, d.Used), inUnit(d.Unit, d.Limit)), percent(r.Pressure)
 		}
 	}
@@ -119,6 +119,9 @@ func rowNotes(r admin.Row) (notes []string) {
 	}
 	if m := r.Minute; m.Failed > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s calls failed in the last minute", numeral.Grouped(m.Failed), numeral.Grouped(m.Passed)))
+	}
+	if m := r.Minute; m.Refused > 0 {
+		notes = append(notes, fmt.Sprintf("%s refused in the last minute", numeral.Grouped(m.Refused)))
 	}
 	if len(r.DeniedBy) > 0 {
 		notes = append(notes, fmt.Sprintf("%s denied by %s in 15 minutes", numeral.Grouped(r.DeniedBy[0].Count), admin.LimitInWords(r.DeniedBy[0].Limit)))

@@ -121,6 +121,15 @@ func TestTopHasOneOrder(t *testing.T) {
 	}
 }
 
+// A share is no limit of a project's own, and a row that is first because its calls are refused says so.
+func TestRowsOfProjects(t *testing.T) {
+	rows := []admin.Row{{Name: "refused", Harm: "blocked", Minute: admin.Minute{Refused: 7}}, {Name: "borrows", Dimensions: []admin.Dimension{{Name: "max_rpm_share", Model: "m", Unit: "requests", Used: 3}}}}
+	got := shown(rowLines("project", rows, 2, 80))
+	if !strings.Contains(got, "7 refused in the last minute") || strings.Contains(got, "share") {
+		t.Error(got)
+	}
+}
+
 // A delta changes rows, adds new ones and removes others; the chosen row stays.
 func TestTopFollows(t *testing.T) {
 	s := screenOf(100, 24, admin.Overview{Projects: []admin.Row{row("a", 0.1, 0), row("b", 0.2, 0), row("c", 0.3, 0)}})

@@ -41,6 +41,7 @@ func (c *Config) check(r *reader) {
 		c.checkKeys(r, name)
 	}
 	c.checkIssuers(r)
+	c.checkAllowed(r)
 	if len(c.Providers) == 0 {
 		r.at("providers").Warn("no provider is served: with keys %s, providers must name each, and its key", KeysRequired)
 	}
