@@ -127,7 +127,7 @@ func TestClient(t *testing.T) {
 		"seen": "acme/search", "limit": 1, "statuses": [200, 429], "denied": ["denied"], "limits": ["project acme/search requests_per_minute"], "advice": true,
 		"answer": false, "owner": "acme/search", "after": true, "waiting": 0, "project": "acme/search",
 		"audit": ["project.change", "project.change", "project.reset", "project.reset", "key.create", "key.create", "key.revoke", "key.revoke"],
-		"refused": {"status": 401, "detail": "the admin API needs its token, as Authorization: Bearer"}
+		"refused": {"status": 401, "detail": "this token is not valid: it is wrong, was revoked, or has expired"}
 	}`), &want); err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,11 @@ func (a *Admin) checkAccess(r *http.Request) (caller, *Problem) {
 		}
 		return c, nil
 	}
+	configured := a.gateway.Config().Admin.Token.Reveal() != ""
 	switch {
-	case a.gateway.Config().Admin.Token.Reveal() != "":
+	case configured && r.Header.Get("Authorization") != "":
+		return caller{}, problemf(http.StatusUnauthorized, "this token is not valid: it is wrong, was revoked, or has expired")
+	case configured:
 		return caller{}, problemf(http.StatusUnauthorized, "the admin API needs its token, as Authorization: Bearer")
 	case needsToken:
 		return caller{}, problemf(http.StatusForbidden, "the admin API has no token, so it serves only this machine: set admin.token, or send a token that ratelimit token create has made")

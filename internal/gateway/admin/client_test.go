@@ -61,8 +61,12 @@ func TestClientErrors(t *testing.T) {
 	c := &Client{Base: r.url, Token: "wrong", HTTP: r.client}
 	_, err := c.State(t.Context())
 	var p *Problem
-	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || !strings.Contains(err.Error(), "needs its token") {
+	if !errors.As(err, &p) || p.Status != http.StatusUnauthorized || !strings.Contains(err.Error(), "this token is not valid") {
 		t.Errorf("a wrong token: %v", err)
+	}
+	c.Token = ""
+	if _, err = c.State(t.Context()); err == nil || !strings.Contains(err.Error(), "needs its token") {
+		t.Errorf("no token: %v", err)
 	}
 	c.Token = secretToken
 	err = c.RevokeKey(t.Context(), "../state")
