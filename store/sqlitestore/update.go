@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -38,6 +39,9 @@ func (s *Store) update(ctx context.Context, fn func(transaction.Tx) error) error
 			if err := fn(t); err != nil || !t.wrote {
 				return err
 			}
+			if !s.inTransaction() { // so that fold does not delete changes for good that were not written to the ledger
+				return errRolledBack
+			}
 			clear(s.batch.rows)
 			return s.batch.fold() // so that other processes drop what they know of the ledger
 		})
@@ -47,6 +51,18 @@ func (s *Store) update(ctx context.Context, fn func(transaction.Tx) error) error
 		s.watchers.notify()
 	}
 	return err
+}
+
+var errRolledBack = errors.New("ratelimit: SQLite has rolled the transaction back")
+
+// inTransaction reports whether the transaction that has begun is still under way. SQLite ends it by itself after some
+// errors, such as a full disk.
+func (s *Store) inTransaction() bool {
+	_, err := s.conn.ExecContext(context.Background(), "BEGIN")
+	if err == nil { // there was none
+		s.do.rollback.Exec()
+	}
+	return err != nil
 }
 
 func (t *tx) Now() int64 { return t.now }
