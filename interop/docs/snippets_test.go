@@ -23,7 +23,7 @@ const (
 // imports are the packages that snippets use, by their names.
 var imports = map[string]string{
 	"anthropic": "github.com/anthropics/anthropic-sdk-go", "anthropicoption": "github.com/anthropics/anthropic-sdk-go/option",
-	"context": "context", "errors": "errors", "fmt": "fmt", "genai": "google.golang.org/genai", "grpc": "google.golang.org/grpc",
+	"context": "context", "errors": "errors", "event": module + "/event", "fmt": "fmt", "genai": "google.golang.org/genai", "grpc": "google.golang.org/grpc",
 	"grpclimit": module + "/grpclimit", "http": "net/http", "httplimit": module + "/httplimit", "limit": module + "/limit",
 	"llm": module + "/llm", "llmhttp": module + "/llmhttp", "math": "math", "netip": "net/netip",
 	"openai": "github.com/openai/openai-go/v3", "option": "github.com/openai/openai-go/v3/option", "project": module + "/project",
