@@ -13,6 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/dashboard"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
@@ -64,7 +65,11 @@ func (b *board) run(ctx context.Context, s *console.Screen) error {
 func (b *board) intro(base string) []string {
 	lines := []string{"A provider that is made up, a gateway in front of it at " + base + ", and five projects that call it."}
 	if b.running.Admin != nil {
-		lines = append(lines, "In another terminal: ratelimit status --watch --admin "+address(b.running.Admin, config.TLS{}))
+		at := address(b.running.Admin, config.TLS{})
+		if dashboard.Included {
+			lines = append(lines, "In a browser: "+at)
+		}
+		lines = append(lines, "In another terminal: ratelimit top --admin "+at)
 	}
 	return append(lines, "")
 }

@@ -16,6 +16,9 @@ import (
 // Within seconds the demo shows waiting, shares by weight, denials, and no overshoot.
 func TestDemo(t *testing.T) {
 	got := run(t, "demo", "--for", "6s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	if !strings.Contains(got.stdout, "In a browser: http://127.0.0.1:") {
+		t.Errorf("it does not say where the dashboard is:\n%s", got.stdout)
+	}
 	if got.code != exitFine || got.stderr != "" {
 		t.Fatalf("%+v", got)
 	}
