@@ -82,7 +82,7 @@ func (p *Pool) Report(now int64) (all Report) {
 		}
 		p.pass(m, now)
 		r := MemberReport{Name: m.name, Terms: m.own, Waits: m.wanting > 0, Idle: min(now-m.asked, endless)}
-		if !r.Waits && r.Idle >= p.shortest {
+		if !r.Waits && now-m.called >= p.shortest {
 			continue
 		}
 		for g := m.above; g.group != nil; g = g.above {

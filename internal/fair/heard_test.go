@@ -115,3 +115,17 @@ func TestDayOfTheQuota(t *testing.T) {
 		t.Error("the day ends at another time")
 	}
 }
+
+// What a member has used is reported, although its last call was denied by a limit of its own.
+func TestUseIsReportedAfterADenialByItsOwn(t *testing.T) {
+	now := int64(1_700_000_040e9)
+	p := NewPool([]limit.Limit{limit.New(60, time.Minute).Using(limit.SlidingLog)}, 0)
+	take(p, "a", now, 5)
+	amounts := []Amount{{N: 1, Count: 60}}
+	p.Take(named("a"), Terms{}, now, amounts, false)
+	p.GiveBack(named("a"), now, amounts, false)
+	r := p.Report(now + int64(time.Second))
+	if len(r.Members) != 1 || r.Members[0].Parts[0].Used != 5 {
+		t.Errorf("the report is %+v; want that a has used 5", r)
+	}
+}
