@@ -13,7 +13,7 @@ type asks struct {
 	pressed, hadToBe bool  // it had to wait, or asked for more than its share, in this period and in the one before
 }
 
-// asked is what a member has asked for in a period.
+// asked is how much a member has asked for in one period, and in how many calls.
 type asked struct {
 	sum, calls int64
 	free       int64 // for how long none of its calls waited, so that it might have asked for more; set at the end

@@ -15,7 +15,6 @@ func (p *Pool) foresee(g *node, i int, now, used, free int64) {
 	for k := range wanted {
 		t.spare = min(t.spare, back[k]-wanted[k])
 	}
-
 }
 
 // marginPart is the part of what a group has that is kept free for calls of those below their shares that come closer
@@ -53,7 +52,7 @@ func (q *quota) isReset(now int64, k int) bool {
 func (q *quota) after(k int) int64 { return int64(k) * q.period / parts }
 
 // addWanted adds how much of its share a node of the tree is expected to ask for from now until each time, of a
-// quota of which so much is free now. Two calls may come at any time, if the margin is enough for them.
+// quota of which free is left now. Two calls of the node may come at any time: margin is what may be kept free for them.
 func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, wanted *curve) {
 	q, t := &p.quotas[i], &x.parts[i]
 	atOnce, inPeriod := p.asksIn(x, i, now)

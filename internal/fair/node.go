@@ -30,7 +30,7 @@ type node struct {
 	caller
 }
 
-// caller is what is known of a member and not of a group.
+// caller is what a pool knows of a member alone, because groups make no calls.
 type caller struct {
 	forgotten bool  // it is no member any more
 	dedicated bool  // the minimum is kept free even if the member has not called for long
@@ -48,7 +48,7 @@ type caller struct {
 	nodesEnd int64                 // when the first of these counts no longer
 }
 
-// part is what a node of the tree has of one quota.
+// part is what a member or a group has of one quota: its share, and what it has used of that.
 type part struct {
 	share  int64 // in fine units
 	used   ring  // within the last period, or in the fixed window, here
@@ -72,7 +72,7 @@ type part struct {
 
 	asks      asks
 	elsewhere PartReport // the sum of what other nodes have reported
-	unheard   int64      // what is in remote although no node has reported it yet, as a store has counted
+	unheard   int64      // the part of remote that a store has counted and that no other node has reported yet
 
 	lending outdated // spare
 	spare   int64    // of a group: how much more comes back than those below it are expected to want, at the worst time: see foresee
