@@ -28,20 +28,27 @@ func (b *batch) flushBooks() error {
 	if len(b.booked.Lines()) == 0 {
 		return nil
 	}
-	s, bytes := b.s, b.bookBytes[:0]
-	for owner, amounts := range b.booked.Lines() {
-		bytes = books.AppendEntry(bytes, &books.Entry{Owner: owner, Amounts: *amounts})
-	}
-	b.bookBytes = bytes
-	if _, err := s.do.journalAdd.Exec(books.HourOf(b.now), bytes); err != nil {
-		return s.describe(err)
+	if err := b.writeBooks(); err != nil {
+		return err
 	}
 	b.booking++
 	if since := b.now - b.foldedAt; since >= 0 && since < foldEvery && b.booking < maxJournal {
 		return nil
 	}
 	b.booking, b.foldedAt = 0, b.now
-	return s.fold()
+	return b.s.fold()
+}
+
+// writeBooks writes what the calls of the transaction have booked so far to the journal.
+func (b *batch) writeBooks() error {
+	bytes := b.bookBytes[:0]
+	for owner, amounts := range b.booked.Lines() {
+		bytes = books.AppendEntry(bytes, &books.Entry{Owner: owner, Amounts: *amounts})
+	}
+	b.bookBytes = bytes
+	b.booked.Clear()
+	_, err := b.s.do.journalAdd.Exec(books.HourOf(b.now), bytes)
+	return b.s.describe(err)
 }
 
 // fold moves the journal, of this process and others, to the lines of the books, in a transaction that
@@ -69,11 +76,14 @@ func (s *Store) fold() error {
 	return s.describe(err)
 }
 
-// foldNow folds the journal, if there is one.
+// foldNow folds the journal, and what calls have booked that share its transaction.
 func (s *Store) foldNow(ctx context.Context) error {
 	return s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
-		if err := s.fold(); err != nil {
-			b.fileError = err
+		if len(b.booked.Lines()) > 0 {
+			b.fileError = b.writeBooks()
+		}
+		if b.fileError == nil {
+			b.fileError = s.fold()
 		}
 		return b.fileError
 	}})

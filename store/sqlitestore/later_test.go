@@ -49,6 +49,9 @@ func TestSettleLater(t *testing.T) {
 			t.Errorf("a settlement and a take are %d transactions, and %d of 2 settlements were told of; want one", n.Load(), done)
 		}
 		settle(second, 1)
+		if got := bookedTotal(t, s)[books.Requests]; got != 2 {
+			t.Errorf("the books, read right after the second settlement, have %d calls", got)
+		}
 		wantUsed(t, s, "key", l, 4)
 		third := take(t, s, charge("key", 6, l))
 		settle(third, 2)
