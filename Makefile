@@ -66,7 +66,7 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 
 soak: ## the long versions of all tests, ten times over, and far longer ones of the tests at random
 	@for m in . interop; do (cd $$m && go test $(RACE) -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
-	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/line ./project ./llm -rapid.checks=20000
+	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/fair ./project ./llm -rapid.checks=20000
 	@cd interop && go test -timeout 60m ./tokenizers -texts 1000000
 
 flakes: ## test PACKAGES (all) on a starved machine, ROUNDS (30) times each in another order: lists each test that ever failed

@@ -17,7 +17,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
@@ -406,7 +406,7 @@ func TestReasonBehindOthers(t *testing.T) {
 		"max_concurrent": "others wait for a slot among the concurrent calls: try again in 1s",
 		"max_rpm":        "others wait for requests a minute: try again in 7s",
 	} {
-		r := engine.Result{Behind: true, Ahead: line.Ahead{By: by, Again: 7 * time.Second, Guess: by == "max_concurrent"}}
+		r := engine.Result{Behind: true, Ahead: fair.Ahead{By: by, Again: 7 * time.Second, Guess: by == "max_concurrent"}}
 		var d Decision
 		(&RateLimiter{}).fillDecision(&Call{}, &preparedCall{}, &r, &d)
 		testkit.Equal(t, by, want, d.Reason)

@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // ErrCrowded is the error of a call that may not wait because too many calls of its
 // project already do.
-var ErrCrowded = line.ErrCrowded
+var ErrCrowded = fair.ErrCrowded
 
 // Call says everything about a call: what it asks for (Estimated, or Tokens where prompt and output are known apart, and
 // Dollars), which Model it is for, and which Project makes it. It is charged to the quota of its model and, after

@@ -10,8 +10,8 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
-	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -23,7 +23,7 @@ var (
 	ErrExceeded  = errors.New("ratelimit: rate limit exceeded") // Allow's: a limit denies the request
 	ErrInvalid   = errors.New("ratelimit: invalid call")        // the call, or the id of a project, is not valid
 	ErrNever     = limit.ErrNever                               // the call is larger than a limit, so it does not wait
-	ErrCrowded   = line.ErrCrowded                              // too many calls of the project wait already
+	ErrCrowded   = fair.ErrCrowded                              // too many calls of the project wait already
 	ErrUnbounded = engine.ErrUnbounded                          // a limit that reserves the most governs a call whose most is not known
 	ErrUnpriced  = engine.ErrUnpriced                           // a limit in dollars governs a call whose price is not known
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -224,7 +224,7 @@ type Result struct {
 
 	// Behind is set if calls that wait come first: Ahead says what for.
 	Behind bool
-	Ahead  line.Ahead
+	Ahead  fair.Ahead
 }
 
 // Allowed reports whether neither a limit nor a call that waits denies the call.
@@ -334,7 +334,7 @@ func (e *Engine) Observe(ctx context.Context, c *Call, r *Result, err error) {
 		if over := r.Outcome.Overlooked; over != nil {
 			ev.Kind, ev.Limit, ev.Shadow = event.Denied, over.Limit, true
 		}
-	case err == nil, errors.Is(err, limit.ErrNever), errors.Is(err, line.ErrCrowded), errors.Is(err, context.DeadlineExceeded) && ev.Limit != "":
+	case err == nil, errors.Is(err, limit.ErrNever), errors.Is(err, fair.ErrCrowded), errors.Is(err, context.DeadlineExceeded) && ev.Limit != "":
 		ev.Kind = event.Denied
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		ev.Kind = event.Left

@@ -19,7 +19,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
-	"dappco.re/go/core/go-ratelimit/internal/line"
 	"dappco.re/go/core/go-ratelimit/internal/unreported"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -39,7 +38,7 @@ type Engine struct {
 	errors   unreported.Error
 	closed   atomic.Bool
 	owed     owed
-	hall     line.Hall
+	hall     fair.Hall
 
 	dedicated fair.Dedicated // flows that keep their MinShare in every shared scope
 	undivided bool           // limits are not divided among flows: for tests

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -60,10 +60,10 @@ func leavesAfter(d *limit.Decision) time.Duration {
 }
 
 // overtake asks for the call while another one has the turn, unless the call would delay that one.
-func (w *wait) overtake(ctx context.Context, first any, deniedFor time.Duration) (line.Answer, error) {
+func (w *wait) overtake(ctx context.Context, first any, deniedFor time.Duration) (fair.Answer, error) {
 	delays, err := w.engine.delays(ctx, w.call, first.(*Call), w.scopes, deniedFor)
 	if err != nil || delays {
-		return line.Answer{Delays: delays}, err
+		return fair.Answer{Delays: delays}, err
 	}
 	a, err := w.ask(ctx)
 	if a.Yield {
@@ -82,7 +82,7 @@ func (e *Engine) overtakes(ctx context.Context, c *Call, scopes Scopes, r *Resul
 	call, all, result := *c, slices.Clone(scopes), new(Result) // the caller's may be on its stack
 	t := all.ticket(e, &call)
 	t.MaxWaiting = 0
-	t.Overtake = func(first any, deniedFor time.Duration) (a line.Answer, err error) {
+	t.Overtake = func(first any, deniedFor time.Duration) (a fair.Answer, err error) {
 		if a.Delays, err = e.delays(ctx, &call, first.(*Call), all, deniedFor); err == nil && !a.Delays {
 			result.Reservation, err = e.take(ctx, &call, all, &result.Outcome)
 			a.Done = result.Reservation != nil

@@ -8,7 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/books"
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -33,7 +33,7 @@ type Reservation struct {
 
 	probe      int64         // the number of the probe that the call is, or 0
 	gated      *Scope        // whose gate it probes
-	line       *line.Line    // in which it has had a turn, or nil
+	line       *fair.Line    // in which it has had a turn, or nil
 	flow       string        // of the call, if it has waited in a line
 	waited     time.Duration // how long the call has waited in line
 	renewal    *renewal      // of its slots for longer than a lease; nil: none

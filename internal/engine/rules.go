@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -286,7 +286,7 @@ func (p *plan) has(name string) bool {
 }
 
 // share returns how much of its scope a call takes, of the limit of which it takes
-// most: line.Whole is all.
+// most: fair.WholeTurn is all.
 func (p *plan) share(ask *Ask) (most int64) {
 	for i := range p.charges {
 		if u := p.charges[i].unit; p.rules.smallest[u] > 0 {
@@ -298,9 +298,9 @@ func (p *plan) share(ask *Ask) (most int64) {
 
 func shareOf(n, of int64) int64 {
 	if n >= of {
-		return line.Whole
+		return fair.WholeTurn
 	}
-	hi, lo := bits.Mul64(uint64(n), line.Whole)
+	hi, lo := bits.Mul64(uint64(n), fair.WholeTurn)
 	share, _ := bits.Div64(hi, lo, uint64(of))
 	return int64(share)
 }

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/internal/fair"
-	"dappco.re/go/core/go-ratelimit/internal/line"
 )
 
 // Scope is whatever has limits, and calls that wait for it. What every call needs comes first, so that it is
@@ -12,7 +11,7 @@ import (
 type Scope struct {
 	rules  atomic.Pointer[Rules]
 	Kind   Kind
-	line   *line.Line // of calls that wait for a shared scope
+	line   *fair.Line // of calls that wait for a shared scope
 	gate   Gate
 	real   *Scope      // of which a scope in shadow is the twin
 	parent *Scope      // the scope above this one, to which its calls are charged too; nil: none

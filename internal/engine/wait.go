@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // Acquire takes what the call asks for as soon as it may pass, in its turn. It fails at
 // once with an error that wraps [limit.ErrNever] if the call is larger than a limit; with
-// [line.ErrCrowded] if too many calls of its flow wait; with a [limit.DeadlineError] if the
+// [fair.ErrCrowded] if too many calls of its flow wait; with a [limit.DeadlineError] if the
 // call would have to wait for longer than it may, or than until the deadline of ctx; and
 // with ctx's error when ctx ends. Then nothing is taken.
 func (e *Engine) Acquire(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
@@ -101,7 +101,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		w.waitsFor.Store(&WaitsFor{Limit: r.Ahead.By, At: w.start + int64(r.Ahead.Again), Guess: r.Ahead.Guess, Behind: true})
 	}
 	defer e.enlist(w, t.Flow)()
-	var first line.Answer // to the call before it had the turn
+	var first fair.Answer // to the call before it had the turn
 	if !r.Behind {
 		if first, err = w.answer(); err != nil {
 			return err
@@ -182,17 +182,17 @@ func (all Scopes) rules() []*Rules {
 
 // stand waits in the line of the shared scope or, without one, in the hall. first is what the call was
 // answered before it had the turn.
-func (w *wait) stand(ctx context.Context, t line.Ticket, first line.Answer) (err error) {
+func (w *wait) stand(ctx context.Context, t fair.Ticket, first fair.Answer) (err error) {
 	e, r := w.engine, &w.result
 	t.Call = w.call
-	t.Overtake = func(first any, deniedFor time.Duration) (line.Answer, error) {
+	t.Overtake = func(first any, deniedFor time.Duration) (fair.Answer, error) {
 		return w.overtake(ctx, first, deniedFor)
 	}
-	inTurn := func() (line.Answer, error) {
+	inTurn := func() (fair.Answer, error) {
 		if rest := first.Again - w.sofar(); rest > 0 && !e.private && w.scopes.wakes() == w.wakes && !e.closed.Load() {
 			a := first
 			a.Again = rest
-			first = line.Answer{}
+			first = fair.Answer{}
 			return a, nil // nothing was given back since: it would be denied again
 		}
 		return w.ask(ctx)
@@ -209,7 +209,7 @@ func (w *wait) stand(ctx context.Context, t line.Ticket, first line.Answer) (err
 }
 
 // ask asks the limits once.
-func (w *wait) ask(ctx context.Context) (line.Answer, error) {
+func (w *wait) ask(ctx context.Context) (fair.Answer, error) {
 	if a, denied := w.stillDenied(); denied {
 		return a, nil
 	}
@@ -218,7 +218,7 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 	res, err := w.engine.ask(ctx, w.call, w.scopes, said, w.peeks)
 	w.call.again = true
 	if err != nil {
-		return line.Answer{}, err
+		return fair.Answer{}, err
 	}
 	w.result.Reservation, w.result.Outcome = res, *said
 	a, err := w.answer()
@@ -231,17 +231,17 @@ func (w *wait) ask(ctx context.Context) (line.Answer, error) {
 }
 
 // answer returns what the limits have said to the call.
-func (w *wait) answer() (line.Answer, error) {
+func (w *wait) answer() (fair.Answer, error) {
 	e, said := w.engine, &w.result.Outcome
 	if !said.Denied {
-		return line.Answer{Done: true}, nil
+		return fair.Answer{Done: true}, nil
 	}
 	least := said.longest(0)
 	if least == limit.Never {
-		return line.Answer{}, w.neverBy(said)
+		return fair.Answer{}, w.neverBy(said)
 	}
 	if w.tooLong(least) {
-		return line.Answer{}, w.late(least)
+		return fair.Answer{}, w.late(least)
 	}
 	shared, own := said.waits(e.slotWait())
 	if s := said.share(); s != nil && (own == 0 || s.own && shared == 0) {
@@ -256,7 +256,7 @@ func (w *wait) answer() (line.Answer, error) {
 	w.waitsFor.Store(&WaitsFor{Limit: by, Scope: scope, At: e.clock() + int64(again), Guess: guess})
 	again += e.spread(again, w.lost)
 	w.lost++
-	return line.Answer{Again: again, Aside: own > shared, By: by, Guess: guess}, nil
+	return fair.Answer{Again: again, Aside: own > shared, By: by, Guess: guess}, nil
 }
 
 // waitsFor returns the limit that a call waits for, and its scope: of its own scopes, or of the shared
@@ -343,7 +343,7 @@ func (all Scopes) own() *Scope {
 }
 
 // line returns the line of the call's shared scope, or nil.
-func (all Scopes) line() *line.Line {
+func (all Scopes) line() *fair.Line {
 	for _, s := range all {
 		if s.Kind == Shared {
 			return s.line
@@ -385,8 +385,8 @@ func (all Scopes) flow(e *Engine, part Part) string {
 }
 
 // ticket returns how the call stands in line.
-func (all Scopes) ticket(e *Engine, c *Call) line.Ticket {
-	t := line.Ticket{Flow: all.flow(e, c.part), Weight: 1, Priority: c.Priority}
+func (all Scopes) ticket(e *Engine, c *Call) fair.Ticket {
+	t := fair.Ticket{Flow: all.flow(e, c.part), Weight: 1, Priority: c.Priority}
 	for _, s := range all {
 		r := s.rules.Load()
 		switch {
@@ -415,7 +415,7 @@ func (s *Scope) groups() (names []string) {
 
 // ahead reports whether another call waits that comes before one that comes now. Calls that
 // wait for a limit which has no part in this one do not.
-func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
+func (e *Engine) ahead(c *Call, scopes Scopes) (a fair.Ahead, waiting bool) {
 	rank := 0
 	if s := scopes.own(); s != nil {
 		if !e.hall.Idle() {
@@ -432,7 +432,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a line.Ahead, waiting bool) {
 	if l := scopes.line(); l != nil && l.Waiting() > 0 {
 		return l.Ahead(scopes.flow(e, c.part), rank)
 	}
-	return line.Ahead{}, false
+	return fair.Ahead{}, false
 }
 
 // haveOwn reports whether one of the call's own scopes has a limit of such a name, and denies by it.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 )
 
 // A call that waits behind others of its project waits for what they wait for now, and nobody knows until
@@ -34,7 +34,7 @@ func TestWaitsForWhatThoseBeforeItDo(t *testing.T) {
 // of them asks again, which may be in a few milliseconds.
 func TestGuessBehindOthersIsNoPoll(t *testing.T) {
 	for _, again := range []time.Duration{-time.Second, 5 * time.Millisecond, time.Minute} {
-		r := Result{Behind: true, Ahead: line.Ahead{Again: again, By: "max_concurrent", Guess: true}}
+		r := Result{Behind: true, Ahead: fair.Ahead{Again: again, By: "max_concurrent", Guess: true}}
 		if got := r.RetryAfter(); got != SlotGuess {
 			t.Errorf("the first asks again in %v: the call is told %v; want %v", again, got, SlotGuess)
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/fair"
-	"dappco.re/go/core/go-ratelimit/internal/line"
 )
 
 // inPools is a waiting call as the pools of its scopes know it.
@@ -103,7 +102,7 @@ const mostUnasked = 3 * time.Second
 
 // stillDenied answers a waiting call that its share has denied, if it would be denied again as far
 // as this process knows. So a call that asks often asks the store rarely.
-func (w *wait) stillDenied() (a line.Answer, denied bool) {
+func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 	e, now := w.engine, w.engine.clock()
 	by := w.result.Outcome.shared()
 	if e.private || by == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
@@ -124,8 +123,8 @@ func (w *wait) stillDenied() (a line.Answer, denied bool) {
 }
 
 // answer lets a waiting call that the share denies ask again, while others have their turns.
-func (s *Share) answer() line.Answer {
-	a := line.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
+func (s *Share) answer() fair.Answer {
+	a := fair.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
 	if a.Yield && s.Group {
 		a.Group = s.Of
 	}

@@ -11,7 +11,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
-	"dappco.re/go/core/go-ratelimit/internal/line"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -563,7 +563,7 @@ func (w *world) ended(a *asked) {
 	case err == nil || a.result.Reservation != nil:
 		w.t.Errorf("%s ends with %v, and a reservation: %t", a.id, err, a.result.Reservation != nil)
 	case errors.Is(err, limit.ErrNever) && d.never:
-	case errors.Is(err, line.ErrCrowded) && a.Inner != none:
+	case errors.Is(err, fair.ErrCrowded) && a.Inner != none:
 		same := 0
 		for _, b := range w.waiting() {
 			if b.waited && b.Shared == a.Shared && w.flow(a) == w.flow(b) {

@@ -67,6 +67,26 @@ func TestNodesKnowWhatOthersUse(t *testing.T) {
 	}
 }
 
+// A project whose calls do not wait, and were turned away on one node, wants its whole share on all of them.
+func TestNodesKnowWhoWasTurnedAway(t *testing.T) {
+	const start = 1_700_000_040e9
+	list := nodes(2, 60)
+	amounts := []Amount{{N: 1, Count: 60}}
+	for at := int64(start); at < start+90e9; at += 1e9 { // neither of them is new any more
+		if take(list[1], "hog", at, 1); at%10e9 == 0 {
+			take(list[0], "retries", at, 1)
+		}
+	}
+	list[1].Wait(named("hog"), Terms{Weight: 1}, start+90e9, amounts)
+	list[0].Want(named("retries"), Terms{Weight: 1}, start+90e9, amounts, false)
+	tell(t, list, start+90e9)
+	for _, s := range list[1].Read(start + 91e9) {
+		if s.Name == "retries" && s.Parts[0].Share != 30 {
+			t.Errorf("the other node keeps %d of 60 for a project that was turned away; want 30", s.Parts[0].Share)
+		}
+	}
+}
+
 func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	const start = 1_700_000_040e9
 	p := nodes(1, 60)[0]

@@ -1,4 +1,4 @@
-// Package fair divides quotas among those who use them, by weight.
+// Package fair divides quotas among those who use them, by weight, and decides which of the calls that wait has the turn.
 //
 // A [Pool] is the quotas of one model, or the limits of one project. Those who share it are a tree: projects, those
 // below them, and users below these. The whole quota is divided among the outermost, what each of them has is divided
@@ -13,6 +13,8 @@
 // lately, wants its whole share. What is expected of a quota is known: what was used comes back a period later.
 //
 // A pool only denies. It does not know what the quotas themselves say. It decides by whole numbers.
+//
+// Calls that do not pass at once wait in a [Line], in which projects have turns by weight.
 package fair
 
 import (

@@ -143,7 +143,7 @@ func TestFaults(t *testing.T) {
 		{"project/limiter_test.go", module, false},
 		{"internal/engine/take.go", module + "/store", true},
 		{"internal/engine/take.go", module + "/project", false},
-		{"internal/line/line.go", module + "/project", false},
+		{"internal/fair/line.go", module + "/project", false},
 		{"internal/llmhttptest/world.go", module + "/llmhttp", true},
 		{"llmhttp/limits_test.go", module + "/internal/llmhttptest", true},
 		{"project/limiter_test.go", module + "/internal/llmhttptest", false},

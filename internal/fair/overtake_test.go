@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (k *tank) ask(name string, n int) Answer {
 }
 
 func (k *tank) ticket(name string, n int, t Ticket) Ticket {
-	t.Cost = int64(n) * Whole / int64(k.count)
+	t.Cost = int64(n) * WholeTurn / int64(k.count)
 	t.Call = n
 	t.Overtake = func(first any, deniedFor time.Duration) (Answer, error) {
 		k.mu.Lock()
@@ -205,16 +205,16 @@ func TestDoesNotOvertake(t *testing.T) {
 		k.join("large", 100, Ticket{Flow: "x", Rank: 1})
 		k.join("low", 10, Ticket{Flow: "low"})
 		k.want("", "", "")
-		k.line.Charge("debtor", Whole/10)
+		k.line.Charge("debtor", WholeTurn/10)
 		k.join("debtor", 10, Ticket{Flow: "debtor", Rank: 1})
 		k.want("", "", "")
 		k.join("high", 10, Ticket{Flow: "high", Rank: 1})
 		k.want("high", "high", "high")
 		k.join("liar0", 39, Ticket{Flow: "liar", Rank: 1})
 		k.want("", "", "liar0")
-		k.line.Charge("liar", Whole/5) // a call has used more than it said
-		k.line.Charge("liar", -Whole)  // the flow owes nothing
-		k.line.Charge("liar", Whole/5)
+		k.line.Charge("liar", WholeTurn/5) // a call has used more than it said
+		k.line.Charge("liar", -WholeTurn)  // the flow owes nothing
+		k.line.Charge("liar", WholeTurn/5)
 		k.join("liar1", 1, Ticket{Flow: "liar", Rank: 1, Priority: 1})
 		k.want("", "", "")
 		time.Sleep(30 * time.Second)

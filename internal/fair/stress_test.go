@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func TestStress(t *testing.T) {
 					i := rand.IntN(len(lines) + 1)
 					ticket := Ticket{
 						Flow: string(rune('a' + rand.IntN(5))), Rank: rand.IntN(3), Weight: 1 + rand.IntN(4), Priority: rand.IntN(2),
-						Cost: 1 + rand.Int64N(Whole), MaxWaiting: rand.IntN(3) * 5,
+						Cost: 1 + rand.Int64N(WholeTurn), MaxWaiting: rand.IntN(3) * 5,
 					}
 					ticket.Call, ticket.Overtake = i, func(any, time.Duration) (Answer, error) {
 						overtaking.Add(1)
@@ -135,7 +135,7 @@ func TestNoWakeIsLost(t *testing.T) {
 			const many = 24
 			for i := range many {
 				o.start(lines[rand.IntN(3)], fmt.Sprint(i), Ticket{
-					Flow: flows[rand.IntN(3)], Rank: rand.IntN(2), Weight: 1 + rand.IntN(3), Cost: 1 + rand.Int64N(Whole), Priority: rand.IntN(2),
+					Flow: flows[rand.IntN(3)], Rank: rand.IntN(2), Weight: 1 + rand.IntN(3), Cost: 1 + rand.Int64N(WholeTurn), Priority: rand.IntN(2),
 					Call: i, Overtake: func(any, time.Duration) (Answer, error) { return Answer{Delays: true}, nil },
 				})
 				check()

@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"context"
@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Hall is a set of lines with the same flows. The zero Hall is ready for use.
+// Hall is a set of lines with the same flows. It sees to it that calls of one flow that have stepped aside in several
+// lines are served in order too. The zero Hall is ready for use.
 type Hall struct {
 	mu         sync.Mutex // guards the hall and all of its lines
 	arrivals   int64

@@ -1,9 +1,9 @@
-package line
+package fair
 
 import "container/list"
 
-// Whole is the cost of a turn that uses the whole limit.
-const Whole = 1 << 32
+// WholeTurn is the cost of a turn that uses the whole limit.
+const WholeTurn = 1 << 32
 
 // minCost is the smallest cost of a turn, so that a flow whose calls cost next to nothing does not
 // have any number of turns in a row.
@@ -11,7 +11,7 @@ const minCost = quantum / 16
 
 // quantum is what a flow of weight 1 gains in a round. It is small, so that a flow with cheap turns
 // does not have many in a row.
-const quantum = Whole / 256
+const quantum = WholeTurn / 256
 
 // flow is the waiting calls that belong together, such as those of one project.
 type flow struct {

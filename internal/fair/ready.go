@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"cmp"
@@ -77,7 +77,7 @@ func (c *circle) round() *flow {
 
 // skip adds the gains of all rounds in which no flow would have a turn.
 func (c *circle) skip() {
-	rounds := int64(Whole)
+	rounds := int64(WholeTurn)
 	for e := c.flows.Front(); e != nil; e = e.Next() {
 		f := e.Value.(*flow)
 		missing := f.first().Cost - f.deficit

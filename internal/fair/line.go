@@ -1,23 +1,4 @@
-// Package line queues calls that wait for limits, and decides which call has the turn.
-//
-// A [Line] is a queue of calls that wait for a limit that several flows have in common, such
-// as a model's quota. Each call belongs to a flow, such as the calls of one project. Flows of
-// a higher rank have their turns first: flows of a lower rank have none while a call of a
-// higher rank waits. Flows of the same rank divide the turns by their weights. Within a flow,
-// calls of a higher priority come first, and calls of the same priority are served first
-// come, first served. The call that has the turn asks the limits. If they deny it, it sleeps
-// until they say that it may pass, and asks again. All other calls sleep until they have the
-// turn. While a call waits, no new call of the same rank or a lower one should take anything:
-// see [Line.Ahead] and [Hall.Ahead].
-//
-// While the call that has the turn is denied until a known time, smaller calls of other flows of its
-// rank may overtake it, if that does not make it pass later: see [Overtake].
-//
-// A call that is denied by its flow's own limits, and not by the line's, steps aside, and
-// other flows have their turns meanwhile. A [Hall] is a set of lines with the same flows. It
-// sees to it that calls of one flow that have stepped aside in several lines are served in
-// order too.
-package line
+package fair
 
 import (
 	"cmp"
@@ -32,7 +13,19 @@ import (
 // ErrCrowded is the error of a call whose flow already has as many waiting calls as it may have.
 var ErrCrowded = errors.New("ratelimit: too many wait already")
 
-// Line is a queue of waiting calls. Make it with [Hall.NewLine].
+// Line is a queue of calls that wait for a limit that several flows have in common, such as a model's quota. Make it
+// with [Hall.NewLine].
+//
+// Each call belongs to a flow, such as the calls of one project. Flows of a higher rank have their turns first: flows of
+// a lower rank have none while a call of a higher rank waits. Flows of the same rank divide the turns by their weights.
+// Within a flow, calls of a higher priority come first, and calls of the same priority are served first come, first
+// served. The call that has the turn asks the limits. If they deny it, it sleeps until they say that it may pass, and
+// asks again. All other calls sleep until they have the turn. While a call waits, no new call of the same rank or a lower
+// one should take anything: see [Line.Ahead] and [Hall.Ahead].
+//
+// While the call that has the turn is denied until a known time, smaller calls of other flows of its rank may overtake
+// it, if that does not make it pass later: see [Overtake]. A call that is denied by its flow's own limits, and not by the
+// line's, steps aside, and other flows have their turns meanwhile.
 type Line struct {
 	hall    *Hall
 	waiting atomic.Int32
@@ -61,7 +54,7 @@ type Ticket struct {
 	Rank       int      // the rank of the flow: flows of a higher rank are served first
 	Weight     int      // the weight of the flow among those of its rank, from 1
 	Priority   int      // the priority of the call in its flow: a higher one is served first
-	Cost       int64    // the cost of the call's turn, as a part of [Whole]
+	Cost       int64    // the cost of the call's turn, as a part of [WholeTurn]
 	MaxWaiting int      // how many calls of the flow may wait; 0 means any number
 
 	Denied bool   // the call has asked before it joins, and the line's limits have denied it
@@ -450,7 +443,7 @@ func (l *Line) remember(flow string, debt int64) {
 		if l.debts == nil {
 			l.debts = map[string]int64{}
 		}
-		l.debts[flow] = min(l.debts[flow]+debt, Whole)
+		l.debts[flow] = min(l.debts[flow]+debt, WholeTurn)
 	}
 }
 
@@ -470,7 +463,7 @@ func (l *Line) Charge(flow string, more int64) {
 	case f == nil:
 		l.remember(flow, more)
 	case more > 0:
-		f.deficit -= min(more, Whole)
+		f.deficit -= min(more, WholeTurn)
 	default:
 		f.deficit = max(f.deficit, min(f.deficit-more, f.first().Cost))
 	}

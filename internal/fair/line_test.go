@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"context"
@@ -209,7 +209,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		var names []string
 		for i := range 40 {
 			names = append(names, fmt.Sprint(i))
-			o.join(l, names[i], Ticket{Flow: "a", Cost: []int64{1, Whole, Whole / 3}[i%3]})
+			o.join(l, names[i], Ticket{Flow: "a", Cost: []int64{1, WholeTurn, WholeTurn / 3}[i%3]})
 		}
 		if l.Waiting() != 40 {
 			t.Errorf("%d wait; want 40", l.Waiting())
@@ -257,15 +257,15 @@ func TestPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		l := o.line()
-		o.join(l, "has-the-turn", Ticket{Flow: "a", Cost: Whole})
-		o.join(l, "low", Ticket{Flow: "a", Cost: Whole, Priority: -1})
-		o.join(l, "high", Ticket{Flow: "a", Cost: Whole, Priority: 2})
-		o.join(l, "high-too", Ticket{Flow: "a", Cost: Whole, Priority: 2})
-		o.join(l, "middle", Ticket{Flow: "a", Cost: Whole, Priority: 1})
+		o.join(l, "has-the-turn", Ticket{Flow: "a", Cost: WholeTurn})
+		o.join(l, "low", Ticket{Flow: "a", Cost: WholeTurn, Priority: -1})
+		o.join(l, "high", Ticket{Flow: "a", Cost: WholeTurn, Priority: 2})
+		o.join(l, "high-too", Ticket{Flow: "a", Cost: WholeTurn, Priority: 2})
+		o.join(l, "middle", Ticket{Flow: "a", Cost: WholeTurn, Priority: 1})
 		o.let(l, 1)
 		o.wantPassed("high")
-		o.join(l, "highest", Ticket{Flow: "a", Cost: Whole, Priority: 9})
-		o.join(l, "other", Ticket{Flow: "b", Cost: Whole, Priority: -9})
+		o.join(l, "highest", Ticket{Flow: "a", Cost: WholeTurn, Priority: 9})
+		o.join(l, "other", Ticket{Flow: "b", Cost: WholeTurn, Priority: -9})
 		o.let(l, 2)
 		o.wantPassed("highest other")
 		o.let(l, 9)
@@ -382,7 +382,7 @@ func TestFails(t *testing.T) {
 		o.join(l, "1", Ticket{Flow: "a", Cost: 1})
 		errs := make(chan error, 1)
 		go func() {
-			errs <- l.Wait(t.Context(), Ticket{Flow: "a", Cost: Whole, Priority: 1}, func() (Answer, error) { return Answer{}, broken })
+			errs <- l.Wait(t.Context(), Ticket{Flow: "a", Cost: WholeTurn, Priority: 1}, func() (Answer, error) { return Answer{}, broken })
 		}()
 		if err := <-errs; err != broken {
 			t.Errorf("%v; want %v", err, broken)
@@ -416,7 +416,7 @@ func TestGivesUp(t *testing.T) {
 				l := o.line()
 				o.own["x"] = 0
 				for _, name := range []string{"x1", "x2", "a1", "b1", "a2", "b2"} {
-					o.join(l, name, Ticket{Flow: name[:1], Cost: Whole})
+					o.join(l, name, Ticket{Flow: name[:1], Cost: WholeTurn})
 				}
 				time.Sleep(time.Minute)
 				o.cancel(tt.who)
@@ -484,7 +484,7 @@ func TestSpuriousWakes(t *testing.T) {
 		}
 		wake()
 		for _, name := range []string{"x1", "a1", "b1", "a2", "x2", "b2"} {
-			o.join(l, name, Ticket{Flow: name[:1], Cost: Whole})
+			o.join(l, name, Ticket{Flow: name[:1], Cost: WholeTurn})
 			wake()
 		}
 		if l.Waiting() != 6 || len(o.passed) != 0 {

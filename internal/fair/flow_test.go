@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"cmp"
@@ -123,7 +123,7 @@ type act struct {
 	Which    int
 }
 
-var costs = []int64{1, 1000, quantum - 1, quantum, quantum + 1, Whole / 100, Whole / 10, Whole / 3, Whole}
+var costs = []int64{1, 1000, quantum - 1, quantum, quantum + 1, WholeTurn / 100, WholeTurn / 10, WholeTurn / 3, WholeTurn}
 
 func acts(t *rapid.T) (weights map[string]int64, list []act) {
 	weights = map[string]int64{}
@@ -201,7 +201,7 @@ func TestSharesByWeight(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.Int64Range(1, 9), n, n).Draw(rt, "weights")
 		queues := make([][]int64, n)
 		for i := range queues {
-			some := rapid.SliceOfN(rapid.Int64Range(minCost, Whole), 1, 3).Draw(rt, "costs")
+			some := rapid.SliceOfN(rapid.Int64Range(minCost, WholeTurn), 1, 3).Draw(rt, "costs")
 			some = append(some, max(rapid.SampledFrom(costs).Draw(rt, "cost"), minCost))
 			queues[i] = rapid.SliceOfN(rapid.SampledFrom(some), 10, 40).Draw(rt, "queue")
 		}
@@ -252,12 +252,12 @@ func TestNobodyStarves(t *testing.T) {
 		others []int64 // costs
 		weight int64   // of the others
 	}{
-		{"all, among small ones", Whole, []int64{Whole / 500}, 1},
-		{"all, among all", Whole, []int64{Whole}, 1},
-		{"one, among all", 1, []int64{Whole}, 1},
-		{"one, among heavy ones", 1, []int64{Whole / 7, Whole}, 5},
-		{"all, among several", Whole, []int64{Whole / 200, Whole, Whole / 300}, 2},
-		{"half, among heavy ones", Whole / 2, []int64{Whole / 50, Whole / 3}, 9},
+		{"all, among small ones", WholeTurn, []int64{WholeTurn / 500}, 1},
+		{"all, among all", WholeTurn, []int64{WholeTurn}, 1},
+		{"one, among all", 1, []int64{WholeTurn}, 1},
+		{"one, among heavy ones", 1, []int64{WholeTurn / 7, WholeTurn}, 5},
+		{"all, among several", WholeTurn, []int64{WholeTurn / 200, WholeTurn, WholeTurn / 300}, 2},
+		{"half, among heavy ones", WholeTurn / 2, []int64{WholeTurn / 50, WholeTurn / 3}, 9},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -308,8 +308,8 @@ func TestThreeToOne(t *testing.T) {
 		l := o.line()
 		o.join(l, "", Ticket{Flow: "first", Cost: 1})
 		for i := range 24 {
-			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: Whole / 60})
-			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Weight: 1, Cost: Whole / 60})
+			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: WholeTurn / 60})
+			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Weight: 1, Cost: WholeTurn / 60})
 		}
 		o.let(l, 25)
 		count := map[string]int{}
@@ -333,10 +333,10 @@ func TestCharge(t *testing.T) {
 		want int // of ten turns
 	}{
 		{"nothing", 0, 5},
-		{"more", Whole / 10, 4},
-		{"much more", 6 * Whole / 10, 2},
-		{"less", -Whole / 10, 5},
-		{"very much less", -9 * Whole, 5}, // it gains no more than a turn
+		{"more", WholeTurn / 10, 4},
+		{"much more", 6 * WholeTurn / 10, 2},
+		{"less", -WholeTurn / 10, 5},
+		{"very much less", -9 * WholeTurn, 5}, // it gains no more than a turn
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -345,8 +345,8 @@ func TestCharge(t *testing.T) {
 				l.Charge("x", tt.more) // it is not there
 				o.join(l, "", Ticket{Flow: "first", Cost: 1})
 				for i := range 20 {
-					o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: Whole / 10})
-					o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: Whole / 10})
+					o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: WholeTurn / 10})
+					o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: WholeTurn / 10})
 				}
 				l.Charge("x", tt.more)
 				o.let(l, 11)

@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func TestOrder(t *testing.T) {
 			flow := rapid.IntRange(0, 3).Draw(rt, "flow")
 			tickets = append(tickets, Ticket{
 				Flow: fmt.Sprint(flow), Rank: flow % 2, Weight: 1 + flow, Priority: rapid.IntRange(0, 1).Draw(rt, "priority"),
-				Cost: rapid.Int64Range(0, Whole/8).Draw(rt, "cost"), Call: fmt.Sprintf("%d of %d", len(tickets), flow),
+				Cost: rapid.Int64Range(0, WholeTurn/8).Draw(rt, "cost"), Call: fmt.Sprintf("%d of %d", len(tickets), flow),
 			})
 		}
 		var want, got []string

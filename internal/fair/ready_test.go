@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 
 // Flows of a higher rank have their turns first, by weight among each other. Flows of a lower rank
 // have theirs when none of these waits.
-func TestRanks(t *testing.T) {
+func TestTurnsByRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		l := o.line()
 		o.join(l, "first", Ticket{Flow: "low", Rank: -1, Cost: 1})
 		for i := range 24 {
-			o.join(l, fmt.Sprint("z", i), Ticket{Flow: "low", Rank: -1, Weight: 1000, Cost: Whole / 60})
-			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: Whole / 60})
-			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Weight: 1, Cost: Whole / 60})
+			o.join(l, fmt.Sprint("z", i), Ticket{Flow: "low", Rank: -1, Weight: 1000, Cost: WholeTurn / 60})
+			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: WholeTurn / 60})
+			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Weight: 1, Cost: WholeTurn / 60})
 		}
-		o.join(l, "high", Ticket{Flow: "high", Rank: 1, Cost: Whole})
+		o.join(l, "high", Ticket{Flow: "high", Rank: 1, Cost: WholeTurn})
 		o.let(l, 25)
 		got := strings.Join(o.passed, " ")
 		if a, b := strings.Count(got, "a"), strings.Count(got, "b"); o.passed[0] != "high" || a != 18 || b != 6 {
@@ -43,8 +43,8 @@ func TestOutranked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		l := o.line()
-		o.join(l, "low", Ticket{Flow: "low", Cost: Whole})
-		o.join(l, "high", Ticket{Flow: "high", Rank: 1, Cost: Whole})
+		o.join(l, "low", Ticket{Flow: "low", Cost: WholeTurn})
+		o.join(l, "high", Ticket{Flow: "high", Rank: 1, Cost: WholeTurn})
 		asks := o.asks()
 		if asks != 2 {
 			t.Errorf("asked %d times; want once each", asks)

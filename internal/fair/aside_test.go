@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"fmt"
@@ -17,10 +17,10 @@ func TestStepsAside(t *testing.T) {
 		o.open[l] = 100
 		o.own["x"] = 0
 		start := time.Now()
-		o.join(l, "x1", Ticket{Flow: "x", Cost: Whole})
-		o.join(l, "x2", Ticket{Flow: "x", Cost: Whole})
+		o.join(l, "x1", Ticket{Flow: "x", Cost: WholeTurn})
+		o.join(l, "x2", Ticket{Flow: "x", Cost: WholeTurn})
 		for i := range 9 {
-			o.join(l, fmt.Sprint(i), Ticket{Flow: "a", Cost: Whole})
+			o.join(l, fmt.Sprint(i), Ticket{Flow: "a", Cost: WholeTurn})
 		}
 		if time.Since(start) != 0 {
 			t.Errorf("others have waited for %v", time.Since(start))
@@ -50,11 +50,11 @@ func TestComesBackInTurn(t *testing.T) {
 		l := o.line()
 		o.own["x"] = 0
 		for i := range 4 {
-			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: Whole})
+			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: WholeTurn})
 		}
 		for i := range 4 {
-			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: Whole})
-			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Cost: Whole})
+			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: WholeTurn})
+			o.join(l, fmt.Sprint("b", i), Ticket{Flow: "b", Cost: WholeTurn})
 		}
 		o.let(l, 2)
 		o.wantPassed("a0 b0")
@@ -80,13 +80,13 @@ func TestComesBackInVain(t *testing.T) {
 		l := o.line()
 		o.own["x"] = 0
 		for i := range 30 {
-			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Weight: 3, Cost: Whole / 10})
+			o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Weight: 3, Cost: WholeTurn / 10})
 		}
 		for range 300 {
 			o.give("x", 0)
 		}
 		for i := range 30 {
-			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: Whole / 10})
+			o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Weight: 3, Cost: WholeTurn / 10})
 		}
 		o.give("x", 99)
 		o.let(l, 20)
@@ -255,8 +255,8 @@ func TestOwnLines(t *testing.T) {
 		for i := range 50 {
 			flow := fmt.Sprint(i)
 			o.own[flow] = i % 2
-			o.join(nil, flow+"-1", Ticket{Flow: flow, Cost: Whole})
-			o.join(nil, flow+"-2", Ticket{Flow: flow, Cost: Whole})
+			o.join(nil, flow+"-1", Ticket{Flow: flow, Cost: WholeTurn})
+			o.join(nil, flow+"-2", Ticket{Flow: flow, Cost: WholeTurn})
 		}
 		if len(o.passed) != 25 {
 			t.Errorf("%d have passed; want 25", len(o.passed))
