@@ -20,7 +20,7 @@ type LimitAnswer = engine.LimitAnswer
 // [LimitAnswer]. That is not known of a limit of a project that earlier calls wait for.
 func (d *Decision) Denier() (owner string, known bool) {
 	if d.Code == DecisionProjectLimit || d.Code == "" {
-		return d.Project.Owner, d.Project.Owner != ""
+		return d.Owner, d.Owner != ""
 	}
 	return "", d.Limit != ""
 }

@@ -188,7 +188,7 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		p := projectCall{Model: "m", Project: "p", Limits: perMinute(5, 80), Estimated: 30}
 		q := projectCall{Model: "m", Project: "q", Limits: perMinute(2, 0), Estimated: 30}
 		_, d := tryCall(t, rl, p)
-		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.Project.IsZero() || d.Project.Windows()[0].Remaining != 4 || d.Project.Windows()[1].Remaining != 50 {
+		if d.Code != ok || d.Stats.RPM != 1 || d.Stats.TPM != 30 || d.IsZero() || d.Windows()[0].Remaining != 4 || d.Windows()[1].Remaining != 50 {
 			t.Errorf("%+v", d)
 		}
 		wantLeft(t, rl, p, 1, 30, 4, 50)
@@ -214,7 +214,7 @@ func TestCallTakesBothOrNothing(t *testing.T) {
 		tryCall(t, rl, q)
 		wantLeft(t, rl, q, 3, 50, 0)
 		_, d = tryCall(t, rl, q) // both deny, the project for longer
-		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "requests_per_minute" || d.RetryAfter != 50*time.Second || !strings.Contains(d.Reason, "project") {
+		if d.Code != ratelimit.DecisionProjectLimit || d.Limit != "requests_per_minute" || d.RetryAfter != 50*time.Second || !strings.Contains(d.Reason(), "project") {
 			t.Errorf("%+v", d)
 		}
 		p.Estimated = 60 // both deny for the same time; the decision names the model's limit
@@ -322,7 +322,7 @@ func TestCallLimitsChange(t *testing.T) {
 			res.Cancel()
 		}
 		limits = func() *project.Limit { return &project.Limit{} }
-		if _, d := tryCall(t, rl, c); !d.Allowed || d.Project.IsZero() || len(d.Project.Windows()) != 0 {
+		if _, d := tryCall(t, rl, c); !d.Allowed || d.IsZero() || len(d.Windows()) != 0 {
 			t.Errorf("no limits: %+v", d)
 		}
 	})
@@ -377,8 +377,8 @@ func TestCallInvalid(t *testing.T) {
 				if res != nil || d.Allowed || d.Code != ratelimit.DecisionInvalidTokens || d.RetryAfter != ratelimit.Never {
 					t.Errorf("%s: %v, %+v", tt.name, res, d)
 				}
-				if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), tt.says) || !strings.Contains(d.Reason, tt.says) {
-					t.Errorf("%s: %v, %q; want it to say %q", tt.name, err, d.Reason, tt.says)
+				if err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), tt.says) || !strings.Contains(d.Reason(), tt.says) {
+					t.Errorf("%s: %v, %q; want it to say %q", tt.name, err, d.Reason(), tt.says)
 				}
 				res, d, err = acquireCall(rl, t.Context(), c)
 				if res != nil || d.Allowed || d.Code != ratelimit.DecisionInvalidTokens || err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -412,7 +412,7 @@ func TestCallNever(t *testing.T) {
 				tt.call.Project = "p"
 				start, before, model := time.Now(), remaining(t, rl, "p", tt.call.Limits), rl.Stats("m")
 				_, d := tryCall(t, rl, tt.call)
-				if d.Allowed || d.RetryAfter != ratelimit.Never || d.Limit != tt.limit || !strings.Contains(d.Reason, "never") {
+				if d.Allowed || d.RetryAfter != ratelimit.Never || d.Limit != tt.limit || !strings.Contains(d.Reason(), "never") {
 					t.Errorf("%s, %d wait: %+v", tt.name, waiting, d)
 				}
 				res, d, err := acquireCall(rl, t.Context(), tt.call)

@@ -207,7 +207,7 @@ func TestInvalidTokens(t *testing.T) {
 		for _, n := range []int{-1, math.MinInt, engine.MaxTokens + 1, math.MaxInt} {
 			check := func(door string, d Decision) {
 				t.Helper()
-				if d.Allowed || d.Code != DecisionInvalidTokens || d.RetryAfter != Never || d.Reason == "" {
+				if d.Allowed || d.Code != DecisionInvalidTokens || d.RetryAfter != Never || d.Reason() == "" {
 					t.Errorf("%s(%q, %d) = %+v; want invalid tokens", door, model, n, d)
 				}
 			}
@@ -536,14 +536,14 @@ func TestReasons(t *testing.T) {
 			{1001, []string{"1000", "tokens a minute", "never"}},
 			{-4, []string{"-4"}},
 		} {
-			reason := rl.Decide(memModel, tt.tokens).Reason
+			reason := rl.Decide(memModel, tt.tokens).Reason()
 			for _, says := range tt.says {
 				if !strings.Contains(reason, says) {
 					t.Errorf("%d tokens: %q; want it to say %q", tt.tokens, reason, says)
 				}
 			}
 		}
-		if reason := rl.Decide("unknown", 1).Reason; reason == "" {
+		if reason := rl.Decide("unknown", 1).Reason(); reason == "" {
 			t.Error("no reason for an unknown model")
 		}
 	})

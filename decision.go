@@ -55,52 +55,41 @@ const (
 
 // Decision is the answer to one request.
 type Decision struct {
-	Allowed bool
-	Code    DecisionCode
-	Reason  string // for people
+	// Decision is the answer itself: whether the call is Allowed, the Limit that denies it and its Owner, which is empty
+	// for the model, RetryAfter, and what is left in the Windows of the call's project.
+	project.Decision
 
-	// RetryAfter is how long it takes until the same request passes, if nothing else
-	// passes before it: zero when it is allowed, [Never] when it cannot pass. While
-	// other calls wait, it is the time until the first of them passes. Nobody knows
-	// when a call under way ends, so for [DecisionConcurrencyLimit] and for a
-	// project's [project.Concurrent] it is a guess.
-	RetryAfter time.Duration
-
-	// Limit is the name of the limit that Code stands for, as in [event.Event]; empty if
-	// none denies.
-	Limit string
+	Code DecisionCode
 
 	// Elsewhere is how much of Limit is used by others who share the account, as the
 	// provider reports it. Stats does not include it.
 	Elsewhere int
 
-	// Share is the share that denies the call. It is zero unless Code is
-	// [DecisionShareLimit], and while other calls of the project wait for the share.
-	Share DeniedShare
-
 	// Stats is what is used of the model after this decision.
 	Stats ModelStats
 
-	// Project is the decision of the limits of the call's project. It is zero if no such
-	// limit was asked.
-	Project project.Decision
+	reason string // of the model's limits; empty: the project's say why
+}
 
-	// Shadow is the limit that would have denied a call which has passed: see [Call].ShadowModel and
-	// ShadowOf.
-	Shadow project.ShadowDenial
+// Reason says for people why the call passes or not.
+func (d Decision) Reason() string {
+	reason := d.reason
+	if d.Code == DecisionProjectLimit && d.Owner != "" {
+		reason += d.Decision.Reason()
+		if d.RetryAfter == Never {
+			reason += ": it can never pass"
+		}
+	}
+	return reason
 }
 
 // String returns the answer and its reason as a sentence.
 func (d Decision) String() string {
 	if d.Allowed {
-		return "allowed: " + d.Reason
+		return "allowed: " + d.Reason()
 	}
-	return strings.TrimSuffix("denied: "+d.Reason, ": ")
+	return strings.TrimSuffix("denied: "+d.Reason(), ": ")
 }
-
-// DeniedShare is a project's share of a limit of a model that denies a call, of the minute that ends now or of the day:
-// how much it is (Max), how much of it is Used, and how many Projects use the model.
-type DeniedShare = engine.DeniedShare
 
 // ModelStats is what is used of a model's quota, and the maxima. A maximum of zero is
 // unlimited. InputTPM, OutputTPM, TPD and Concurrent are counted only for models
@@ -171,34 +160,27 @@ func (rl *RateLimiter) fillDecision(c *Call, p *preparedCall, r *engine.Result, 
 		v.fill(p.model, s)
 	}
 	v.fillStats(&d.Stats)
-	if c.Project != "" {
-		project.Hear(&d.Project, &r.Outcome)
-	}
-	if r.Allowed() {
-		d.Allowed, d.Code, d.Reason = true, DecisionAllowed, "within the quota"
-		d.Shadow = project.ShadowDenialOf(&r.Outcome)
+	r.Decide(&d.Decision)
+	switch {
+	case d.Allowed:
+		d.Code, d.reason = DecisionAllowed, "within the quota"
 		if d.Shadow.Limit != "" {
-			d.Reason = d.Shadow.String()
+			d.reason = d.Shadow.String()
 		}
-		return
-	}
-	switch d.Limit, d.RetryAfter = r.Limit(), r.RetryAfter(); {
 	case r.Outcome.Denied:
 		fillDenial(c, p, r, &v, d)
 	case r.Behind:
 		facts := factsOf(d.Limit)
 		d.Code = facts.code
-		d.Reason = fmt.Sprintf("others wait for %s: try again in %v", facts.what, message.Wait(d.RetryAfter))
+		d.reason = fmt.Sprintf("others wait for %s: try again in %v", facts.what, message.Wait(d.RetryAfter))
 	}
 }
 
 // fillDenial fills in the code and the reason of a decision on a call that a limit denies.
 func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision) {
-	if s := r.Outcome.Deciding(); p.model == nil || s.Scope != p.model.scope {
-		d.Code, d.Reason = DecisionProjectLimit, d.Project.Reason()
-		if d.RetryAfter == Never {
-			d.Reason += ": it can never pass"
-		}
+	s := r.Outcome.Deciding()
+	if p.model == nil || s.Scope != p.model.scope {
+		d.Code = DecisionProjectLimit
 	} else {
 		facts := factsOf(d.Limit)
 		if facts.kind < kind.Models {
@@ -208,20 +190,20 @@ func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision
 		if d.Code == DecisionShareLimit {
 			share := s.Share()
 			d.Share = share.Denied()
-			d.Reason = shareReason(&d.Share, c, kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
+			d.reason = shareReason(&d.Share, c, kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
 		} else if strings.HasSuffix(d.Limit, kind.PaceEnd) {
-			d.Reason = v.paceReason(facts.kind, d.RetryAfter)
+			d.reason = v.paceReason(facts.kind, d.RetryAfter)
 		} else {
-			d.Reason = v.reason(facts.kind, d.RetryAfter)
+			d.reason = v.reason(facts.kind, d.RetryAfter)
 		}
 	}
-	if r.Behind && d.RetryAfter > r.Outcome.Deciding().Wait(engine.SlotGuess) {
-		d.Reason = "others wait; " + d.Reason
+	if r.Behind && d.RetryAfter > s.Wait(engine.SlotGuess) {
+		d.reason = "others wait; " + d.reason
 	}
 }
 
 // shareReason returns a sentence for people that says how much of what is limited the project may use.
-func shareReason(s *DeniedShare, c *Call, what string, retry time.Duration) string {
+func shareReason(s *project.DeniedShare, c *Call, what string, retry time.Duration) string {
 	owner, verb := "the project", "has"
 	if c.Project == "" {
 		owner, verb = "calls without a project", "have"

@@ -30,7 +30,7 @@ func TestADecisionPrintsAsASentence(t *testing.T) {
 	}
 	for got, want := range map[string]string{
 		fmt.Sprintf("%+v", allowed):  "allowed: within the quota",
-		fmt.Sprintf("%v", denied):    "denied: " + denied.Reason,
+		fmt.Sprintf("%v", denied):    "denied: " + denied.Reason(),
 		fmt.Sprintf("%+v", spent):    "allowed",
 		fmt.Sprintf("%+v", exceeded): "denied: " + exceeded.Reason(),
 	} {

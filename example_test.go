@@ -139,13 +139,13 @@ func ExampleRateLimiter_NewProjects() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("allowed:", d.Allowed, d.Project.Windows()[0].Remaining)
+	fmt.Println("allowed:", d.Allowed, d.Windows()[0].Remaining)
 	_, d, _ = models.TryAcquireCall(ctx, call)
 	fmt.Println("allowed:", d.Allowed, d.Limit)
 
 	res.Commit(900, 300) // what the call has used
 	_, d, _ = models.TryAcquireCall(ctx, call)
-	fmt.Println("allowed:", d.Allowed, d.Project.Windows()[0].Remaining)
+	fmt.Println("allowed:", d.Allowed, d.Windows()[0].Remaining)
 	fmt.Println("tokens of the model:", models.Stats("gpt-4o").TPM)
 	// Output:
 	// allowed: true 5000

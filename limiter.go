@@ -143,7 +143,7 @@ func (p *preparedCall) explainNever(c *Call, d *Decision, err error) error {
 	case !errors.Is(err, ErrNever):
 		return err
 	case d.Code == DecisionProjectLimit:
-		return fmt.Errorf("%w: %s", ErrNever, d.Project.Reason())
+		return fmt.Errorf("%w: %s", ErrNever, d.Decision.Reason())
 	}
 	return fmt.Errorf("%w: %s: %s", ErrNever, c.Model, excess(factsOf(d.Limit).kind, p.model.quota()))
 }
@@ -338,9 +338,9 @@ func (rl *RateLimiter) passUnlimited(ctx context.Context, c *Call, p *preparedCa
 
 // fillUnlimited fills in d for a call that no quota and no project's limit governs.
 func (rl *RateLimiter) fillUnlimited(c *Call, p *preparedCall, d *Decision) {
-	d.Allowed, d.Code, d.Reason = true, DecisionUnknownModel, "the model has no quota"
+	d.Allowed, d.Code, d.reason = true, DecisionUnknownModel, "the model has no quota"
 	if p.hasQuota {
-		d.Code, d.Reason = DecisionUnlimited, "the model's quota limits nothing"
+		d.Code, d.reason = DecisionUnlimited, "the model's quota limits nothing"
 	}
 	d.Stats = rl.Stats(c.Model)
 }
@@ -371,7 +371,7 @@ func (p *preparedCall) modelOutcome(r *engine.Result) *engine.Standing {
 
 // lost returns the decision on a call for which the store could not be asked.
 func lost(err error) Decision {
-	return Decision{Code: DecisionStoreLost, Reason: err.Error(), RetryAfter: engine.SlotGuess}
+	return Decision{Decision: project.Decision{RetryAfter: engine.SlotGuess}, Code: DecisionStoreLost, reason: err.Error()}
 }
 
 // invalid returns the decision on a call that is not valid, or whose project limiter is closed.
@@ -379,5 +379,5 @@ func invalid(err error) Decision {
 	if errors.Is(err, store.ErrClosed) {
 		return lost(err)
 	}
-	return Decision{Code: DecisionInvalidTokens, Reason: message.Plain(err), RetryAfter: Never}
+	return Decision{Decision: project.Decision{RetryAfter: Never}, Code: DecisionInvalidTokens, reason: message.Plain(err)}
 }

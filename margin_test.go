@@ -165,7 +165,7 @@ func TestMarginIsToldInWaits(t *testing.T) {
 		p.try("m", 5, ok, 0)
 		p.try("m", 5, ok, 0)
 		p.try("m", 5, overRPM, time.Minute+margin)
-		if d := rl.Decide("m", 5); d.Reason != "2 of 2 requests a minute used: try again in 1m2s" || d.Stats.MaxRPM != 2 {
+		if d := rl.Decide("m", 5); d.Reason() != "2 of 2 requests a minute used: try again in 1m2s" || d.Stats.MaxRPM != 2 {
 			t.Errorf("%+v", d)
 		}
 		time.Sleep(time.Minute + margin - 1)

@@ -402,7 +402,7 @@ func TestTryAcquireAllocates(t *testing.T) {
 		call := func() {
 			res, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: id, Estimated: 10, Dollars: 100})
 			if err != nil || !d.Allowed {
-				t.Fatal(d.Reason, err)
+				t.Fatal(d.Reason(), err)
 			}
 			res.CommitPriced(ratelimit.Tokens{Input: 1, Output: 1}, 1)
 		}

@@ -176,7 +176,7 @@ func TestPaceIsTold(t *testing.T) {
 		}
 		_, d := rl.TryAcquire("m", 0)
 		want := "the model is paced: 6 of its 60 requests a minute may pass at once: try again in 1s"
-		if d.Allowed || d.Code != ratelimit.DecisionRPMLimit || d.Limit != "max_rpm_pace" || d.RetryAfter != time.Second || d.Reason != want || d.Stats.RPM != 6 {
+		if d.Allowed || d.Code != ratelimit.DecisionRPMLimit || d.Limit != "max_rpm_pace" || d.RetryAfter != time.Second || d.Reason() != want || d.Stats.RPM != 6 {
 			t.Errorf("%+v", d)
 		}
 		rl.RecordUsage("m", 0, 0) // it is charged whatever the pace says

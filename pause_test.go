@@ -54,7 +54,7 @@ func wantPaused(t testing.TB, rl *ratelimit.RateLimiter, model string, left time
 	call.Project, call.Limits = "p", perMinute(50, 500)
 	_, said["TryAcquireCall of a project"] = tryCall(t, rl, call)
 	for door, d := range said {
-		if d.Allowed || d.Code != isPaused || d.Limit != "paused" || d.RetryAfter != left || d.Stats != before || !strings.Contains(d.Reason, "provider") {
+		if d.Allowed || d.Code != isPaused || d.Limit != "paused" || d.RetryAfter != left || d.Stats != before || !strings.Contains(d.Reason(), "provider") {
 			t.Errorf("%s(%s): %+v; want it paused for %v", door, model, d, left)
 		}
 	}

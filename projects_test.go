@@ -49,7 +49,7 @@ func TestNewProjects(t *testing.T) {
 			t.Errorf("call %d: %+v, %v", i, d, err)
 		}
 	}
-	if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m"}); err != nil || d.Code != ok || !d.Project.IsZero() {
+	if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m"}); err != nil || d.Code != ok || !d.IsZero() {
 		t.Errorf("a call of no project: %+v, %v", d, err)
 	}
 }

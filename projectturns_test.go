@@ -356,7 +356,7 @@ func TestProjectsConcurrentCalls(t *testing.T) {
 		}
 		w.passed(t, "a", "b")
 		res, d, err := rl.TryAcquireCall(t.Context(), of("p"))
-		if res != nil || err != nil || d.Code != ratelimit.DecisionProjectLimit || d.Limit != project.Concurrent || d.Project.Concurrent != 2 {
+		if res != nil || err != nil || d.Code != ratelimit.DecisionProjectLimit || d.Limit != project.Concurrent || d.Concurrent != 2 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if s := rl.Stats("m"); s.RPM != 2 || s.Concurrent != 2 {
@@ -448,8 +448,8 @@ func TestFewerWindowsAndALostStore(t *testing.T) {
 			}
 			synctest.Wait()
 			d := w.failed(t, "b", time.Second, lost)
-			if d.Allowed || d.Limit != "requests_per_minute" || len(d.Project.Windows()) != 7 || d.Project.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
-				t.Errorf("%q: %+v, %+v", model, d, d.Project.Windows())
+			if d.Allowed || d.Limit != "requests_per_minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
+				t.Errorf("%q: %+v, %+v", model, d, d.Windows())
 			}
 		})
 	}
@@ -667,7 +667,7 @@ func quietly(rl *ratelimit.RateLimiter, waits bool) (trace []string) {
 			res.Commit(i%3, i%4)
 		}
 		at := fmt.Sprintf("call %d at %v: %t, %q, %v, %v:", i, time.Since(start), d.Allowed, d.Limit, d.RetryAfter, err)
-		for _, s := range d.Project.Windows() {
+		for _, s := range d.Windows() {
 			at += fmt.Sprintf(" %s %d %v %v", s.Window.Name, s.Remaining, s.RetryAfter, s.ResetAfter)
 		}
 		trace = append(trace, at)

@@ -165,7 +165,7 @@ func TestShadowOfEachLimit(t *testing.T) {
 				if want := map[bool]string{true: c.limit}[i >= c.over]; d.Shadow.Limit != want {
 					t.Errorf("call %d: %+v; want %q", i, d.Shadow, want)
 				}
-				for _, w := range d.Project.Windows() {
+				for _, w := range d.Windows() {
 					if w.Remaining < 0 || w.Remaining > w.Window.Count {
 						t.Errorf("call %d: %+v is left", i, w)
 					}

@@ -51,7 +51,7 @@ func (p *play) record(what any) {
 func (p *play) heard(asked string, d ratelimit.Decision, code ratelimit.DecisionCode, retry time.Duration) {
 	p.Helper()
 	p.record(d)
-	if d.Code != code || d.RetryAfter != retry || d.Allowed != (code == ok || code == ratelimit.DecisionUnlimited || code == ratelimit.DecisionUnknownModel) || d.Reason == "" {
+	if d.Code != code || d.RetryAfter != retry || d.Allowed != (code == ok || code == ratelimit.DecisionUnlimited || code == ratelimit.DecisionUnknownModel) || d.Reason() == "" {
 		p.Errorf("at %v, %s: %+v; want %s, in %v", time.Since(p.start), asked, d, code, retry)
 	}
 }
@@ -903,7 +903,7 @@ func TestDamagedAccount(t *testing.T) {
 	if d.Code != ratelimit.DecisionStoreLost || d.Allowed {
 		t.Errorf("%+v", d)
 	}
-	wantSaid("TryAcquire", errors.New(d.Reason))
+	wantSaid("TryAcquire", errors.New(d.Reason()))
 	_, err := rl.Acquire(t.Context(), "m", 1)
 	wantSaid("Acquire", err)
 	wantSaid("WaitForCapacity", rl.WaitForCapacity(t.Context(), "m", 1))

@@ -49,7 +49,7 @@ func makes(t *testing.T, rl *ratelimit.RateLimiter, model, id string, tokens int
 func wantMakes(t *testing.T, rl *ratelimit.RateLimiter, model, id string, want int) {
 	t.Helper()
 	if n, d := makes(t, rl, model, id, 0); n != want {
-		t.Errorf("%s may make %d calls of %s, want %d: %s", id, n, model, want, d.Reason)
+		t.Errorf("%s may make %d calls of %s, want %d: %s", id, n, model, want, d.Reason())
 	}
 }
 
@@ -117,9 +117,9 @@ func TestShareDenies(t *testing.T) {
 		if n != 20 || d.Code != ratelimit.DecisionShareLimit || string(d.Code) != "share_exceeded" || d.Limit != "max_rpm_share" {
 			t.Errorf("%d pass, and then %+v", n, d)
 		}
-		testkit.Equal(t, "the share", ratelimit.DeniedShare{Max: 20, Used: 20, Projects: 1}, d.Share)
-		testkit.Equal(t, "the reason", fmt.Sprintf("the project has a share of 20 requests a minute of m, and has used 20: try again in %v", d.RetryAfter), d.Reason)
-		if d.RetryAfter <= 0 || d.RetryAfter > time.Minute || d.Elsewhere != 0 || !d.Project.Allowed {
+		testkit.Equal(t, "the share", project.DeniedShare{Project: "capped", Max: 20, Used: 20, Projects: 1}, d.Share)
+		testkit.Equal(t, "the reason", fmt.Sprintf("the project has a share of 20 requests a minute of m, and has used 20: try again in %v", d.RetryAfter), d.Reason())
+		if d.RetryAfter <= 0 || d.RetryAfter > time.Minute || d.Elsewhere != 0 || d.Owner != "" {
 			t.Errorf("%+v", d)
 		}
 
@@ -131,10 +131,10 @@ func TestShareDenies(t *testing.T) {
 		if n != 3 || d.Code != ratelimit.DecisionShareLimit || d.Limit != "max_tpm_share" || d.Share.Projects != 2 || d.Share.Max != 250 {
 			t.Errorf("%d pass, and then %+v", n, d)
 		}
-		if want := "the project has a share of 250 tokens a minute of m while 2 projects use it, and has used 300: try again in "; !strings.HasPrefix(d.Reason, want) {
-			t.Errorf("%q; want %q", d.Reason, want)
+		if want := "the project has a share of 250 tokens a minute of m while 2 projects use it, and has used 300: try again in "; !strings.HasPrefix(d.Reason(), want) {
+			t.Errorf("%q; want %q", d.Reason(), want)
 		}
-		if n, d = makes(t, rl, "m", "heavy", 100); n != 6 || d.Code != ratelimit.DecisionTPMLimit || d.Limit != "max_tpm" || d.Share != (ratelimit.DeniedShare{}) {
+		if n, d = makes(t, rl, "m", "heavy", 100); n != 6 || d.Code != ratelimit.DecisionTPMLimit || d.Limit != "max_tpm" || d.Share != (project.DeniedShare{}) {
 			t.Errorf("the quota denies: %d pass, and then %+v", n, d)
 		}
 	})
@@ -161,7 +161,7 @@ func TestBehindThoseWhoWaitForAShare(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		if _, d, _ := rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "p", MaxWait: time.Second}); d.Code != ratelimit.DecisionShareLimit || d.Limit != "max_rpm_share" || !strings.Contains(d.Reason, "share of") {
+		if _, d, _ := rl.AcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "p", MaxWait: time.Second}); d.Code != ratelimit.DecisionShareLimit || d.Limit != "max_rpm_share" || !strings.Contains(d.Reason(), "share of") {
 			t.Errorf("%+v", d)
 		}
 		cancel()

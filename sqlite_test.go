@@ -550,10 +550,10 @@ func TestClosedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if res, d := rl.TryAcquire("m", 1); res != nil || d.Allowed || d.Code != ratelimit.DecisionStoreLost || d.RetryAfter <= 0 || d.Reason == "" {
+	if res, d := rl.TryAcquire("m", 1); res != nil || d.Allowed || d.Code != ratelimit.DecisionStoreLost || d.RetryAfter <= 0 || d.Reason() == "" {
 		t.Errorf("TryAcquire: %v, %+v", res, d)
 	}
-	if d := rl.Decide("m", 1); d.Allowed || d.Code != ratelimit.DecisionStoreLost || d.Reason == "" {
+	if d := rl.Decide("m", 1); d.Allowed || d.Code != ratelimit.DecisionStoreLost || d.Reason() == "" {
 		t.Errorf("Decide: %+v", d)
 	}
 	if rl.CanSend("m", 1) {
@@ -749,7 +749,7 @@ func TestLockedFile(t *testing.T) {
 				if res != nil || d.Allowed || d.Code != ratelimit.DecisionStoreLost {
 					t.Errorf("TryAcquire: %v, %+v", res, d)
 				}
-				return errors.New(d.Reason)
+				return errors.New(d.Reason())
 			},
 			"NewWithSQLite": func() error {
 				_, err := ratelimit.NewWithSQLite(path)

@@ -363,7 +363,7 @@ func TestLostStore(t *testing.T) {
 	gone := errors.New("ratelimit: gone")
 	s.lose(gone)
 	reserved.Commit(5, 5)
-	if res, d := rl.TryAcquire("m", 1); res != nil || d.Code != ratelimit.DecisionStoreLost || d.Reason != gone.Error() || d.RetryAfter <= 0 {
+	if res, d := rl.TryAcquire("m", 1); res != nil || d.Code != ratelimit.DecisionStoreLost || d.Reason() != gone.Error() || d.RetryAfter <= 0 {
 		t.Errorf("%+v", d)
 	}
 	if _, err := rl.Acquire(t.Context(), "m", 1); !errors.Is(err, gone) {

@@ -64,8 +64,8 @@ func TestAThousandCallsThroughFiveLevels(t *testing.T) {
 					if d.Allowed {
 						admitted.Add(1)
 						held <- res
-					} else if d.Project.Owner != "org/team/app" {
-						t.Errorf("%s denies: %s", d.Project.Owner, d.Reason)
+					} else if d.Owner != "org/team/app" {
+						t.Errorf("%s denies: %s", d.Owner, d.Reason())
 					}
 				})
 			}

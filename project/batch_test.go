@@ -24,10 +24,10 @@ func TestBatch(t *testing.T) {
 			}
 			return r, d
 		}
-		if _, d := take(project.Call{Estimated: 10_001, Batch: true}); d.Allowed || d.Exceeded != "tokens_per_day" || d.RetryAfter != project.Never {
+		if _, d := take(project.Call{Estimated: 10_001, Batch: true}); d.Allowed || d.Limit != "tokens_per_day" || d.RetryAfter != project.Never {
 			t.Errorf("a batch that is larger than a day's tokens: %+v", d)
 		}
-		if _, d := take(project.Call{Estimated: 10, Dollars: 5*price.Dollar + 1, Batch: true}); d.Allowed || d.Exceeded != "dollars_per_day" {
+		if _, d := take(project.Call{Estimated: 10, Dollars: 5*price.Dollar + 1, Batch: true}); d.Allowed || d.Limit != "dollars_per_day" {
 			t.Errorf("a batch that is dearer than a day's dollars: %+v", d)
 		}
 		batch, d := take(project.Call{Estimated: 5_000, Dollars: 3 * price.Dollar, Batch: true})
@@ -39,7 +39,7 @@ func TestBatch(t *testing.T) {
 				t.Errorf("%s: %d remain, want %d", s.Window.Name, s.Remaining, want)
 			}
 		}
-		if _, d := take(project.Call{Estimated: 1}); d.Allowed || d.Exceeded != "tokens_per_minute" || d.RetryAfter != time.Minute {
+		if _, d := take(project.Call{Estimated: 1}); d.Allowed || d.Limit != "tokens_per_minute" || d.RetryAfter != time.Minute {
 			t.Errorf("a call within the batch's minute: %+v", d)
 		}
 		time.Sleep(time.Minute)

@@ -47,12 +47,12 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 		}
 		for range 3 {
 			none, d, err := l.Take(t.Context(), c)
-			if err != nil || none != nil || d.Allowed || d.Exceeded != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
+			if err != nil || none != nil || d.Allowed || d.Limit != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
 				t.Fatalf("%+v, %v", d, err)
 			}
 		}
 		d, err = l.Peek(t.Context(), "p")
-		if err != nil || d.Allowed || d.Exceeded != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
+		if err != nil || d.Allowed || d.Limit != project.Concurrent || d.RetryAfter != time.Second || d.Concurrent != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
 		if left := left(t, l.Limiter, "p"); left["requests_per_minute"] != 1 || left["tokens_per_month"] != 90 {
@@ -67,8 +67,8 @@ func TestConcurrentTakesAllOrNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The minute denies for longer than the guess, so it is what counts.
-		if _, d, _ := l.Take(t.Context(), c); d.Exceeded != "requests_per_minute" || d.RetryAfter != time.Minute {
-			t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
+		if _, d, _ := l.Take(t.Context(), c); d.Limit != "requests_per_minute" || d.RetryAfter != time.Minute {
+			t.Errorf("%q, %v", d.Limit, d.RetryAfter)
 		}
 	})
 }
@@ -103,8 +103,8 @@ func TestConcurrentMaxWait(t *testing.T) {
 		l.passed(t, "a", "b")
 		l.sleep(5500 * time.Millisecond)
 		l.failed(t, "c", 5500*time.Millisecond, context.DeadlineExceeded)
-		if _, d := l.result("c"); d.Exceeded != project.Concurrent || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
-			t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
+		if _, d := l.result("c"); d.Limit != project.Concurrent || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
+			t.Errorf("%q, %v", d.Limit, d.RetryAfter)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func ExampleLimiter_Spend() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("allowed: %t, exceeded: %q\n", d.Allowed, d.Exceeded)
+		fmt.Printf("allowed: %t, exceeded: %q\n", d.Allowed, d.Limit)
 		for _, s := range d.Windows() {
 			fmt.Printf("  %d of %d left in any %v\n", s.Remaining, s.Window.Count, s.Window.Period)
 		}
@@ -68,7 +68,7 @@ func ExampleNewWithConfig() {
 	}
 	fmt.Println("allowed:", d.Allowed, d.Windows()[0].Remaining)
 	_, d, _ = limiter.Take(ctx, call)
-	fmt.Println("allowed:", d.Allowed, d.Exceeded)
+	fmt.Println("allowed:", d.Allowed, d.Limit)
 
 	res.Commit(900, 300) // is what it came to
 	_, d, _ = limiter.Take(ctx, call)

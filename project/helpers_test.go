@@ -182,7 +182,7 @@ func use(t testing.TB, l *project.Limiter, id string, requests int) {
 	t.Helper()
 	for i := range requests {
 		if d := spend(t, l, project.Call{Project: id}); !d.Allowed {
-			t.Fatalf("request %d of %q: denied by %q for %v", i+1, id, d.Exceeded, d.RetryAfter)
+			t.Fatalf("request %d of %q: denied by %q for %v", i+1, id, d.Limit, d.RetryAfter)
 		}
 	}
 }

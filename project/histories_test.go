@@ -158,7 +158,7 @@ func (n *naive) take(asks used, peek bool) (*used, answer) {
 
 // heard returns what a limiter has said, in the same form.
 func heard(d project.Decision, of project.Limit) (a answer) {
-	a = answer{allowed: d.Allowed, by: d.Exceeded, retry: d.RetryAfter, running: d.Concurrent}
+	a = answer{allowed: d.Allowed, by: d.Limit, retry: d.RetryAfter, running: d.Concurrent}
 	for _, s := range d.Windows() {
 		name := s.Window.Name
 		for _, w := range windows(of) {
@@ -583,8 +583,8 @@ func crowd(l *line, all []happening) string {
 				_, a := q.take(used{q.now, int64(e.requests), int64(e.tokens), 0}, false)
 				want = a.allowed
 			}
-			if d, err := l.Spend(ctx, c); d.Allowed != want || err != nil || want == (d.RetryAfter > 0) || want == (d.Exceeded != "") {
-				return fmt.Sprintf("step %d: %+v: %t, %q, %v, %v; want it allowed: %t", i, e, d.Allowed, d.Exceeded, d.RetryAfter, err, want)
+			if d, err := l.Spend(ctx, c); d.Allowed != want || err != nil || want == (d.RetryAfter > 0) || want == (d.Limit != "") {
+				return fmt.Sprintf("step %d: %+v: %t, %q, %v, %v; want it allowed: %t", i, e, d.Allowed, d.Limit, d.RetryAfter, err, want)
 			}
 		case "commit", "cancel":
 			names := l.all()

@@ -39,7 +39,7 @@ func quietly(l *project.Limiter, waits bool) (trace []string) {
 		default:
 			d, err = l.Spend(context.Background(), c)
 		}
-		at := fmt.Sprintf("call %d at %v: %t, %q, %v, %v:", i, time.Since(start), d.Allowed, d.Exceeded, d.RetryAfter, err)
+		at := fmt.Sprintf("call %d at %v: %t, %q, %v, %v:", i, time.Since(start), d.Allowed, d.Limit, d.RetryAfter, err)
 		for _, s := range d.Windows() {
 			at += fmt.Sprintf(" %s %d %v %v", s.Window.Name, s.Remaining, s.RetryAfter, s.ResetAfter)
 		}
@@ -146,7 +146,7 @@ func TestNoisyWaitersDenyNobody(t *testing.T) {
 			wake()
 			synctest.Wait() // it is on its way to the store
 			if _, d, err := l.Take(ctx, project.Call{Project: "quiet"}); err != nil || !d.Allowed {
-				t.Errorf("%s: %q, %v, %v", what, d.Exceeded, d.RetryAfter, err)
+				t.Errorf("%s: %q, %v, %v", what, d.Limit, d.RetryAfter, err)
 			}
 		}
 	})

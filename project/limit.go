@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
@@ -179,7 +180,6 @@ func total(_ limit.Calendar, n int64) limit.Limit { return limit.Total(n) }
 type plan struct {
 	limit    Limit
 	windows  []Window       // of requests, then of tokens and of dollars
-	exceeded []error        // what Allow says of each
 	requests store.Charge   // requests alone, prepared for any project
 	limits   []engine.Limit // of the windows, by their places there, and then the one on calls at a time
 	waiting  int            // how many calls may wait for one model
@@ -195,10 +195,10 @@ type amounts struct{ tokens, dollars int64 }
 
 // lower lowers the limit on what a window counts to that of the window, if it is higher.
 func (a *amounts) lower(w *Window) {
-	switch w.kind.Unit() {
-	case engine.AllTokens:
+	switch w.Unit {
+	case Tokens:
 		lower(&a.tokens, w.Count)
-	case engine.Dollars:
+	case Dollars:
 		lower(&a.dollars, w.Count)
 	}
 }
@@ -237,11 +237,8 @@ func (p *plan) most(unit engine.Unit) bool {
 // add adds a window.
 func (p *plan) add(k kind.Kind, of limit.Limit, calendar bool) {
 	unit := k.Unit()
-	w := Window{
-		Name: k.Name(), Unit: unit.Name(), kind: k,
-		Count: of.Count(), Period: of.Period(), Calendar: calendar && of.Algorithm() == limit.FixedWindow,
-		Most: p.most(unit),
-	}
+	w := decision.NewWindow(k, of, calendar)
+	w.Most = p.most(unit)
 	w.Cut = p.cut && !w.Most && (unit == engine.AllTokens || unit == engine.Dollars)
 	p.limits = append(p.limits, engine.Limit{Name: k.Name(), ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
@@ -249,7 +246,6 @@ func (p *plan) add(k kind.Kind, of limit.Limit, calendar bool) {
 	if w.Period <= engine.LongestDivided {
 		p.divided.lower(&w)
 	}
-	p.exceeded = append(p.exceeded, fmt.Errorf("%w: %s", ErrExceeded, w.short()))
 }
 
 // nameMonths marks the windows that are months of the calendar, so that they are called by their
@@ -260,15 +256,19 @@ func (p *plan) nameMonths() {
 		return
 	}
 	zone, err := time.LoadLocation(r.Zone)
+	if err != nil {
+		return
+	}
 	for i := range p.windows {
-		if w := &p.windows[i]; err == nil && w.Calendar && w.kind.Window() == kind.Month {
-			w.months = zone
-		}
+		decision.NameMonths(&p.windows[i], zone)
 	}
 }
 
-// prepare makes the limits on requests ready for Spend.
+// prepare has the limits refer to their windows, and makes those on requests ready for Spend.
 func (p *plan) prepare() (err error) {
+	for i := range p.windows {
+		p.limits[i].Window = &p.windows[i]
+	}
 	var requests []limit.Limit
 	for i := range p.limits {
 		if p.limits[i].Unit == engine.Requests {
@@ -278,9 +278,6 @@ func (p *plan) prepare() (err error) {
 	p.requests, err = store.Prepare("", requests)
 	return err
 }
-
-// Concurrent is the name of the limit on the calls of a project at a time.
-const Concurrent = "projects.max_concurrent"
 
 // rules returns the plan as the rules of a scope.
 func (p *plan) rules() *engine.Rules {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
@@ -20,12 +21,12 @@ import (
 // Errors that callers may want to tell apart. Others are faults of the store, or
 // of a context that has ended.
 var (
-	ErrExceeded  = errors.New("ratelimit: rate limit exceeded") // Allow's: a limit denies the request
-	ErrInvalid   = errors.New("ratelimit: invalid call")        // the call, or the id of a project, is not valid
-	ErrNever     = limit.ErrNever                               // the call is larger than a limit, so it does not wait
-	ErrCrowded   = fair.ErrCrowded                              // too many calls of the project wait already
-	ErrUnbounded = engine.ErrUnbounded                          // a limit that reserves the most governs a call whose most is not known
-	ErrUnpriced  = engine.ErrUnpriced                           // a limit in dollars governs a call whose price is not known
+	ErrExceeded  = decision.ErrExceeded                  // Allow's: a limit denies the request
+	ErrInvalid   = errors.New("ratelimit: invalid call") // the call, or the id of a project, is not valid
+	ErrNever     = limit.ErrNever                        // the call is larger than a limit, so it does not wait
+	ErrCrowded   = fair.ErrCrowded                       // too many calls of the project wait already
+	ErrUnbounded = engine.ErrUnbounded                   // a limit that reserves the most governs a call whose most is not known
+	ErrUnpriced  = engine.ErrUnpriced                    // a limit in dollars governs a call whose price is not known
 )
 
 // Limiter limits what each project may use. Any number of goroutines may use it. Make
@@ -67,20 +68,7 @@ func (l *Limiter) Allow(ctx context.Context, projectID string) (bool, error) {
 	if err != nil || d.Allowed {
 		return d.Allowed, err
 	}
-	return false, d.err()
-}
-
-// err returns what Allow says to a denial.
-func (d *Decision) err() error {
-	if d.Share.Window != nil {
-		return fmt.Errorf("%w: %s", ErrExceeded, d.Reason())
-	}
-	for i := range d.plan.windows {
-		if d.plan.windows[i].Name == d.Exceeded {
-			return d.plan.exceeded[i]
-		}
-	}
-	return ErrExceeded
+	return false, decision.Err(&d)
 }
 
 // Spend charges a call whose cost is known and stays charged: it is Take without a
@@ -128,7 +116,7 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 	var key [len("project//requests") + MaxID]byte // an id that must be escaped may need more
 	var room [4]limit.Verdict                      // of more windows of requests, the verdicts are allocated
 	p := l.planOf(c.Project)
-	d.plan, d.asked = p, true
+	decision.MarkAsked(d)
 	if charge := p.requests; len(charge.Limits) > 0 {
 		charge.N = int64(max(c.Requests, 1))
 		said, _, err := l.memory.Spend(ctx, appendKey(key[:0], c.Project), charge, room[:0])
@@ -138,27 +126,27 @@ func (l *Limiter) spendInMemory(ctx context.Context, c *Call, d *Decision) error
 		}
 		for i := range said {
 			one := said[i].By(charge.Limits[i])
-			d.enter(p, c.Project, i, &one, one.RetryAfter)
+			decision.Enter(d, c.Project, &p.windows[i], &one, one.RetryAfter)
 		}
-		l.notice(c.Project, p, said, d.Exceeded == "")
+		l.notice(c.Project, p, said, d.Limit == "")
 	}
-	d.Allowed = d.Exceeded == ""
+	d.Allowed = d.Limit == ""
 	if o := l.engine.Observer(); o != nil {
-		o.Observe(ctx, d.event(c))
+		o.Observe(ctx, spentEvent(c, d))
 	}
 	return nil
 }
 
-// event returns what observers are told of a call that was spent.
-func (d *Decision) event(c *Call) event.Event {
+// spentEvent returns the event of a call that was spent.
+func spentEvent(c *Call, d *Decision) event.Event {
 	e := event.Event{
-		Kind: event.Admitted, Project: c.Project, Limit: d.Exceeded, RemainingMinute: -1, RetryAfter: d.RetryAfter, Shadow: c.Shadow,
+		Kind: event.Admitted, Project: c.Project, Limit: d.Limit, RemainingMinute: -1, RetryAfter: d.RetryAfter, Shadow: c.Shadow,
 	}
 	if !d.Allowed {
 		e.Kind = event.Denied
 	}
-	if d.count > 0 && d.few[0].Window.kind == kind.RequestsPerMinute {
-		e.RemainingMinute = d.few[0].Remaining
+	if all := d.Windows(); len(all) > 0 && all[0].Window.Name == kind.RequestsPerMinute.Name() {
+		e.RemainingMinute = all[0].Remaining
 	}
 	return e
 }
@@ -199,20 +187,12 @@ func (l *Limiter) acquire(ctx context.Context, c *Call, part engine.Part) (*Rese
 
 // answer returns what became of a call of a project. An error of one that could never pass
 // says so in words.
-func answer(r *engine.Result, err error) (*Reservation, Decision, error) {
-	d := decisionOf(r)
+func answer(r *engine.Result, err error) (res *Reservation, d Decision, _ error) {
+	r.Decide(&d)
 	if errors.Is(err, ErrNever) {
 		err = fmt.Errorf("%w: %s", ErrNever, d.Reason())
 	}
 	return (*Reservation)(r.Reservation), d, err
-}
-
-// decisionOf returns the decision on a call of a project alone.
-func decisionOf(r *engine.Result) (d Decision) {
-	d.hear(&r.Outcome)
-	d.Allowed, d.RetryAfter, d.Exceeded = r.Allowed(), r.RetryAfter(), r.Limit()
-	d.Shadow = ShadowDenialOf(&r.Outcome)
-	return d
 }
 
 // ready makes a call ready. It appends the scopes of the call, or nothing if the call is not valid.
@@ -244,14 +224,15 @@ func (l *Limiter) Peek(ctx context.Context, projectID string) (Decision, error) 
 }
 
 // PeekCall is Peek of a call, which may name a key and a run. It returns what Take would answer.
-func (l *Limiter) PeekCall(ctx context.Context, c Call) (Decision, error) {
+func (l *Limiter) PeekCall(ctx context.Context, c Call) (d Decision, err error) {
 	var r engine.Result
 	var room [engine.MostOwn]*engine.Scope
 	if err := l.engine.Look(ctx, &c, l.ready(&c, partOf(&c), room[:0]), &r); err != nil {
-		return Decision{}, err
+		return d, err
 	}
 	r.Behind = false // it says where the project stands, whoever waits
-	return decisionOf(&r), nil
+	r.Decide(&d)
+	return d, nil
 }
 
 // Reset forgets what a project has used, and which of its calls are under way. What those above

@@ -100,7 +100,7 @@ func TestTokensDeny(t *testing.T) {
 		if d := spend(t, l, project.Call{Project: "p", Estimated: 7}); !d.Allowed || len(d.Windows()) != 1 {
 			t.Errorf("%+v", d)
 		}
-		if d := spend(t, l, project.Call{Project: "p", Estimated: 1}); d.Allowed || d.Exceeded != says {
+		if d := spend(t, l, project.Call{Project: "p", Estimated: 1}); d.Allowed || d.Limit != says {
 			t.Errorf("%+v; want it denied by %s", d, says)
 		}
 		if !allow(t, l, "p") { // of requests it may have any number
@@ -174,8 +174,8 @@ func TestMonthSlides(t *testing.T) {
 				time.Sleep(10 * 24 * time.Hour)
 			}
 			d := spend(t, l, c)
-			if d.Allowed || d.Exceeded != "tokens_per_month" || d.RetryAfter != 10*24*time.Hour {
-				t.Fatalf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+			if d.Allowed || d.Limit != "tokens_per_month" || d.RetryAfter != 10*24*time.Hour {
+				t.Fatalf("%t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
 			}
 			time.Sleep(d.RetryAfter - 1)
 			if d := spend(t, l, c); d.Allowed || d.RetryAfter != 1 {
@@ -183,7 +183,7 @@ func TestMonthSlides(t *testing.T) {
 			}
 			time.Sleep(time.Nanosecond)
 			if d := spend(t, l, c); !d.Allowed {
-				t.Errorf("%q, %v", d.Exceeded, d.RetryAfter)
+				t.Errorf("%q, %v", d.Limit, d.RetryAfter)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestLargest(t *testing.T) {
 			for _, c := range []project.Call{{Requests: most - 1, Estimated: most - 1}, {Estimated: 1}} {
 				c.Project = "p"
 				if d := spend(t, l, c); !d.Allowed {
-					t.Fatalf("%+v is denied by %q for %v", c, d.Exceeded, d.RetryAfter)
+					t.Fatalf("%+v is denied by %q for %v", c, d.Limit, d.RetryAfter)
 				}
 			}
 			for name, n := range left(t, l, "p") {
@@ -237,8 +237,8 @@ func TestLargest(t *testing.T) {
 					t.Errorf("%s: %d left", name, n)
 				}
 			}
-			if d := spend(t, l, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "requests_per_day" {
-				t.Errorf("%t, %q", d.Allowed, d.Exceeded)
+			if d := spend(t, l, project.Call{Project: "p"}); d.Allowed || d.Limit != "requests_per_day" {
+				t.Errorf("%t, %q", d.Allowed, d.Limit)
 			}
 		})
 	}
@@ -261,8 +261,8 @@ func TestAddedWindowCountsWhatWasUsed(t *testing.T) {
 				for _, wait := range []time.Duration{0, 31 * time.Second, 30 * time.Minute} {
 					time.Sleep(wait)
 					d := spend(t, l, c)
-					if d.Allowed || d.Exceeded != "requests_per_hour" || left(t, l, "p")["requests_per_hour"] != 0 {
-						t.Errorf("%v later: %t, %q, %v, left: %v", wait, d.Allowed, d.Exceeded, d.RetryAfter, left(t, l, "p"))
+					if d.Allowed || d.Limit != "requests_per_hour" || left(t, l, "p")["requests_per_hour"] != 0 {
+						t.Errorf("%v later: %t, %q, %v, left: %v", wait, d.Allowed, d.Limit, d.RetryAfter, left(t, l, "p"))
 					}
 				}
 			})
@@ -277,8 +277,8 @@ func TestPeek(t *testing.T) {
 		peek := func(allowed bool, by string, retry time.Duration, minute, hour int64) {
 			t.Helper()
 			d, err := l.Peek(t.Context(), "p")
-			if err != nil || d.Allowed != allowed || d.Exceeded != by || d.RetryAfter != retry {
-				t.Errorf("%t, %q, %v, %v; want %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter, err, allowed, by, retry)
+			if err != nil || d.Allowed != allowed || d.Limit != by || d.RetryAfter != retry {
+				t.Errorf("%t, %q, %v, %v; want %t, %q, %v", d.Allowed, d.Limit, d.RetryAfter, err, allowed, by, retry)
 			}
 			if w := d.Windows(); len(w) != 2 || w[0].Remaining != minute || w[1].Remaining != hour {
 				t.Errorf("%+v; want %d and %d to remain", w, minute, hour)

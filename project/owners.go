@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
@@ -151,7 +152,7 @@ func (l internals) LimitedBy(of engine.Owners, units ...string) (owner, unit str
 	for _, s := range own.List() {
 		for _, k := range kind.Of(kind.Project) {
 			if name := k.Unit().Name(); slices.Contains(units, name) && s.Limits(k.Unit()) && s.Kind != engine.Shadow {
-				return engine.OwnerText(s.Name), name, nil
+				return decision.OwnerText(s.Name), name, nil
 			}
 		}
 	}

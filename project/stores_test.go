@@ -161,7 +161,7 @@ func TestMonthInRedis(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	d, err := l.Peek(t.Context(), "p")
-	if err != nil || d.Exceeded != "tokens_per_month" || d.RetryAfter > month || d.RetryAfter < month-time.Hour {
+	if err != nil || d.Limit != "tokens_per_month" || d.RetryAfter > month || d.RetryAfter < month-time.Hour {
 		t.Errorf("%+v, %v", d, err)
 	}
 	keys, ok := do(t, server, "KEYS", "*project*tokens*").([]any)

@@ -34,7 +34,7 @@ func TestATreeOfProjects(t *testing.T) {
 				}
 			}
 			for id, owner := range map[string]string{"acme/search/alice": "acme/search/alice", "acme/search/carol": "acme/search", "acme/chat": "acme", "acme": "acme"} {
-				if d := ask(id); d.Allowed || d.Owner != owner || d.Exceeded != "requests_per_day" {
+				if d := ask(id); d.Allowed || d.Owner != owner || d.Limit != "requests_per_day" {
 					t.Errorf("%s: %+v", id, d)
 				}
 			}
@@ -103,7 +103,7 @@ func TestDollars(t *testing.T) {
 			if err != nil || !d.Allowed {
 				t.Fatal(d.Reason(), err)
 			}
-			if _, d, _ := l.Take(t.Context(), c); d.Allowed || d.Owner != "acme/search" || d.Exceeded != "dollars" {
+			if _, d, _ := l.Take(t.Context(), c); d.Allowed || d.Owner != "acme/search" || d.Limit != "dollars" {
 				t.Errorf("%+v", d)
 			}
 			res.CommitPriced(llm.Tokens{Input: 1, Output: 1}, price.Dollar/2)
@@ -184,7 +184,7 @@ func TestKeysAndRuns(t *testing.T) {
 					t.Fatal(d.Reason())
 				}
 			}
-			if d := ask(project.Call{Project: "a/b", Key: "k", Run: "r"}); d.Allowed || d.Owner != "run r" || d.Exceeded != project.RunCalls {
+			if d := ask(project.Call{Project: "a/b", Key: "k", Run: "r"}); d.Allowed || d.Owner != "run r" || d.Limit != project.RunCalls {
 				t.Errorf("%+v", d)
 			}
 			if d := ask(project.Call{Project: "a", Run: "r"}); !d.Allowed {
@@ -193,7 +193,7 @@ func TestKeysAndRuns(t *testing.T) {
 			if d := ask(project.Call{Project: "a", Key: "k"}); !d.Allowed {
 				t.Error(d.Reason())
 			}
-			if d := ask(project.Call{Project: "a", Key: "k"}); d.Allowed || d.Owner != "key k" || d.Exceeded != "requests_per_day" {
+			if d := ask(project.Call{Project: "a", Key: "k"}); d.Allowed || d.Owner != "key k" || d.Limit != "requests_per_day" {
 				t.Errorf("%+v", d)
 			}
 			if err := l.SetKeyLimits(map[string]*project.Limit{"k": nil}); err != nil {

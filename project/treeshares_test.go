@@ -159,7 +159,7 @@ func TestDenialByAShareOfTheLimitAbove(t *testing.T) {
 			case err != nil || d.Allowed != (i < 25):
 				t.Fatal(i, err, d.Reason())
 			case d.Allowed:
-			case d.Owner != "acme" || d.Exceeded != "tokens_per_minute_share" || d.Share.Max != 25_000:
+			case d.Owner != "acme" || d.Limit != "tokens_per_minute_share" || d.Share.Max != 25_000:
 				t.Fatalf("%+v", d.Share)
 			case !strings.HasPrefix(d.Reason(), `project "acme/chat" has a share of 25,000 of the 100,000 tokens a minute of project "acme" while 2 projects share them, and has used 25,000: try again in `):
 				t.Fatal(d.Reason())

@@ -56,14 +56,14 @@ func TestWaitsExactlyAsLongAsItWasTold(t *testing.T) {
 		}
 		l.join(t.Context(), "in an hour", c)
 		d := spend(t, l.Limiter, c)
-		if d.Allowed || d.Exceeded != "tokens_per_hour" || d.RetryAfter != time.Hour-3*time.Second {
-			t.Errorf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+		if d.Allowed || d.Limit != "tokens_per_hour" || d.RetryAfter != time.Hour-3*time.Second {
+			t.Errorf("%t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
 		}
 		l.sleep(time.Hour - 1)
 		l.passed(t, "now 0", "now 1", "now 2")
 		l.sleep(time.Hour)
 		l.passed(t, "now 0", "now 1", "now 2", "in an hour")
-		if _, d := l.result("in an hour"); !d.Allowed || d.RetryAfter != 0 || d.Exceeded != "" {
+		if _, d := l.result("in an hour"); !d.Allowed || d.RetryAfter != 0 || d.Limit != "" {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -81,8 +81,8 @@ func TestSpendWaits(t *testing.T) {
 		}
 		c.MaxWait = 10 * time.Second
 		d, err := l.Spend(t.Context(), c)
-		if d.Allowed || !errors.Is(err, context.DeadlineExceeded) || d.Exceeded != "requests_per_minute" || d.RetryAfter != time.Minute || time.Since(l.start) != time.Minute {
-			t.Errorf("after %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Exceeded, d.RetryAfter, err)
+		if d.Allowed || !errors.Is(err, context.DeadlineExceeded) || d.Limit != "requests_per_minute" || d.RetryAfter != time.Minute || time.Since(l.start) != time.Minute {
+			t.Errorf("after %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Limit, d.RetryAfter, err)
 		}
 		if left := left(t, l.Limiter, "p"); left["requests_per_minute"] != 0 || left["tokens_per_minute"] != 5 {
 			t.Errorf("left: %v", left)
@@ -103,8 +103,8 @@ func TestMaxWait(t *testing.T) {
 		c.MaxWait = 40 * time.Second
 		l.join(t.Context(), "too long", c)
 		l.failed(t, "too long", 20*time.Second, context.DeadlineExceeded)
-		if _, d := l.result("too long"); d.Allowed || d.Exceeded != "requests_per_minute" || d.RetryAfter != 40*time.Second {
-			t.Errorf("%t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+		if _, d := l.result("too long"); d.Allowed || d.Limit != "requests_per_minute" || d.RetryAfter != 40*time.Second {
+			t.Errorf("%t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
 		}
 		c.MaxWait = 41 * time.Second
 		l.join(t.Context(), "just right", c)
@@ -145,8 +145,8 @@ func TestGivesUp(t *testing.T) {
 		l.failed(t, "leaves", 3*time.Second, context.Canceled)
 		l.failed(t, "deadline", 5*time.Second, context.DeadlineExceeded)
 		l.passed(t, "a", "small")
-		if _, d := l.result("deadline"); d.Allowed || d.Exceeded != "tokens_per_minute" || d.RetryAfter != time.Minute {
-			t.Errorf("the last that it was told: %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+		if _, d := l.result("deadline"); d.Allowed || d.Limit != "tokens_per_minute" || d.RetryAfter != time.Minute {
+			t.Errorf("the last that it was told: %t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
 		}
 		l.cancel("small")
 		if left := left(t, l.Limiter, "p"); left["tokens_per_minute"] != 4 {
@@ -188,8 +188,8 @@ func TestCrowded(t *testing.T) {
 			l.join(t.Context(), name, c)
 		}
 		l.failed(t, "too many", 0, project.ErrCrowded)
-		if _, d := l.result("too many"); d.Allowed || d.Exceeded != "requests_per_minute" || d.RetryAfter <= 0 {
-			t.Errorf("a call that may not wait is told %t, %q, %v", d.Allowed, d.Exceeded, d.RetryAfter)
+		if _, d := l.result("too many"); d.Allowed || d.Limit != "requests_per_minute" || d.RetryAfter <= 0 {
+			t.Errorf("a call that may not wait is told %t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
 		}
 		l.sleep(time.Second)
 		other := c
@@ -225,8 +225,8 @@ func TestNever(t *testing.T) {
 				l.failed(t, name, time.Since(l.start), project.ErrNever)
 				_, told := l.result(name)
 				for _, d := range []project.Decision{d, taken, told} {
-					if d.Allowed || d.RetryAfter != project.Never || d.Exceeded != each.by {
-						t.Errorf("%s, %+v: %t, %q, %v", when, each, d.Allowed, d.Exceeded, d.RetryAfter)
+					if d.Allowed || d.RetryAfter != project.Never || d.Limit != each.by {
+						t.Errorf("%s, %+v: %t, %q, %v", when, each, d.Allowed, d.Limit, d.RetryAfter)
 					}
 				}
 			}
@@ -289,20 +289,20 @@ func TestSpendWhileOthersWait(t *testing.T) {
 				d := spend(t, l.Limiter, of(1))
 				_, taken, err := l.Take(t.Context(), of(1))
 				for _, d := range []project.Decision{d, taken} {
-					if d.Allowed || d.RetryAfter != 40*time.Second || d.Exceeded != by || err != nil {
-						t.Fatalf("%t, %q, %v, %v", d.Allowed, d.Exceeded, d.RetryAfter, err)
+					if d.Allowed || d.RetryAfter != 40*time.Second || d.Limit != by || err != nil {
+						t.Fatalf("%t, %q, %v, %v", d.Allowed, d.Limit, d.RetryAfter, err)
 					}
 				}
 			}
 			other := of(10)
 			other.Project = "q"
 			if d := spend(t, l.Limiter, other); !d.Allowed {
-				t.Errorf("another project is denied by %q for %v", d.Exceeded, d.RetryAfter)
+				t.Errorf("another project is denied by %q for %v", d.Limit, d.RetryAfter)
 			}
 			l.sleep(time.Minute)
 			l.passed(t, "a", "b")
 			if d := spend(t, l.Limiter, of(4)); !d.Allowed {
-				t.Errorf("once no call waits: %q, %v", d.Exceeded, d.RetryAfter)
+				t.Errorf("once no call waits: %q, %v", d.Limit, d.RetryAfter)
 			}
 		})
 	}
@@ -318,8 +318,8 @@ func TestPlainCallsPassThoseThatWaitForTokens(t *testing.T) {
 				l.join(t.Context(), "a", c)
 				l.join(t.Context(), "b", c)
 				use(t, l.Limiter, "p", 4)
-				if d := spend(t, l.Limiter, project.Call{Project: "p"}); d.Allowed || d.Exceeded != "requests_per_minute" {
-					t.Errorf("%t, %q", d.Allowed, d.Exceeded)
+				if d := spend(t, l.Limiter, project.Call{Project: "p"}); d.Allowed || d.Limit != "requests_per_minute" {
+					t.Errorf("%t, %q", d.Allowed, d.Limit)
 				}
 				if d := spend(t, l.Limiter, project.Call{Project: "p", Estimated: 1}); d.Allowed {
 					t.Error("tokens are taken by a call that came later")
@@ -364,7 +364,7 @@ func TestPlainCallsBesideTokens(t *testing.T) {
 			passed <- "plain"
 		}()
 		synctest.Wait()
-		if d, err := l.Spend(ctx, project.Call{Project: "p"}); err != nil || d.Allowed || d.Exceeded != "requests_per_minute" {
+		if d, err := l.Spend(ctx, project.Call{Project: "p"}); err != nil || d.Allowed || d.Limit != "requests_per_minute" {
 			t.Errorf("a newcomer beside one that waits for the minute: %+v, %v", d, err)
 		}
 		if _, d, err := l.Take(ctx, project.Call{Project: "p", Estimated: 1}); err != nil || d.Allowed {
@@ -410,8 +410,8 @@ func wantNewcomersToWait(t *testing.T, l *line, c project.Call) {
 			d := spend(t, l.Limiter, c)
 			_, taken, err := l.Take(t.Context(), c)
 			for _, d := range []project.Decision{d, taken} {
-				if d.Allowed || d.RetryAfter <= 0 || d.Exceeded == "" || err != nil {
-					t.Errorf("at %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Exceeded, d.RetryAfter, err)
+				if d.Allowed || d.RetryAfter <= 0 || d.Limit == "" || err != nil {
+					t.Errorf("at %v: %t, %q, %v, %v", time.Since(l.start), d.Allowed, d.Limit, d.RetryAfter, err)
 				}
 			}
 		})
@@ -503,8 +503,8 @@ func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
 		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerDay: 9})
 		synctest.Wait()
 		l.failed(t, "b", time.Second, errFails)
-		if _, d := l.result("b"); d.Allowed || d.Exceeded != "requests_per_minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
-			t.Errorf("%t, %q, %v, %+v", d.Allowed, d.Exceeded, d.RetryAfter, d.Windows())
+		if _, d := l.result("b"); d.Allowed || d.Limit != "requests_per_minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
+			t.Errorf("%t, %q, %v, %+v", d.Allowed, d.Limit, d.RetryAfter, d.Windows())
 		}
 	})
 }

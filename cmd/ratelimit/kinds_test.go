@@ -204,7 +204,7 @@ func deniedByModel(t *testing.T, k kind.Kind, o event.Observer) (limit, reason s
 	}
 	rl.TryAcquireTokens("m", one)
 	_, d := rl.TryAcquireTokens("m", one)
-	return d.Limit, d.Reason
+	return d.Limit, d.Reason()
 }
 
 // deniedByProject returns the limit that denies the second of two calls of a project, or of a run, with one limit.
@@ -229,7 +229,7 @@ func deniedByProject(t *testing.T, k kind.Kind, o event.Observer) (limit, reason
 		if err != nil {
 			t.Fatal(err)
 		}
-		limit, reason = d.Exceeded, d.Reason()
+		limit, reason = d.Limit, d.Reason()
 	}
 	return limit, reason
 }

@@ -83,7 +83,7 @@ func (r *Result) Reason() string {
 // Denial returns for how long a window denies the call. A window that earlier calls wait for
 // denies it until the first of them passes.
 func (r *Result) Denial(s *project.Standing) time.Duration {
-	if s.RetryAfter == 0 && s.Window.Name == r.Decision.Exceeded && (s.Owner == r.Decision.Owner || r.Decision.Owner == "") {
+	if s.RetryAfter == 0 && s.Window.Name == r.Decision.Limit && (s.Owner == r.Decision.Owner || r.Decision.Owner == "") {
 		return r.Decision.RetryAfter
 	}
 	return s.RetryAfter
@@ -112,9 +112,9 @@ func (r *Result) Name(s *project.Standing) string {
 func (r *Result) Exceeded() string {
 	d := &r.Decision
 	if d.Owner == "" || d.Owner == r.Project {
-		return d.Exceeded
+		return d.Limit
 	}
-	return d.Owner + ":" + d.Exceeded
+	return d.Owner + ":" + d.Limit
 }
 
 // Seconds returns after how many whole seconds to try again, at least one.

@@ -19,8 +19,8 @@ func TestJudge(t *testing.T) {
 	defer cancel()
 
 	allowed := project.Decision{Allowed: true}
-	denied := project.Decision{Exceeded: "requests_per_minute", RetryAfter: time.Minute}
-	never := project.Decision{Exceeded: "requests_per_minute", RetryAfter: project.Never}
+	denied := project.Decision{Limit: "requests_per_minute", RetryAfter: time.Minute}
+	never := project.Decision{Limit: "requests_per_minute", RetryAfter: project.Never}
 	var unknown project.Decision
 	wrap := func(err error) error { return fmt.Errorf("ratelimit: waiting: %w", err) }
 	for _, c := range []struct {

@@ -58,7 +58,7 @@ func (r *Result) setPlain(d limit.Decision, p *Policies) {
 	w := p.window(d.Limit)
 	r.plain[0] = project.Standing{Window: w, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter}
 	if !d.Allowed {
-		r.Decision.Exceeded = w.Name
+		r.Decision.Limit = w.Name
 	}
 }
 

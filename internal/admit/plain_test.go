@@ -47,8 +47,8 @@ func FuzzPlainFields(f *testing.F) {
 			}
 			windows := r.Windows()
 			name := windows[0].Window.Name
-			if !allowed && r.Decision.Exceeded != name {
-				t.Errorf("exceeded: %q, in the headers: %q", r.Decision.Exceeded, name)
+			if !allowed && r.Decision.Limit != name {
+				t.Errorf("exceeded: %q, in the headers: %q", r.Decision.Limit, name)
 			}
 			if parsed, err := limit.Parse(name); l.Validate() == nil && (err != nil || parsed != l) {
 				t.Errorf("%q is not the name of %v: %v, %v", name, l, parsed, err)

@@ -149,7 +149,7 @@ func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision
 	} else {
 		b.reservation, d, err = b.Limits.Projects.Take(ctx, c)
 	}
-	return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d, Shadow: d.Shadow}, err
+	return ratelimit.Decision{Decision: d}, err
 }
 
 // Deny makes a call what its Refusal needs to know of the batch.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -160,7 +161,7 @@ func (c *Call) Cut() *llm.Refusal {
 	}
 	owner := c.model()
 	if !d.Scope.OfModel() {
-		owner = engine.OwnerText(d.Scope.Name)
+		owner = decision.OwnerText(d.Scope.Name)
 	}
 	r := &llm.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != engine.Dollars}
 	r.Message = fmt.Sprintf("cut off: the limit %q of %s has no more for this answer", d.Limit.Name, owner)

@@ -117,11 +117,11 @@ func (c *Call) fitting(d *ratelimit.Decision) int {
 
 // deniedByMost reports whether limits that reserve the most of a call deny it, and no others.
 func (c *Call) deniedByMost(d *ratelimit.Decision, q *ratelimit.ModelQuota) bool {
-	if d.Allowed || c.bound.Output <= 0 || d.Limit == project.Concurrent || d.Project.Share.Window != nil {
+	if d.Allowed || c.bound.Output <= 0 || d.Limit == project.Concurrent || d.Share.Window != nil {
 		return false
 	}
 	denied := false
-	for _, s := range d.Project.Windows() {
+	for _, s := range d.Windows() {
 		if s.RetryAfter == 0 {
 			continue
 		}
@@ -138,7 +138,7 @@ func (c *Call) deniedByMost(d *ratelimit.Decision, q *ratelimit.ModelQuota) bool
 
 // hasLeft reports whether every window that denies the call has at least the given tokens left.
 func (c *Call) hasLeft(d *ratelimit.Decision, most llm.Tokens) bool {
-	for _, s := range d.Project.Windows() {
+	for _, s := range d.Windows() {
 		switch {
 		case s.RetryAfter == 0:
 		case s.Window.Unit == project.Tokens && int64(most.Input)+int64(most.Output) > s.Remaining:

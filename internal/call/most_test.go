@@ -57,7 +57,7 @@ func TestMostOfFallbacks(t *testing.T) {
 			continue
 		}
 		if err != nil || !d.Allowed {
-			t.Fatal(fields, d.Reason, err)
+			t.Fatal(fields, d.Reason(), err)
 		}
 		if got := spent(t, limits); got < 1000*want.reserves || got > 1200*want.reserves {
 			t.Errorf("%s: %v is reserved, want %v and what the prompt costs", fields, got, 1000*want.reserves)

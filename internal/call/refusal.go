@@ -47,7 +47,7 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	}
 	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
-	share := d.Project.Share.Window // of which the project has used its share
+	share := d.Share.Window // of which the project has used its share
 	r.Tokens = short != nil && short.ofTokens() || share != nil && share.Unit == project.Tokens
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
 		r.Status, r.Code, r.RetryAfter, r.Retry = c.Request.API.NeverStatus(), llm.CodeNever, 0, false
@@ -66,8 +66,8 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 		why = c.shareText(d, short.unit)
 	case short != nil:
 		why = short.String()
-	case why == "" && d.Reason != "":
-		r.Message = notSent + d.Reason // the reason says when to try again
+	case why == "" && d.Reason() != "":
+		r.Message = notSent + d.Reason() // the reason says when to try again
 		return r
 	case why == "":
 		why = fmt.Sprintf("the limit %q of %s denies it", d.Limit, c.owner())
@@ -94,8 +94,8 @@ func (c *Call) whyNever(d *ratelimit.Decision, short *shortage, err error) strin
 		return short.neverText()
 	case err != nil:
 		return message.Plain(err)
-	case d.Reason != "":
-		return d.Reason
+	case d.Reason() != "":
+		return d.Reason()
 	}
 	return fmt.Sprintf("the limit %q of %s is smaller than this call: it can never pass", d.Limit, c.owner())
 }

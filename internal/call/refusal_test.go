@@ -104,8 +104,7 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 	}
 }
 
-// The share of a project among several says how many share the model. A call behind one that waits
-// for the share is told that.
+// The share of a project among several says how many share the model.
 func TestRefusalsByAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := newLimits(t, ratelimit.ModelQuota{MaxRPM: 4}, &project.Limit{})
@@ -119,9 +118,23 @@ func TestRefusalsByAShare(t *testing.T) {
 		d, err := c.Try(t.Context())
 		want := later(d.RetryAfter, false, `not sent: project "some-project" has a share of 2 requests a minute of model "some-model" while 2 projects use it, and has used 2: try again in 1m0s`)
 		testkit.Equal(t, "the refusal", want, c.Refusal(&d, err))
+	})
+}
 
-		behind := &ratelimit.Decision{Code: ratelimit.DecisionShareLimit, Limit: "max_rpm_share", Reason: "others wait for the project's share", RetryAfter: time.Second}
-		testkit.Equal(t, "the refusal behind another", later(time.Second, false, "not sent: others wait for the project's share"), c.Refusal(behind, nil))
+func TestRefusalsBehindACallThatWaitsForAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := newLimits(t, ratelimit.ModelQuota{MaxTPM: 400_000}, &project.Limit{})
+		c := newCall(limits)
+		for _, p := range []string{"another", c.Project, c.Project} {
+			if _, d, err := limits.Models.TryAcquireCall(t.Context(), ratelimit.Call{Model: c.Quota, Project: p, Estimated: 95_000}); err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+		}
+		go limits.Models.AcquireCall(t.Context(), ratelimit.Call{Model: c.Quota, Project: c.Project, Estimated: 95_000})
+		synctest.Wait()
+		d, err := c.Try(t.Context())
+		want := later(time.Second, false, "not sent: others wait for the project's share of the tokens a minute: try again in 1s")
+		testkit.Equal(t, "the refusal", want, c.Refusal(&d, err))
 	})
 }
 

@@ -259,7 +259,7 @@ func TestOnlyExactUsageLowersACharge(t *testing.T) {
 func TestSettledOnce(t *testing.T) {
 	c := newCall(newLimits(t, plenty, nil))
 	if d, err := c.Try(t.Context()); err != nil || !d.Allowed {
-		t.Fatal(d.Reason, err)
+		t.Fatal(d.Reason(), err)
 	}
 	for range 2 {
 		c.Settle(t.Context(), llm.NewMeter(llm.Chat, http.Header{}), false)

@@ -63,9 +63,9 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 // denying returns the window of the call's project, of one above it, of its key or of its run that
 // denies the call or that earlier calls wait for, or nil.
 func denying(d *ratelimit.Decision) *project.Standing {
-	for i, s := range d.Project.Windows() {
-		if s.Window.Name == d.Limit && (s.Owner == d.Project.Owner || d.Project.Owner == "") {
-			return &d.Project.Windows()[i]
+	for i, s := range d.Windows() {
+		if s.Window.Name == d.Limit && (s.Owner == d.Owner || d.Owner == "") {
+			return &d.Windows()[i]
 		}
 	}
 	return nil
@@ -196,17 +196,17 @@ func (c *Call) shareText(d *ratelimit.Decision, unit string) string {
 	if d.Share.Projects > 1 {
 		others = fmt.Sprintf(" while %s projects use it", numeral.Grouped(int64(d.Share.Projects)))
 	}
-	return fmt.Sprintf("%s %s a share of %s %s of %s%s, and %s used %s", owner, verb, numeral.Grouped(int64(d.Share.Max)), unit, c.model(), others, verb, numeral.Grouped(int64(d.Share.Used)))
+	return fmt.Sprintf("%s %s a share of %s %s of %s%s, and %s used %s", owner, verb, numeral.Grouped(d.Share.Max), unit, c.model(), others, verb, numeral.Grouped(d.Share.Used))
 }
 
 // busyOrPaused says that a limit on calls at a time denies the call, or that the provider
 // has paused the model. It is empty where neither is the reason.
 func (c *Call) busyOrPaused(d *ratelimit.Decision) string {
 	switch {
-	case d.Limit == project.Concurrent && d.Project.Owner != "":
-		return d.Project.Busy()
+	case d.Limit == project.Concurrent && d.Owner != "":
+		return d.Busy()
 	case d.Limit == project.Concurrent:
-		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Project.Concurrent))
+		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.owner(), numeral.Grouped(d.Concurrent))
 	case d.Limit == kind.MaxConcurrent.Name() && d.Stats.MaxConcurrent > 0:
 		return fmt.Sprintf("%s has %s calls under way, as many as it may", c.model(), numeral.Grouped(int64(d.Stats.MaxConcurrent)))
 	case d.Code == ratelimit.DecisionPaused:

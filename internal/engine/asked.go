@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 )
 
 // Asked is what each limit has answered to a call: see [Call].Asked. The zero Asked is ready to use, and may be used
@@ -57,20 +59,10 @@ type LimitAnswer struct {
 	RetryAfter time.Duration // until the limit lets the call pass: zero if it does, [limit.Never] if it cannot
 	ResetAfter time.Duration // until nothing is used of it, if nothing else passes; zero if that is not known
 
-	Local  bool        // the store has answered without its server: Used and ResetAfter are not known
-	Shadow bool        // the limit is in shadow: it counts, and denies nothing
-	Share  DeniedShare // of a project that has used its share of the limit; zero for any other answer
+	Local  bool                 // the store has answered without its server: Used and ResetAfter are not known
+	Shadow bool                 // the limit is in shadow: it counts, and denies nothing
+	Share  decision.DeniedShare // of a project that has used its share of the limit; zero for any other answer
 }
-
-// DeniedShare is a project's share of a limit of a model that denies a call: of the minute that
-// ends now, or of the day.
-type DeniedShare struct {
-	Max, Used int // of what the limit counts: requests or tokens
-	Projects  int // how many projects use the model, this one included
-}
-
-// Denied returns the share as callers see it.
-func (s *Share) Denied() DeniedShare { return DeniedShare{int(s.Share), int(s.Used), s.Members} }
 
 // Limits returns what each limit has answered: those of the model, of the call's project and of all
 // above it, of its key and of its run. It is empty if none was asked.

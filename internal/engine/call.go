@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -173,16 +173,16 @@ func (c *Call) checkKnown(scopes Scopes) error {
 		switch {
 		case s.Kind == Shadow:
 		case c.Dollars == price.Unknown && s.Limits(Dollars):
-			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, OwnerText(s.Name))
+			return fmt.Errorf("%w, and %s has a limit in dollars", ErrUnpriced, decision.OwnerText(s.Name))
 		case c.MostDollars == price.Unknown && s.Reserves(Dollars):
-			return fmt.Errorf("%w, and the limits of %s in dollars reserve that", ErrUnbounded, OwnerText(s.Name))
+			return fmt.Errorf("%w, and the limits of %s in dollars reserve that", ErrUnbounded, decision.OwnerText(s.Name))
 		case unknown && s.Limits(unit):
-			return fmt.Errorf("%w, and %s has a limit in %s", ErrUnbounded, OwnerText(s.Name), unit.Words())
+			return fmt.Errorf("%w, and %s has a limit in %s", ErrUnbounded, decision.OwnerText(s.Name), unit.Words())
 		case !unbounded(c.Most):
 		case s.Kind == Shared && (s.Reserves(Tokens) || s.Reserves(Input) || s.Reserves(Output)):
 			return fmt.Errorf("%w, and the quota of model %q reserves that", ErrUnbounded, s.Name)
 		case s.Reserves(AllTokens):
-			return fmt.Errorf("%w, and the limits of %s in tokens reserve that", ErrUnbounded, OwnerText(s.Name))
+			return fmt.Errorf("%w, and the limits of %s in tokens reserve that", ErrUnbounded, decision.OwnerText(s.Name))
 		}
 	}
 	return nil
@@ -196,16 +196,6 @@ func (c *Call) unknownUnit() (u Unit, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// OwnerText returns the owner of a limit as a sentence names it: project "acme", or key "k". Owners
-// that are keys and runs have a space in them, and projects have none.
-func OwnerText(owner string) string {
-	kind, id, ok := strings.Cut(owner, " ")
-	if !ok {
-		kind, id = "project", owner
-	}
-	return fmt.Sprintf("%s %q", kind, id)
 }
 
 type tentative struct{}
@@ -331,8 +321,8 @@ func (e *Engine) Observe(ctx context.Context, c *Call, r *Result, err error) {
 	case c.invalid != nil && !errors.Is(err, store.ErrClosed):
 		ev.Kind, ev.Limit, ev.RetryAfter, ev.Estimated, ev.Dollars = event.Refused, "", 0, 0, 0
 	case err == nil && r.Allowed():
-		if over := r.Outcome.Overlooked; over != nil {
-			ev.Kind, ev.Limit, ev.Shadow = event.Denied, over.Limit, true
+		if over := r.Outcome.Shadow.Limit; over != "" {
+			ev.Kind, ev.Limit, ev.Shadow = event.Denied, over, true
 		}
 	case err == nil, errors.Is(err, limit.ErrNever), errors.Is(err, fair.ErrCrowded), errors.Is(err, context.DeadlineExceeded) && ev.Limit != "":
 		ev.Kind = event.Denied

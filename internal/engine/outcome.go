@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -10,8 +11,8 @@ import (
 type Outcome struct {
 	Denied bool
 
-	// Overlooked is a limit in shadow that would have denied the call, if it has passed.
-	Overlooked *Overlooked
+	// Shadow is a limit in shadow that would have denied the call, if it has passed.
+	Shadow decision.ShadowDenial
 
 	asked    bool   // the limits were asked
 	shadowed bool   // some of them count the call, and do not deny it

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -15,11 +16,12 @@ import (
 
 // Limit is one of the limits of a scope.
 type Limit struct {
-	Name  string // as callers and observers are told it
-	ID    int    // the door's own number for it
-	Unit  Unit
-	Limit limit.Limit
-	Free  bool // it denies nothing: its count is boundless, and it only tells what is used
+	Name   string           // as callers and observers are told it
+	ID     int              // the door's own number for it
+	Window *decision.Window // as the limits of projects, keys and runs are reported; nil for other limits, and for calls at a time
+	Unit   Unit
+	Limit  limit.Limit
+	Free   bool // it denies nothing: its count is boundless, and it only tells what is used
 
 	// Pace is set if the limit, a bucket, lets out evenly what another limit of the unit lets
 	// pass. A call that is larger than its burst passes when the bucket is full. What exceeds

@@ -1,6 +1,9 @@
 package engine
 
-import "dappco.re/go/core/go-ratelimit/limit"
+import (
+	"dappco.re/go/core/go-ratelimit/internal/decision"
+	"dappco.re/go/core/go-ratelimit/limit"
+)
 
 // Shadow returns the scope for calls that its limits count and do not deny. It has the same counters, so
 // what is used by either counts for both, and no line, no gate and no shares. It stands behind all scopes
@@ -49,18 +52,11 @@ func (s *Scope) Real() *Scope {
 // OfModel reports whether calls of several flows name the scope, or that of which it is the shadow: it is that of a model.
 func (s *Scope) OfModel() bool { return s.Real().Kind == Shared }
 
-// Overlooked is a limit in shadow that would have denied a call which has passed.
-type Overlooked struct {
-	Scope     *Scope // itself, and not its shadow
-	Limit     string
-	Used, Max int64 // with the call; both are 0 for a gate that is closed
-}
-
 // overlook finds out what limits in shadow would have said to a call that was admitted, and lets them say
 // what is left of them.
 func (e *Engine) overlook(c *Call, o *Outcome) {
 	all := o.all
-	o.Overlooked = nil
+	o.Shadow = decision.ShadowDenial{}
 	for k := range all {
 		s := &all[k]
 		if s.plan.rules == nil || s.plan.rules.shadowOf == nil {
@@ -73,12 +69,12 @@ func (e *Engine) overlook(c *Call, o *Outcome) {
 			}
 			most := l.Limit.Burst()
 			v.Remaining = max(most-v.Used, 0)
-			if o.Overlooked == nil && !c.part.onlyCounts(l) && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.ask)) {
-				o.Overlooked = &Overlooked{s.Scope.real, l.Name, v.Used, most}
+			if o.Shadow.Limit == "" && !c.part.onlyCounts(l) && exceeds(l, v, s.plan.rules.Amount(l.Unit, &c.ask)) {
+				o.Shadow = decision.ShadowDenial{Owner: s.Scope.Name, Model: s.Scope.OfModel(), Limit: l.Name, Used: v.Used, Max: most}
 			}
 		}
-		if gate := s.Scope.real.gate; gate != nil && o.Overlooked == nil && !gate.Idle() && gate.Look(e.clock()) != (Closed{}) {
-			o.Overlooked = &Overlooked{Scope: s.Scope.real, Limit: PausedName}
+		if gate := s.Scope.real.gate; gate != nil && o.Shadow.Limit == "" && !gate.Idle() && gate.Look(e.clock()) != (Closed{}) {
+			o.Shadow = decision.ShadowDenial{Owner: s.Scope.Name, Model: true, Limit: PausedName}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -139,6 +140,11 @@ type Share struct {
 
 // Share returns which share of the scope denies the call, or nil.
 func (s *Standing) Share() *Share { return s.share }
+
+// Denied returns the share as callers see it.
+func (s *Share) Denied() decision.DeniedShare {
+	return decision.DeniedShare{Project: s.Of, Window: s.Limit.Window, Max: s.Share, Used: s.Used, Projects: s.Members}
+}
 
 // Shares returns where each flow stands in the limits of a scope that are divided, in the order of their
 // names.

@@ -70,7 +70,7 @@ func (x *exchange) checkLeft() *refusal {
 		c := x.batchCall()
 		c.Tokens, c.Dollars = llm.Tokens{Output: 1}, 1
 		d, err := x.g.limits.Projects.PeekCall(ctx, c)
-		allowed := d.Allowed || d.RetryAfter <= c.MaxWait
-		return ratelimit.Decision{Allowed: allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d, Shadow: d.Shadow}, err
+		d.Allowed = d.Allowed || d.RetryAfter <= c.MaxWait
+		return ratelimit.Decision{Decision: d}, err
 	}, func() {})
 }

@@ -155,10 +155,10 @@ func TestQuotaUsage(t *testing.T) {
 		after    time.Duration
 		want     float64
 	}{
-		{"the scarcest counts", ratelimit.Decision{Allowed: true, Stats: stats(2, 50, 100)}, 0, 0.5},
-		{"half of a minute later", ratelimit.Decision{Allowed: true, Stats: stats(2, 50, 100)}, 30 * time.Second, 0.25},
-		{"a minute later the day counts", ratelimit.Decision{Allowed: true, Stats: stats(2, 50, 240)}, time.Hour, 0.23},
-		{"a day later nothing counts", ratelimit.Decision{Allowed: true, Stats: stats(2, 50, 240)}, 25 * time.Hour, 0},
+		{"the scarcest counts", ratelimit.Decision{Decision: project.Decision{Allowed: true}, Stats: stats(2, 50, 100)}, 0, 0.5},
+		{"half of a minute later", ratelimit.Decision{Decision: project.Decision{Allowed: true}, Stats: stats(2, 50, 100)}, 30 * time.Second, 0.25},
+		{"a minute later the day counts", ratelimit.Decision{Decision: project.Decision{Allowed: true}, Stats: stats(2, 50, 240)}, time.Hour, 0.23},
+		{"a day later nothing counts", ratelimit.Decision{Decision: project.Decision{Allowed: true}, Stats: stats(2, 50, 240)}, 25 * time.Hour, 0},
 		{"a denial", ratelimit.Decision{Code: ratelimit.DecisionTPMLimit, Stats: stats(2, 50, 100)}, 15 * time.Second, 0.75},
 		{"a denial of the project", ratelimit.Decision{Code: ratelimit.DecisionProjectLimit, Stats: stats(2, 50, 100)}, 0, 0.5},
 		{"no limits", ratelimit.Decision{Stats: ratelimit.ModelStats{RPM: 7, TPM: 7}}, 0, 0},

@@ -148,7 +148,7 @@ func (x *exchange) decideAnywhere(ctx context.Context, q *Question, v *Verdict) 
 		if i > 0 && !decision.Allowed && decision.RetryAfter >= v.RetryAfter {
 			continue
 		}
-		v.Decision, v.Code, v.Quota, v.Limits, v.Reason = decision, string(decision.Code), x.Quota, asked.Limits(), decision.Reason
+		v.Decision, v.Code, v.Quota, v.Limits, v.Reason = decision, string(decision.Code), x.Quota, asked.Limits(), decision.Reason()
 		if decision.Allowed {
 			return nil
 		}

@@ -104,7 +104,7 @@ func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 			return paid.Acquire(ctx, c)
 		}
 		d, err := x.g.limits.Projects.Spend(ctx, c)
-		return ratelimit.Decision{Allowed: d.Allowed, Limit: d.Exceeded, RetryAfter: d.RetryAfter, Project: d, Shadow: d.Shadow}, err
+		return ratelimit.Decision{Decision: d}, err
 	}, func() {
 		if paid != nil {
 			paid.Cancel()

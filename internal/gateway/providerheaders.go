@@ -44,9 +44,9 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 	tokens.consider(int64(d.Stats.MaxTPM), left(kind.MaxTPM.Name(), d.Stats.MaxTPM, d.Stats.TPM), reset)
 	switch d.Limit { // of the model much may be left, for other projects
 	case kind.MaxRPM.Name() + kind.ShareEnd:
-		requests.consider(int64(d.Share.Max), 0, reset)
+		requests.consider(d.Share.Max, 0, reset)
 	case kind.MaxTPM.Name() + kind.ShareEnd:
-		tokens.consider(int64(d.Share.Max), 0, reset)
+		tokens.consider(d.Share.Max, 0, reset)
 	}
 	of := func(unit string, maximum, left int64, reset time.Duration) {
 		switch unit { // no provider's SDK reads limits of other units
@@ -56,10 +56,10 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 			tokens.consider(maximum, left, reset)
 		}
 	}
-	if s := &d.Project.Share; s.Window != nil {
+	if s := &d.Share; s.Window != nil {
 		of(s.Window.Unit, s.Max, 0, reset)
 	}
-	for _, s := range d.Project.Windows() {
+	for _, s := range d.Windows() {
 		of(s.Window.Unit, s.Window.Count, s.Remaining, s.ResetAfter)
 	}
 	return requests, tokens

@@ -114,16 +114,13 @@ func (x *exchange) refuse(refused *refusal) {
 // setLimitHeaders sets the standard headers with the limits of the project and what is left
 // of them.
 func (x *exchange) setLimitHeaders(h http.Header) {
-	answer := admit.Pass
-	if !x.decision.Allowed {
-		answer = admit.Later
-	}
-	if x.decision.Project.IsZero() {
+	if x.decision.IsZero() {
 		return
 	}
-	d := x.decision.Project
-	d.Allowed, d.Exceeded, d.RetryAfter = x.decision.Allowed, x.decision.Limit, x.decision.RetryAfter // the model's limits, too
-	result := &admit.Result{Answer: answer, Project: x.path, Decision: d}
+	result := &admit.Result{Answer: admit.Pass, Project: x.path, Decision: x.decision.Decision}
+	if !x.decision.Allowed {
+		result.Answer = admit.Later
+	}
 	x.g.policies.SetHeaders(h, result)
 	if tightest := result.Tightest(); tightest != "" {
 		h[fieldTightest] = []string{tightest}

@@ -43,6 +43,7 @@ var order = []string{
 	"internal/engine/fleettests", // its tests with several nodes
 	"internal/engine",            // the engine of the two
 	"internal/fair",              // how the engine divides what is shared
+	"internal/decision",          // what the engine answers
 	"event",
 	"internal/mockprovider",
 	"internal/tokencount", // for the root

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/decision"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -55,7 +55,7 @@ func shadowOwner(e *gateway.Explained) string {
 	if e.ShadowOwner == e.Quota {
 		return fmt.Sprintf("model %q", e.Quota)
 	}
-	return engine.OwnerText(e.ShadowOwner)
+	return decision.OwnerText(e.ShadowOwner)
 }
 
 // longestWait is the longest wait that is advised. SDKs wait ten minutes for an answer.

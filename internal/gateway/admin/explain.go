@@ -8,6 +8,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // Explanation is a decision with all limits that were asked, and what would have to change for a
@@ -101,8 +102,8 @@ func newAskedLimit(rec *gateway.Record, a *ratelimit.LimitAnswer, at time.Time) 
 	if a.ResetAfter > 0 && a.ResetAfter != ratelimit.Never && !a.Local {
 		l.ResetsAt = at.Add(a.ResetAfter).UTC()
 	}
-	if a.Share != (ratelimit.DeniedShare{}) {
-		l.Share = &AskedShare{int64(a.Share.Max), int64(a.Share.Used), a.Share.Projects}
+	if a.Share != (project.DeniedShare{}) {
+		l.Share = &AskedShare{a.Share.Max, a.Share.Used, a.Share.Projects}
 	}
 	return l
 }

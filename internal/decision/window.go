@@ -1,11 +1,13 @@
-package project
+package decision
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -19,11 +21,29 @@ type Window struct {
 	Period   time.Duration
 	Calendar bool // it begins as a calendar says, and is not any period
 	Run      bool // it is of a run, and begins with its first call
-	Most     bool // calls reserve the most of it that they can use: see [Reserve]
-	Cut      bool // streams that need more of it than there is are cut off: see [OnOverrun]
+	Most     bool // calls reserve the most of it that they can use: see Reserve of package project
+	Cut      bool // streams that need more of it than there is are cut off: see OnOverrun of package project
 
-	kind   kind.Kind
-	months *time.Location // the zone of calendar months that begin at midnight of the 1st; nil: it is another window
+	kind     kind.Kind
+	exceeded error          // says that a request was denied by the window
+	months   *time.Location // the zone of calendar months that begin at midnight of the 1st; nil: it is another window
+}
+
+// NewWindow returns the window of a limit of a kind.
+func NewWindow(k kind.Kind, l limit.Limit, calendar bool) Window {
+	w := Window{
+		Name: k.Name(), Unit: k.Unit().Name(), kind: k,
+		Count: l.Count(), Period: l.Period(), Calendar: calendar && l.Algorithm() == limit.FixedWindow,
+	}
+	w.exceeded = fmt.Errorf("%w: %s", ErrExceeded, w.short())
+	return w
+}
+
+// NameMonths has a window that is a month of the calendar in a zone called by the month's name.
+func NameMonths(w *Window, zone *time.Location) {
+	if w.Calendar && w.kind.Window() == kind.Month {
+		w.months = zone
+	}
 }
 
 // String returns the window for people, such as "its 10 requests a minute".
