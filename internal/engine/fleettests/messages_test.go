@@ -39,7 +39,9 @@ func (s *overheard) Subscribe(func([]byte)) (func(), error) { return func() {}, 
 
 // A node reports on the models that are called, not on all others each time, and on every project,
 // however long its name is.
-func TestMessages(t *testing.T) {
+func TestMessages(t *testing.T) { synctest.Test(t, testMessages) }
+
+func testMessages(t *testing.T) {
 	s := &overheard{Store: store.NewMemory()}
 	e := engine.New(engine.Config{Store: s, Owned: true, Clock: clock.New()})
 	defer e.Close()
