@@ -3,8 +3,12 @@
 package deploy
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -29,6 +33,7 @@ type objects struct {
 	configs     []*corev1.ConfigMap
 	budgets     []*policyv1.PodDisruptionBudget
 	policies    []*networkingv1.NetworkPolicy
+	ingresses   []*networkingv1.Ingress
 	others      []string // kinds that Kubernetes itself does not have
 }
 
@@ -56,6 +61,8 @@ func read(t *testing.T, name, text string) (all objects) {
 			all.budgets = append(all.budgets, strict[policyv1.PodDisruptionBudget](t, name, document))
 		case "networking.k8s.io/v1 NetworkPolicy":
 			all.policies = append(all.policies, strict[networkingv1.NetworkPolicy](t, name, document))
+		case "networking.k8s.io/v1 Ingress":
+			all.ingresses = append(all.ingresses, strict[networkingv1.Ingress](t, name, document))
 		default:
 			all.others = append(all.others, kind.Kind)
 		}
@@ -100,7 +107,7 @@ func TestChart(t *testing.T) {
 		{"defaults", "", "redis://gw-redis:6379/0", 1, 0},
 		{"a Redis of one's own", "redisURL: rediss://redis.example.com:6380/0", "rediss://redis.example.com:6380/0", 0, 0},
 		{"a Redis whose URL is in a Secret", "redisURLSecret: {name: redis, key: address}", "rediss://redis.example.com:6380/0", 0, 0},
-		{"everything on", "serviceMonitor: {enabled: true}\nreplicas: 5\nimage: {tag: v1.2.3}", "redis://gw-redis:6379/0", 1, 1},
+		{"everything on", "serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\nreplicas: 5\nimage: {tag: v1.2.3}", "redis://gw-redis:6379/0", 1, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all := read(t, tt.name, render(t, tt.values))
@@ -137,6 +144,90 @@ affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeS
 	}
 	if pod.NodeSelector["pool"] != "gateways" || len(pod.Tolerations) != 1 || pod.Affinity == nil {
 		t.Errorf("the pods are placed by %v, %v, %v", pod.NodeSelector, pod.Tolerations, pod.Affinity)
+	}
+}
+
+// With a certificate, clients and the admin API use TLS, and so do probes and Prometheus.
+func TestChartTLS(t *testing.T) {
+	text := render(t, "tlsSecretName: gateway-tls\nserviceMonitor: {enabled: true, tlsConfig: {insecureSkipVerify: true}}")
+	all := read(t, "tls", text)
+	pod := all.deployments[0].Spec.Template.Spec
+	c := pod.Containers[0]
+	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if probe.HTTPGet.Scheme != corev1.URISchemeHTTPS {
+			t.Errorf("a probe asks by %q", probe.HTTPGet.Scheme)
+		}
+	}
+	if secret := pod.Volumes[1].Secret; secret == nil || secret.SecretName != "gateway-tls" || c.VolumeMounts[1].MountPath != "/etc/tls" {
+		t.Errorf("the volumes are %+v at %+v", pod.Volumes, c.VolumeMounts)
+	}
+	if !strings.Contains(text, "scheme: https\n      tlsConfig:\n        insecureSkipVerify: true\n") {
+		t.Errorf("Prometheus does not use TLS:\n%s", text)
+	}
+	file := strings.ReplaceAll(all.configs[0].Data["gateway.yaml"], "/etc/tls", withCertificate(t))
+	if got := checkFile(t, file, "redis://gw-redis:6379/0"); got.TLS.Cert == "" || got.Admin.TLS.Cert == "" {
+		t.Errorf("the gateway has no TLS:\n%s", file)
+	}
+}
+
+// withCertificate returns a folder with a certificate, as Kubernetes mounts it.
+func withCertificate(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	pair := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "tls.key": {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// An ingress leads to the port of clients, never to the admin API.
+func TestChartIngress(t *testing.T) {
+	all := read(t, "ingress", render(t, "ingress: {enabled: true, className: nginx, host: llm.example.com, tlsSecretName: llm-tls, annotations: {a/b: c}}"))
+	if len(all.ingresses) != 1 {
+		t.Fatalf("there are %d ingresses", len(all.ingresses))
+	}
+	i := all.ingresses[0]
+	path := i.Spec.Rules[0].HTTP.Paths
+	if *i.Spec.IngressClassName != "nginx" || i.Annotations["a/b"] != "c" || i.Spec.TLS[0].SecretName != "llm-tls" || i.Spec.TLS[0].Hosts[0] != "llm.example.com" ||
+		i.Spec.Rules[0].Host != "llm.example.com" || len(path) != 1 || path[0].Backend.Service.Name != "gw" || path[0].Backend.Service.Port.Name != "http" {
+		t.Errorf("%+v", i.Spec)
+	}
+}
+
+// The chart's alerts are those of package telemetry, in a form that Prometheus Operator takes.
+func TestChartRules(t *testing.T) {
+	want, err := os.ReadFile("../telemetry/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("helm/ratelimit/files/alerts.yml")
+	if err != nil || string(got) != string(want) {
+		t.Errorf("the chart's alerts differ from telemetry/prometheus/alerts.yml, copy it: %v", err)
+	}
+	var rules, spec any
+	for _, document := range strings.Split(render(t, "prometheusRule: {enabled: true}"), "\n---\n") {
+		var object struct {
+			Kind string
+			Spec any
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		if object.Kind == "PrometheusRule" {
+			spec = object.Spec
+		}
+	}
+	if err := yaml.Unmarshal(want, &rules); err != nil || !reflect.DeepEqual(rules, spec) {
+		t.Errorf("%v: the rules are %v, want %v", err, spec, rules)
 	}
 }
 
@@ -216,8 +307,8 @@ func checkPod(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// checkFile expects a configuration that the gateway takes, with its state.
-func checkFile(t *testing.T, text, state string) {
+// checkFile expects a configuration that the gateway takes, with its state, and returns it.
+func checkFile(t *testing.T, text, state string) *config.Config {
 	t.Helper()
 	t.Setenv("RATELIMIT_ADMIN_TOKEN", "a-secret-of-some-length")
 	t.Setenv("RATELIMIT_REDIS_URL", "rediss://redis.example.com:6380/0")
@@ -229,4 +320,5 @@ func checkFile(t *testing.T, text, state string) {
 	if c.State != state {
 		t.Errorf("the state is %s, want %s", c.State, state)
 	}
+	return c
 }

@@ -101,7 +101,7 @@ func (l *layout) addLayer(r *release, b binary, files []file) (config, layer des
 			"Cmd":          []string{"serve", "--listen", "0.0.0.0:8080", "--state", "/state/ratelimits.db"},
 			"ExposedPorts": map[string]any{"8080/tcp": struct{}{}}, "Volumes": map[string]any{"/state": struct{}{}}, "WorkingDir": "/",
 			"Healthcheck": map[string]any{ // Docker's own field
-				"Test": []string{"CMD", "/ratelimit", "status", "--json"}, "Interval": 10 * time.Second, "Timeout": 3 * time.Second,
+				"Test": []string{"CMD", "/ratelimit", "health"}, "Interval": 10 * time.Second, "Timeout": 3 * time.Second,
 			},
 			"Labels": map[string]string{
 				"org.opencontainers.image.title": "ratelimit", "org.opencontainers.image.version": r.version, "org.opencontainers.image.licenses": "MIT",

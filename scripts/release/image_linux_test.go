@@ -94,8 +94,8 @@ func (i *image) run(t *testing.T, program []byte) {
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { serve.Process.Kill() })                                                   // if it has not ended
-	health := slices.Concat(i.Config.Healthcheck.Test[1:], []string{"--admin", adminOf(t, out)}) // the first is CMD
+	t.Cleanup(func() { serve.Process.Kill() })                                         // if it has not ended
+	health := slices.Concat(i.Config.Healthcheck.Test[1:], []string{servedAt(t, out)}) // the first is CMD
 	go io.Copy(io.Discard, out)
 	if out, err := command(health...).CombinedOutput(); err != nil {
 		t.Errorf("%q: %v\n%s", health, err, out)
@@ -108,15 +108,15 @@ func (i *image) run(t *testing.T, program []byte) {
 	}
 }
 
-// adminOf reads where a gateway that starts serves its admin API.
-func adminOf(t *testing.T, out io.Reader) string {
+// servedAt reads the address at which a gateway that starts serves clients.
+func servedAt(t *testing.T, out io.Reader) string {
 	t.Helper()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if words := strings.Fields(lines.Text()); len(words) > 1 && words[0] == "admin" {
-			return words[1]
+		if _, address, ok := strings.Cut(lines.Text(), "serves http://"); ok {
+			return strings.Fields(address)[0]
 		}
 	}
-	t.Fatalf("the gateway has ended without a word of its admin API: %v", lines.Err())
+	t.Fatalf("the gateway has ended without a word of where it serves: %v", lines.Err())
 	return ""
 }

@@ -12,3 +12,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/name: {{ .Chart.Name }}-redis
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
+{{- define "ratelimit.scheme" -}}
+{{ ternary "https" "http" (ne .Values.tlsSecretName "") }}
+{{- end }}
