@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 )
@@ -12,7 +13,7 @@ import (
 func TestJournal(t *testing.T) {
 	server := redistest.New(t)
 	open := func() internals {
-		s, err := New(Config{URL: server.URL()})
+		s, err := New(Config{URL: server.URL(), Timeout: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

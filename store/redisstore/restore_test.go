@@ -42,7 +42,7 @@ func TestServerForgets(t *testing.T) {
 			t.Run(fmt.Sprint(mode, "/", name), func(t *testing.T) {
 				var all []*Store
 				for range 2 {
-					s, err := New(Config{URL: server.URL(), OnStoreLoss: mode, Namespace: "forgets-" + t.Name()})
+					s, err := New(Config{URL: server.URL(), OnStoreLoss: mode, Timeout: 20 * time.Second, Namespace: "forgets-" + t.Name()})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -90,7 +90,7 @@ func awaitRecovered(t testing.TB, s *Store) {
 func TestServerForgetsUnnoticed(t *testing.T) {
 	server := redistest.New(t)
 	lost := make(chan store.Event, 100)
-	s, err := New(Config{URL: server.URL(), OnEvent: func(e store.Event) { lost <- e }})
+	s, err := New(Config{URL: server.URL(), Timeout: 20 * time.Second, OnEvent: func(e store.Event) { lost <- e }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestDebtsArePutBack(t *testing.T) {
 	server := redistest.New(t)
 	for name, l := range everyKind(100) {
 		t.Run(name, func(t *testing.T) {
-			s, err := New(Config{URL: server.URL(), Namespace: "debts-" + name})
+			s, err := New(Config{URL: server.URL(), Timeout: 20 * time.Second, Namespace: "debts-" + name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func TestUnsaved(t *testing.T) {
 	serverDo(t, plain, "ACL", "SETUSER", "limiter", "on", ">secret", "~ratelimit:*", "&ratelimit:*", "+@all", "-@admin", "-@dangerous")
 	for url, want := range map[string]bool{plain.URL(): true, saved.URL(): false, plain.LoginURL("limiter", "secret"): false} {
 		events := make(chan store.Event, 10)
-		s, err := New(Config{URL: url, OnEvent: func(e store.Event) { events <- e }})
+		s, err := New(Config{URL: url, Timeout: 20 * time.Second, OnEvent: func(e store.Event) { events <- e }})
 		if err != nil {
 			t.Fatal(err)
 		}
