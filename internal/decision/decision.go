@@ -93,7 +93,7 @@ type Standing struct {
 	Window     *Window       // the same one, as long as the limit stays: do not change it
 	Remaining  int64         // after the call
 	Used       int64         // after the call: more than the limit, if calls have used more than they had reserved
-	Reserved   int64         // the part of Used that calls under way in this process hold, if the window reserves the most of a call
+	Reserved   int64         // the part of Used that calls under way hold, in this process or, if Held, in all, if the window reserves the most of a call
 	RetryAfter time.Duration // until this window lets the call pass: zero if it does now
 
 	// Held says that the window denies the call only because of what calls under way have reserved, which

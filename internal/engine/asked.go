@@ -26,8 +26,8 @@ func (a *Asked) keep(c *Call, r *Result) {
 		s := &a.standings[i]
 		for k := range s.Len() {
 			n := int64(0)
-			if l, _ := s.At(k); s.plan.rules.hard {
-				n = s.Scope.Held(l.Unit)
+			if s.plan.rules.hard {
+				n = s.Reserved(k)
 			}
 			a.held = append(a.held, n)
 		}
@@ -52,7 +52,7 @@ type LimitAnswer struct {
 
 	Max       int64
 	Used      int64 // before the call
-	Reserved  int64 // the part of Used that calls under way in this process held, if the limit reserves the most of a call
+	Reserved  int64 // the part of Used that calls under way held, if the limit reserves the most of a call: see [Standing.Reserved]
 	Elsewhere int64 // what others use of the account, as the provider reports it
 	Needed    int64 // by the call
 

@@ -34,7 +34,7 @@ func (s *Standing) enterInto(d *decision.Decision) {
 		}
 		to := decision.Enter(d, s.Scope.Name, l.Window, said, s.RetryAfter(i))
 		to.Held = s.IsHeld(i)
-		to.Reserved = min(s.Scope.Held(l.Unit), to.Used)
+		to.Reserved = min(s.Reserved(i), to.Used)
 	}
 	if share := s.share; share != nil && decision.Deny(d, s.Scope.Name, share.Name, share.RetryAfter) {
 		d.Share = share.Denied()

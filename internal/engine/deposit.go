@@ -22,6 +22,7 @@ type Deposit struct {
 
 	units       []Unit       // of each charge
 	hard        []bool       // which charges have reserved the most of the call
+	held        []bool       // which charges only count what is reserved
 	part        Part         // by which it was charged
 	reservation *Reservation // without its plans
 }
@@ -38,6 +39,7 @@ type deposited struct {
 	Call    bool             `json:"call,omitempty"` // it is that of a call, and not of a batch
 	Count   llm.TokenWeights `json:"count,omitzero"`
 	Hard    []bool           `json:"hard,omitempty"` // which charges have reserved it; none: no charge has
+	Held    []bool           `json:"held,omitempty"` // which charges only count what is reserved; none: no charge does
 	Note    []byte           `json:"note"`
 }
 
@@ -90,7 +92,10 @@ func (r *Reservation) written(note []byte) *deposited {
 		for k := range p.charges {
 			u := p.charges[k].unit
 			d.Units = append(d.Units, int(u))
-			d.Hard = append(d.Hard, p.rules.Most[u])
+			d.Hard, d.Held = append(d.Hard, p.rules.Most[u]), append(d.Held, false)
+		}
+		for _, hold := range r.charged[i].holds() {
+			d.Units, d.Hard, d.Held = append(d.Units, int(hold.unit)), append(d.Hard, true), append(d.Held, true)
 		}
 	}
 	return d
@@ -129,6 +134,9 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 	if d.hard = kept.Hard; len(d.hard) != len(kept.Units) { // none, or it cannot be known
 		d.hard = make([]bool, len(kept.Units))
 	}
+	if d.held = kept.Held; len(d.held) != len(kept.Units) { // an earlier version has kept it
+		d.held = make([]bool, len(kept.Units))
+	}
 	for _, u := range kept.Units {
 		if u < 0 || u >= int(units) {
 			return fmt.Errorf("%w: no unit has the number %d", accounts.ErrDeposit, u)
@@ -157,8 +165,12 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *boo
 	r.spent(t, price, &used)
 	actual := make([]int64, len(d.units))
 	for i, u := range d.units {
-		if actual[i] = used.Amounts[u]; d.hard[i] {
+		switch {
+		case d.held[i]: // nothing is any more
+		case d.hard[i]:
 			actual[i] = used.most[u]
+		default:
+			actual[i] = used.Amounts[u]
 		}
 	}
 	e := r.engine

@@ -1,6 +1,13 @@
 package engine
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
 
 // held is how much calls under way have reserved of a scope in this process, of each unit whose limits reserve the
 // most of a call. Nearly all of it comes back when they end.
@@ -48,8 +55,95 @@ func (s *Scope) Held(u Unit) int64 {
 	return 0
 }
 
+// heldPeriod is for how long the store counts what a call has reserved, and for how long once more with less and less
+// weight. What a process that has died leaves reserved counts as used after that.
+const heldPeriod = time.Hour
+
+// manyCalls is for how many calls a limit has room if what they reserve does not matter to others: so many are not under
+// way at a time.
+const manyCalls = 1 << 10
+
+// planHold lets the store count what calls of a part have reserved of a unit, if that comes back long before the limits on
+// the unit do, and other processes cannot know it otherwise. The counter has a key of its own. A call takes from it what it
+// reserves, and gives all of it back when it is settled.
+func (r *Rules) planHold(part Part, p *plan, u Unit) error {
+	long := func(l Limit) bool { return l.Unit == u && r.holdsLong(&l) }
+	settled := part == Whole || part == Batch
+	if r.scope.engine.private || !settled || r.shadowOf != nil || !slices.ContainsFunc(r.Limits, long) {
+		return nil
+	}
+	hold, err := store.Prepare(r.Key(u)+"/held", []limit.Limit{limit.New(Boundless, heldPeriod).Using(limit.SlidingCounter)})
+	if err == nil {
+		p.holds = append(p.holds, charge{Charge: hold, unit: u})
+	}
+	return err
+}
+
+// holdsLong reports whether a limit reserves the most of a call, and does not reset soon.
+func (r *Rules) holdsLong(l *Limit) bool { return r.Most[l.Unit] && l.Limit.Period() >= time.Hour }
+
+// holds returns the charges by which the store counts what the call reserves. There are none while the limits have room
+// for very many calls.
+func (s *Standing) holds() []charge {
+	if !s.counts {
+		return nil
+	}
+	return s.plan.holds
+}
+
+// appendHolds appends what the call reserves.
+func (s *Standing) appendHolds(list []store.Charge, ask *Ask) []store.Charge {
+	for _, c := range s.holds() {
+		list = append(list, c.Charge)
+		list[len(list)-1].N = s.plan.rules.Amount(c.unit, ask)
+	}
+	return list
+}
+
+// noteRoom notes whether the limits on what the store counts have room for very many calls like this one. A call that asks
+// for nothing leaves it as it is.
+func (s *Standing) noteRoom(ask *Ask) {
+	r, ample := s.plan.rules, true
+	for i := range s.Len() {
+		l, said := s.At(i)
+		if !r.holdsLong(l) {
+			continue
+		}
+		need := r.Amount(l.Unit, ask)
+		if need == 0 {
+			return
+		}
+		ample = ample && !said.Local && said.Remaining/manyCalls >= need
+	}
+	if r.ample.Load() != ample {
+		r.ample.Store(ample)
+	}
+}
+
+// Reserved returns how much of one of the limits of a scope calls under way have reserved, the call itself included if it
+// was admitted: in this process, or in all if that is why the limit denies the call.
+func (s *Standing) Reserved(i int) int64 {
+	l, _ := s.At(i)
+	if n, counted := s.heldByAll(l.Unit); counted && s.IsHeld(i) {
+		return n
+	}
+	return s.Scope.Held(l.Unit)
+}
+
+// heldByAll returns how much of a unit calls under way have reserved in all processes, and whether the store has counted
+// it.
+func (s *Standing) heldByAll(u Unit) (n int64, counted bool) {
+	for i, hold := range s.holds() {
+		if hold.unit == u {
+			return s.said[:cap(s.said)][len(s.said)+i].Used, true
+		}
+	}
+	return 0, false
+}
+
 // noteHeld notes which limits of the scope deny a call only because of what calls under way have reserved: when these
-// end, the call may pass.
+// end, the call may pass. A limit of which nobody knows what
+// is reserved counts as one of these.
 func (s *Standing) noteHeld(ask *Ask) {
 	r := s.plan.rules
 	s.held = 0
@@ -61,7 +155,13 @@ func (s *Standing) noteHeld(ask *Ask) {
 		if said.Allowed || !r.Most[l.Unit] {
 			continue
 		}
-		if said.Used-s.Scope.Held(l.Unit)+r.Amount(l.Unit, ask) <= l.Limit.Count() {
+		need, held := r.Amount(l.Unit, ask), s.Scope.Held(l.Unit)
+		if all, counted := s.heldByAll(l.Unit); counted {
+			held = all
+		} else if said.Local || r.holdsLong(l) && len(s.plan.holds) > 0 {
+			held = said.Used // nobody knows, so all of it may be
+		}
+		if said.Used-held+need <= l.Limit.Count() {
 			s.held |= 1 << i
 		}
 	}

@@ -26,10 +26,11 @@ type Standing struct {
 	Scope  *Scope
 	Closed Closed // by the gate of the scope
 
-	plan  *plan
-	said  []limit.Decision // of each limit of the plan
-	share *Share           // that denies; nil: none does
-	held  uint32           // the limits that deny the call only because of what is reserved, one bit for each
+	plan   *plan
+	said   []limit.Decision // of each limit of the plan; behind its length, as far as its capacity, of each of the holds
+	share  *Share           // that denies; nil: none does
+	held   uint32           // the limits that deny the call only because of what is reserved, one bit for each
+	counts bool             // the store counts what the call reserves: see holds
 }
 
 // All returns what each scope says. It is empty before the limits were asked.

@@ -247,6 +247,9 @@ func (r *Reservation) actual(used *spent) []int64 {
 		for k := range p.charges {
 			list = append(list, r.firstUsed(p, p.charges[k].unit, used))
 		}
+		for range r.charged[i].holds() {
+			list = append(list, 0)
+		}
 	}
 	return list
 }

@@ -96,6 +96,7 @@ type Rules struct {
 	budgets  *budgets     // nil: none of the limits is a budget
 	smallest [units]int64 // the least count of the unit's limits; 0: it has none
 	hard     bool         // some limit reserves the most of a call
+	ample    atomic.Bool  // the limits have room for very many calls, so that it does not matter what is reserved
 }
 
 // Part is the part of a scope's limits that a call is charged to.
@@ -145,7 +146,8 @@ type plan struct {
 	scope   *Scope
 	rules   *Rules // nil: the scope limits nothing
 	charges []charge
-	limits  []int // for each decision of the store, the place of its limit in Rules.Limits
+	limits  []int    // for each decision of the store on charges, the place of its limit in Rules.Limits
+	holds   []charge // what calls under way have reserved, of each unit that counts it in the store; they deny nothing
 }
 
 // charge is the charge of one unit in a plan: what the store is asked for a call.
@@ -204,6 +206,9 @@ func (r *Rules) plan(part Part) error {
 			return err
 		}
 		p.charges = append(p.charges, charge{prepared, u, burst})
+		if err := r.planHold(part, p, u); err != nil {
+			return err
+		}
 	}
 	return nil
 }

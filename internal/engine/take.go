@@ -152,7 +152,7 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	*o = Outcome{all: make([]Standing, len(scopes))}
 	for i, s := range scopes {
 		p := s.planFor(e, part)
-		o.all[i] = Standing{Scope: s, plan: p}
+		o.all[i] = Standing{Scope: s, plan: p, counts: len(p.holds) > 0 && !p.rules.ample.Load()}
 		o.shadowed = o.shadowed || s.Kind == Shadow
 		if p.rules != nil {
 			o.noteShares(i, s, p.rules)
@@ -181,7 +181,7 @@ func (o *Outcome) also(s *Scope, part Part) {
 func (o *Outcome) charges(ask *Ask) *chargeList {
 	list := chargeLists.Get().(*chargeList)
 	for i := range o.all {
-		list.all = o.all[i].plan.append(list.all, ask)
+		list.all = o.all[i].appendHolds(o.all[i].plan.append(list.all, ask), ask)
 	}
 	return list
 }
@@ -203,11 +203,14 @@ func (o *Outcome) enter(said []limit.Decision, ask *Ask) error {
 	o.asked = true
 	for i := range o.all {
 		s := &o.all[i]
-		n := len(s.plan.limits)
-		if n > len(said) {
+		n, all := len(s.plan.limits), len(s.plan.limits)+len(s.holds())
+		if all > len(said) {
 			return errTooFew
 		}
-		s.said, said = said[:n:n], said[n:]
+		s.said, said = said[:n:all], said[all:]
+		if len(s.plan.holds) > 0 {
+			s.noteRoom(ask)
+		}
 		if s.denies() {
 			o.Denied = true
 			s.noteHeld(ask)

@@ -96,7 +96,7 @@ func (e *Engine) LookAt(ctx context.Context, s *Scope) (*Standing, error) {
 	if e.closed.Load() {
 		return nil, store.ErrClosed
 	}
-	o := Outcome{all: []Standing{{Scope: s, plan: &s.rules.Load().plans[Whole]}}}
+	o := Outcome{all: []Standing{{Scope: s, plan: &s.rules.Load().plans[Whole], counts: true}}}
 	return &o.all[0], e.peekStandings(ctx, &Ask{}, &o)
 }
 
