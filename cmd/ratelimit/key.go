@@ -27,7 +27,7 @@ when it is made: alone on stdout, so that it can be piped; everything else goes 
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	a.flags(c)
-	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyChange(a), newKeyPause(a, true), newKeyPause(a, false), newKeyRotate(a), newKeyRevoke(a))
+	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyChange(a), newKeyPause(a, true), newKeyPause(a, false), newRotate(a, admin.VirtualKey), newRevoke(a, admin.VirtualKey))
 	return c
 }
 
@@ -47,7 +47,7 @@ func newKeyCreate(a *adminFlags) *cobra.Command {
 				return err
 			}
 			warnOfKey(c, client, args[0])
-			return showKey(c, key)
+			return showSecret(c, admin.VirtualKey, key)
 		}),
 		ValidArgsFunction: a.complete(projectNames),
 	}
@@ -55,26 +55,6 @@ func newKeyCreate(a *adminFlags) *cobra.Command {
 	c.Flags().Var(&expires, "expires", "after how long the key expires, such as 12h or 30d (default: never)")
 	c.Flags().StringSliceVar(&k.Models, "models", nil, "names or patterns of the models that the key may call (default: all that its project may)")
 	limitFlags(c, &k.Limit)
-	return c
-}
-
-func newKeyRotate(a *adminFlags) *cobra.Command {
-	var grace span
-	c := &cobra.Command{
-		Use:     "rotate ID",
-		Short:   "Replace a key by a new one",
-		Example: "  ratelimit key rotate ID --grace 24h",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			key, err := client.RotateKey(c.Context(), args[0], time.Duration(grace))
-			if err != nil {
-				return err
-			}
-			return showKey(c, key)
-		}),
-		ValidArgsFunction: a.complete(keyNames),
-	}
-	c.Flags().Var(&grace, "grace", "for how long the old key stays valid, such as 12h or 7d (default: it and those before it end at once)")
 	return c
 }
 
@@ -93,16 +73,6 @@ func warnOfKey(c *cobra.Command, client *admin.Client, id string) {
 			fmt.Fprintf(c.ErrOrStderr(), "project %s has no limit of its own, but the default: %s\n", id, aboutLimit(p.Limit, unmarked))
 		}
 	}
-}
-
-// showKey prints a new key to stdout, and what it is for to stderr.
-func showKey(c *cobra.Command, key admin.IssuedKey) error {
-	if until := key.PreviousUntil; !until.IsZero() {
-		fmt.Fprintf(c.ErrOrStderr(), "the old key is valid until %s\n", until.Format(time.RFC3339))
-	}
-	fmt.Fprintf(c.ErrOrStderr(), "key %s of project %s, %s; it is not shown again:\n", key.ID, key.Project, expiry(key.Expires))
-	_, err := fmt.Fprintln(c.OutOrStdout(), key.Secret)
-	return err
 }
 
 // expiry returns when a key expires, as the end of a sentence.

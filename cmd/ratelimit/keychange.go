@@ -78,25 +78,3 @@ func newKeyPause(a *adminFlags, pause bool) *cobra.Command {
 	}
 	return c
 }
-
-func newKeyRevoke(a *adminFlags) *cobra.Command {
-	var f changeFlags
-	c := &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a key, so that it is not valid any more",
-		Example: "  ratelimit key revoke ID",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			if err := f.confirm(c, "Revoke key "+args[0]+" for good?"); err != nil {
-				return err
-			}
-			if err := client.RevokeKey(c.Context(), args[0]); err != nil {
-				return err
-			}
-			return f.done(c, map[string]string{"revoked": args[0]}, "key "+args[0]+" is not valid any more")
-		}),
-		ValidArgsFunction: a.complete(keyNames),
-	}
-	f.flags(c)
-	return c
-}

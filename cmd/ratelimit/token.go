@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ so that it can be piped.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	a.flags(c)
-	c.AddCommand(newTokenCreate(a), newTokenList(a), newTokenRotate(a), newTokenRevoke(a))
+	c.AddCommand(newTokenCreate(a), newTokenList(a), newRotate(a, admin.Token), newRevoke(a, admin.Token))
 	return c
 }
 
@@ -55,7 +54,7 @@ func newTokenCreate(a *adminFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showToken(c, token)
+			return showSecret(c, admin.Token, token)
 		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -109,48 +108,6 @@ func tokenLines(all []keys.Key, now time.Time, width int) []string {
 	return t.Lines(width)
 }
 
-func newTokenRotate(a *adminFlags) *cobra.Command {
-	var grace span
-	c := &cobra.Command{
-		Use:     "rotate ID",
-		Short:   "Replace a token by a new one",
-		Example: "  ratelimit token rotate ID --grace 24h",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			token, err := client.RotateToken(c.Context(), args[0], time.Duration(grace))
-			if err != nil {
-				return err
-			}
-			return showToken(c, token)
-		}),
-		ValidArgsFunction: a.complete(tokenNames),
-	}
-	c.Flags().Var(&grace, "grace", "for how long the old token stays valid, such as 12h or 7d (default: it ends at once)")
-	return c
-}
-
-func newTokenRevoke(a *adminFlags) *cobra.Command {
-	var f changeFlags
-	c := &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a token, and end the sessions that began with it",
-		Example: "  ratelimit token revoke ID",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			if err := f.confirm(c, "Revoke token "+args[0]+" for good?"); err != nil {
-				return err
-			}
-			if err := client.RevokeToken(c.Context(), args[0]); err != nil {
-				return err
-			}
-			return f.done(c, map[string]string{"revoked": args[0]}, "token "+args[0]+" is not valid any more")
-		}),
-		ValidArgsFunction: a.complete(tokenNames),
-	}
-	f.flags(c)
-	return c
-}
-
 // tokenNames are the ids of the tokens.
 func tokenNames(ctx context.Context, client *admin.Client, _ string) (found []cobra.Completion) {
 	all, _ := client.Tokens(ctx)
@@ -158,18 +115,4 @@ func tokenNames(ctx context.Context, client *admin.Client, _ string) (found []co
 		found = append(found, cobra.CompletionWithDesc(k.ID, k.Name))
 	}
 	return found
-}
-
-// showToken prints a new token to stdout, and what it is for to stderr.
-func showToken(c *cobra.Command, token admin.IssuedKey) error {
-	if until := token.PreviousUntil; !until.IsZero() {
-		fmt.Fprintf(c.ErrOrStderr(), "the old token is valid until %s\n", until.Format(time.RFC3339))
-	}
-	of := "all projects"
-	if token.Project != "" {
-		of = "project " + token.Project
-	}
-	fmt.Fprintf(c.ErrOrStderr(), "token %s (%s), %s of %s, %s; it is not shown again:\n", token.ID, token.Name, token.Role, of, expiry(token.Expires))
-	_, err := fmt.Fprintln(c.OutOrStdout(), token.Secret)
-	return err
 }

@@ -69,17 +69,6 @@ func (c *Client) IssueKey(ctx context.Context, k NewKey) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", k)
 }
 
-// RotateKey gives a key a new secret. The old secret stays valid for the grace period.
-func (c *Client) RotateKey(ctx context.Context, id string, grace time.Duration) (IssuedKey, error) {
-	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys/"+url.PathEscape(id)+"/rotate", Rotation{Seconds(grace)})
-}
-
-// RevokeKey removes a key.
-func (c *Client) RevokeKey(ctx context.Context, id string) error {
-	_, err := get[struct{}](ctx, c, http.MethodDelete, "/v1/keys/"+url.PathEscape(id), nil)
-	return err
-}
-
 // maxAnswer is how many bytes of an answer a Client reads.
 const maxAnswer = 64 << 20
 

@@ -24,7 +24,7 @@ func TestClient(t *testing.T) {
 	if err != nil || created.Project != "search" || created.Name != "indexer" || created.Expires.IsZero() {
 		t.Fatalf("%+v, %v", created, err)
 	}
-	rotated, err := c.RotateKey(ctx, created.ID, time.Minute)
+	rotated, err := c.Rotate(ctx, VirtualKey, created.ID, time.Minute)
 	if err != nil || rotated.Secret == created.Secret {
 		t.Fatalf("%+v, %v", rotated, err)
 	}
@@ -36,7 +36,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("the old key is valid until %v; error %v", rotated.PreviousUntil, err)
 	}
 	testkit.Equal(t, "the keys", []keys.Key{rotated.Key}, list)
-	if err := c.RevokeKey(ctx, created.ID); err != nil {
+	if err := c.Revoke(ctx, VirtualKey, created.ID); err != nil {
 		t.Error(err)
 	}
 }
@@ -69,7 +69,7 @@ func TestClientErrors(t *testing.T) {
 		t.Errorf("no token: %v", err)
 	}
 	c.Token = secretToken
-	err = c.RevokeKey(t.Context(), "../state")
+	err = c.Revoke(t.Context(), VirtualKey, "../state")
 	if !errors.As(err, &p) || p.Status != http.StatusNotFound || !strings.HasPrefix(err.Error(), "ratelimit: there is no such key") {
 		t.Errorf("an unknown key: %v", err)
 	}

@@ -36,17 +36,6 @@ type KeySettings struct {
 	Paused bool          `json:"paused,omitempty"`
 }
 
-// IssuedKey is a new key, or one with a new secret.
-type IssuedKey struct {
-	keys.Key
-	Secret string `json:"secret"` // the whole key, which is shown only here
-}
-
-// Rotation is a request for a new secret of a key.
-type Rotation struct {
-	Grace Seconds `json:"grace,omitempty"` // how long the old secret stays valid
-}
-
 func (a *Admin) keys(r *http.Request) (any, error) {
 	theirs := slices.DeleteFunc(a.allKeys(), func(k keys.Key) bool { return !keys.Within(k.Project, callerOf(r).project) })
 	list, next, err := pageOf(r, theirs, func(k keys.Key) string { return k.Project + "/" + k.ID })
@@ -131,55 +120,6 @@ func (a *Admin) changeKey(r *http.Request) (any, error) {
 // settingsOf returns what a PATCH can change of a key.
 func settingsOf(k keys.Key) KeySettings { return KeySettings{k.Limit, k.Models, k.Paused} }
 
-func (a *Admin) rotateKey(r *http.Request) (any, error) {
-	ask, err := decode[Rotation](r)
-	if err != nil {
-		return nil, err
-	}
-	id := r.PathValue("id")
-	if err := keys.CheckID(id); err != nil {
-		return nil, err
-	}
-	c := change{action: "key.rotate", subject: id, before: func() any { return a.keyBefore(id) }}
-	return a.issue(r, c, func(ctx context.Context) (string, keys.Key, error) {
-		secret, k, err := a.gateway.Keys().Rotate(ctx, id, time.Duration(ask.Grace))
-		k.Paused = a.gateway.Controls().State().Key(id).Paused // a new secret does not resume the key
-		return secret, k, err
-	})
-}
-
-// issue makes a change that results in a new secret. Only the answer has it, and no log. A
-// change that has begun ends even if the client leaves.
-func (a *Admin) issue(r *http.Request, c change, do func(ctx context.Context) (string, keys.Key, error)) (any, error) {
-	var issued IssuedKey
-	c.apply = func() (after any, err error) {
-		issued.Secret, issued.Key, err = do(context.WithoutCancel(r.Context()))
-		return issued.Key, err
-	}
-	if err := a.do(r, c); err != nil {
-		return nil, err
-	}
-	return issued, nil
-}
-
-func (a *Admin) revokeKey(r *http.Request) (any, error) {
-	id := r.PathValue("id")
-	if err := keys.CheckID(id); err != nil {
-		return nil, err
-	}
-	return nil, a.do(r, change{
-		action: "key.revoke", subject: id,
-		before: func() any { return a.keyBefore(id) },
-		apply: func() (any, error) {
-			ctx := context.WithoutCancel(r.Context())
-			if err := a.gateway.Keys().Revoke(ctx, id); err != nil {
-				return nil, err
-			}
-			return nil, a.gateway.Controls().SetKey(ctx, id, control.Key{}) // ids are not used twice: this only tidies up
-		},
-	})
-}
-
 // allKeys returns all keys, and which of them are paused.
 func (a *Admin) allKeys() []keys.Key {
 	list, switched := a.gateway.Keys().List(), a.gateway.Controls().State()
@@ -190,19 +130,4 @@ func (a *Admin) allKeys() []keys.Key {
 }
 
 // keyOf returns the description of a key, or nil.
-func (a *Admin) keyOf(id string) *keys.Key {
-	for _, k := range a.allKeys() {
-		if k.ID == id {
-			return &k
-		}
-	}
-	return nil
-}
-
-// keyBefore returns the description of a key for the audit log, or nil.
-func (a *Admin) keyBefore(id string) any {
-	if k := a.keyOf(id); k != nil {
-		return k
-	}
-	return nil
-}
+func (a *Admin) keyOf(id string) *keys.Key { return find(a.allKeys(), id) }

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
@@ -38,43 +37,6 @@ func (a *Admin) createToken(r *http.Request) (any, error) {
 	})
 }
 
-func (a *Admin) rotateToken(r *http.Request) (any, error) {
-	ask, err := decode[Rotation](r)
-	if err != nil {
-		return nil, err
-	}
-	id := r.PathValue("id")
-	if err := keys.CheckID(id); err != nil {
-		return nil, err
-	}
-	c := change{action: "token.rotate", subject: id, before: func() any { return a.tokenBefore(id) }}
-	return a.issue(r, c, func(ctx context.Context) (string, keys.Key, error) {
-		return a.gateway.Tokens().Rotate(ctx, id, time.Duration(ask.Grace))
-	})
-}
-
-func (a *Admin) revokeToken(r *http.Request) (any, error) {
-	id := r.PathValue("id")
-	if err := keys.CheckID(id); err != nil {
-		return nil, err
-	}
-	return nil, a.do(r, change{
-		action: "token.revoke", subject: id,
-		before: func() any { return a.tokenBefore(id) },
-		apply:  func() (any, error) { return nil, a.gateway.Tokens().Revoke(context.WithoutCancel(r.Context()), id) },
-	})
-}
-
-// tokenBefore returns the description of a token for the audit log, or nil.
-func (a *Admin) tokenBefore(id string) any {
-	for _, k := range a.gateway.Tokens().List() {
-		if k.ID == id {
-			return k
-		}
-	}
-	return nil
-}
-
 // Tokens returns all tokens.
 func (c *Client) Tokens(ctx context.Context) ([]keys.Key, error) {
 	page, err := get[TokenList](ctx, c, http.MethodGet, "/v1/tokens?limit=1000", nil) // there are no more
@@ -84,15 +46,4 @@ func (c *Client) Tokens(ctx context.Context) ([]keys.Key, error) {
 // CreateToken makes a token.
 func (c *Client) CreateToken(ctx context.Context, ask NewToken) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/tokens", ask)
-}
-
-// RotateToken gives a token a new secret. The old one stays valid for the grace period.
-func (c *Client) RotateToken(ctx context.Context, id string, grace time.Duration) (IssuedKey, error) {
-	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/tokens/"+url.PathEscape(id)+"/rotate", Rotation{Seconds(grace)})
-}
-
-// RevokeToken makes a token not valid any more.
-func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	_, err := get[struct{}](ctx, c, http.MethodDelete, "/v1/tokens/"+url.PathEscape(id), nil)
-	return err
 }

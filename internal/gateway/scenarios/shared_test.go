@@ -55,7 +55,7 @@ func TestGatewaysShareKeys(t *testing.T) {
 		c := call{model: "m", key: key.Secret}
 		c.must(t, &a.gatewayURLs, 200)
 		testkit.Eventually(t, "the other knows the key", func() bool { said, err := c.to(&b.gatewayURLs); return err == nil && said.status == 200 })
-		if err := manage.RevokeKey(t.Context(), key.ID); err != nil {
+		if err := manage.Revoke(t.Context(), admin.VirtualKey, key.ID); err != nil {
 			t.Fatal(err)
 		}
 		c.must(t, &a.gatewayURLs, 401)
