@@ -190,7 +190,7 @@ func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision
 		if d.Code == DecisionShareLimit {
 			share := s.Share()
 			d.Share = share.Denied()
-			d.reason = shareReason(&d.Share, c, kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
+			d.reason = shareReason(&d.Share, c, share.OfKey(), kind.Kind(share.Limit.ID).Words(), d.RetryAfter)
 		} else if strings.HasSuffix(d.Limit, kind.PaceEnd) {
 			d.reason = v.paceReason(facts.kind, d.RetryAfter)
 		} else {
@@ -203,17 +203,20 @@ func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision
 }
 
 // shareReason returns a sentence for people that says how much of what is limited the project may use.
-func shareReason(s *project.DeniedShare, c *Call, what string, retry time.Duration) string {
-	owner, verb := "the project", "has"
-	if c.Project == "" {
+func shareReason(s *project.DeniedShare, c *Call, ofKey bool, what string, retry time.Duration) string {
+	owner, verb, siblings := "the project", "has", "projects use"
+	switch {
+	case c.Project == "":
 		owner, verb = "calls without a project", "have"
+	case ofKey:
+		owner, siblings = "the key", "keys of the project use"
 	}
 	if retry == Never {
 		return fmt.Sprintf("the call asks for more than the %d %s of %s that %s may use at most: it can never pass", s.Max, what, c.Model, owner)
 	}
 	others := ""
 	if s.Projects > 1 {
-		others = fmt.Sprintf(" while %d projects use it", s.Projects)
+		others = fmt.Sprintf(" while %d %s it", s.Projects, siblings)
 	}
 	return fmt.Sprintf("%s %s a share of %d %s of %s%s, and %s used %d: try again in %v", owner, verb, s.Max, what, c.Model, others, verb, s.Used, message.Wait(retry))
 }

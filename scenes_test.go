@@ -22,6 +22,7 @@ import (
 // crew is workers that make calls of one project: each waits for its turn, then for an answer, and calls again.
 type crew struct {
 	project string
+	key     string // with which the workers call; empty: none
 	workers int
 	users   int           // that the workers work for in turn, each a project below the project; 0: none
 	from    time.Duration // when the workers begin
@@ -38,11 +39,12 @@ type answers func(r *rand.Rand) time.Duration
 type scene struct {
 	name   string
 	quota  ratelimit.ModelQuota
+	minute int // what may be used in a minute; 0: the quota
 	answer time.Duration
 	limits map[string]project.Limit
 	crews  []crew
 
-	want map[string]int           // percent of what was used in the second half, by outermost project
+	want map[string]int           // percent of what was used in the second half, by outermost project or, if the calls have one, by key
 	wait map[string]time.Duration // of a hundred calls of the project in the second half, 99 wait no longer
 	used int                      // percent of the quota, at least; 0 is 98
 }
@@ -76,13 +78,14 @@ type passedCall struct {
 	amount  int
 }
 
-// count counts a call of a project that has passed.
-func (p *played) count(id string, n int, since time.Duration, waited time.Duration) {
+// count counts a call that has passed.
+func (p *played) count(c *ratelimit.Call, n int, since time.Duration, waited time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all += n
 	if since >= p.half {
-		top, _, _ := strings.Cut(id, "/")
+		top, _, _ := strings.Cut(c.Project, "/")
+		top = cmp.Or(c.Key, top)
 		p.by[top] += n
 		p.waits[top] = append(p.waits[top], waited)
 		p.log = append(p.log, passedCall{top, n})
@@ -105,7 +108,7 @@ func (s *scene) run(t *testing.T) *played {
 	p := &played{half: time.Duration(s.minutes()) * time.Minute / 2, by: map[string]int{}, waits: map[string][]time.Duration{}}
 	work := func(c *crew, worker int) {
 		r := rand.New(rand.NewPCG(uint64(worker), 7))
-		call := ratelimit.Call{Model: "m", Project: c.project, Tokens: llm.Tokens{Input: c.tokens}}
+		call := ratelimit.Call{Model: "m", Project: c.project, RunProject: c.project, Key: c.key, Tokens: llm.Tokens{Input: c.tokens}}
 		if c.users > 0 {
 			call.Project = fmt.Sprintf("%s/u%d", c.project, worker%c.users)
 		}
@@ -117,7 +120,7 @@ func (s *scene) run(t *testing.T) *played {
 			if res == nil {
 				return
 			}
-			p.count(call.Project, max(c.tokens, 1), time.Since(began), time.Since(asked))
+			p.count(&call, max(c.tokens, 1), time.Since(began), time.Since(asked))
 			if c.answer != nil {
 				time.Sleep(c.answer(r))
 			} else {
@@ -176,7 +179,7 @@ func (s *scene) check(t *testing.T, p *played) {
 			t.Errorf("%s: of 100 calls one waits for %v: want %v at most", id, got, most)
 		}
 	}
-	minute := max(s.quota.MaxRPM, s.quota.MaxTPM)
+	minute := cmp.Or(s.minute, max(s.quota.MaxRPM, s.quota.MaxTPM))
 	if all := minute * s.minutes(); p.all > all+minute || p.all < all*cmp.Or(s.used, 98)/100 {
 		t.Errorf("%d of %d were used: %d%%", p.all, all, p.all*100/all)
 	}
@@ -283,6 +286,18 @@ func scenes() (list []scene) {
 		many.crews = append(many.crews, crew{project: fmt.Sprintf("p%d", i), workers: 5 + 15*max(1-i, 0)})
 	}
 	list = append(list, many)
+
+	// Keys of one project: one of them invents users.
+	one := map[string]project.Limit{"p": none}
+	keys := []crew{{project: "p", key: "inventive", workers: 20, users: 20}, {project: "p", key: "honest", workers: 5, users: 1}}
+	due = map[string]int{"inventive": 50, "honest": 50}
+	list = append(list,
+		scene{name: "a key that invents users", quota: rpm(60), answer: second, limits: one, want: due, crews: keys},
+		scene{name: "a key that invents users, by the limit of its project", quota: rpm(6000), minute: 60, answer: second, want: due, crews: keys,
+			limits: map[string]project.Limit{"p": {RequestsPerMinute: 60}}},
+		scene{name: "a key with many workers, by the limit of its project", quota: rpm(6000), minute: 60, answer: second, want: due,
+			limits: map[string]project.Limit{"p": {RequestsPerMinute: 60}},
+			crews:  []crew{{project: "p", key: "inventive", workers: 60}, {project: "p", key: "honest", workers: 5}}})
 
 	// Calls that are larger than the share. One that asks for the whole quota needs a minute in which nothing else passes.
 	fifths := map[string]project.Limit{"large": none, "small": {Weight: 5}}

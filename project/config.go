@@ -41,7 +41,7 @@ type Config struct {
 	// exactly; it stays yours to close. The default is one in memory.
 	Store store.Store
 
-	// MaxWaiting is how many calls of a project may wait at a time, for each
+	// MaxWaiting is how many calls of a project with one key, or with none, may wait at a time, for each
 	// model. The default is 1,000.
 	MaxWaiting int
 

@@ -71,9 +71,12 @@ func (s *DeniedShare) reason(owner string, retry time.Duration) string {
 	if retry == limit.Never {
 		return fmt.Sprintf("more than the %s %s of %s that %s may use at most", w.amount(s.Max), w.per(), OwnerText(owner), OwnerText(s.Project))
 	}
-	others := ""
+	others, siblings := "", "projects"
+	if strings.HasPrefix(s.Project, "key ") {
+		siblings = "keys of the project"
+	}
 	if s.Projects > 1 {
-		others = fmt.Sprintf(" while %d projects share them", s.Projects)
+		others = fmt.Sprintf(" while %d %s share them", s.Projects, siblings)
 	}
 	return fmt.Sprintf("%s has a share of %s of the %s %s of %s%s, and has used %s: try again in %v",
 		OwnerText(s.Project), w.quantity(s.Max), w.amount(w.Count), w.per(), OwnerText(owner), others, w.quantity(s.Used), message.Wait(retry))

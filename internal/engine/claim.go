@@ -31,16 +31,16 @@ type claims []claim
 const mostClaims = 9
 
 // pools returns which of a call's scopes have limits that are divided among several flows, one bit for
-// each, and the innermost of the call's own scopes: nil if it has none. Calls without one are one member
+// each, and whom the call counts for: nil if it has no scope of its own. Calls without one are one member
 // of a shared scope, as soon as there is another.
-func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
+func (o *Outcome) pools(e *Engine, c *Call, peeks bool) (in uint32, own *member) {
 	if o.divided == 0 || e.undivided {
 		return 0, nil
 	}
 	all := o.all
 	for i := range all {
 		if all[i].Scope.Kind != Shared {
-			own = all[i].Scope.Real()
+			own = c.member(all[i].Scope.Real())
 			break
 		}
 	}
@@ -56,7 +56,7 @@ func (o *Outcome) pools(e *Engine, peeks bool) (in uint32, own *Scope) {
 // isDivided reports whether the limits of a scope that may be divided are, for a call of a flow. Those of an
 // own scope are not while one flow has them alone, unless a maximum share holds for it: that of a scope
 // inside of this one, which comes before it.
-func (o *Outcome) isDivided(e *Engine, i int, own *Scope, peeks bool) bool {
+func (o *Outcome) isDivided(e *Engine, i int, own *member, peeks bool) bool {
 	s := &o.all[i]
 	if s.Scope.Kind == Shared {
 		return own != nil || !s.plan.rules.sharing.Load().pool.Empty()
@@ -65,9 +65,9 @@ func (o *Outcome) isDivided(e *Engine, i int, own *Scope, peeks bool) bool {
 	return !e.private || o.capped&(1<<i-1) != 0 || !d.isSole(own, peeks)
 }
 
-// isSole reports whether only calls of one scope have come to a scope that others are below. While that is
+// isSole reports whether only calls of one member have come to a scope that others are below. While that is
 // so, there is nothing to divide in this process. A call that only peeks is not remembered.
-func (s *sharing) isSole(own *Scope, peeks bool) bool {
+func (s *sharing) isSole(own *member, peeks bool) bool {
 	if !s.pool.Empty() {
 		return false
 	}
@@ -79,7 +79,7 @@ func (s *sharing) isSole(own *Scope, peeks bool) bool {
 }
 
 // claims appends the claims of a call. list has room for them.
-func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
+func (o *Outcome) claims(c *Call, in uint32, own *member, list claims) claims {
 	all := o.all
 	for i := range all {
 		if in&(1<<i) == 0 {
@@ -90,7 +90,7 @@ func (o *Outcome) claims(c *Call, in uint32, own *Scope, list claims) claims {
 		to.rules, to.scope, to.at = all[i].plan.rules, all[i].Scope, i
 		to.sharing = to.rules.sharing.Load()
 		if to.member = &to.nobody; own != nil {
-			to.member, to.terms = &own.member, own.terms()
+			to.member, to.terms = &own.Who, own.terms()
 		}
 		for k, at := range to.limits {
 			l := &to.rules.Limits[at]

@@ -11,6 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -31,6 +32,7 @@ type Deposit struct {
 // package engine must not change.
 type deposited struct {
 	Project string           `json:"project"`
+	Member  string           `json:"member,omitempty"` // whom it counts for where limits are divided
 	Model   string           `json:"model,omitempty"`
 	Ask     Ask              `json:"ask"`
 	At      int64            `json:"at"` // when it was made
@@ -85,6 +87,9 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 func (r *Reservation) written(note []byte) *deposited {
 	d := &deposited{
 		Project: r.project, Model: r.model, Ask: r.asked, At: cmp.Or(r.at, r.engine.clock()), Waited: r.waited, Note: note, Count: r.weights(),
+	}
+	if r.member != nil {
+		d.Member = r.member.Name
 	}
 	for i := range r.charged {
 		p := r.charged[i].plan
@@ -148,7 +153,7 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 
 // reservation returns the reservation that was deposited, without the plans of its scopes.
 func (d *deposited) reservation(e *Engine) *Reservation {
-	return &Reservation{engine: e, asked: d.Ask, at: d.At, waited: d.Waited, project: d.Project, model: d.Model, count: d.Count}
+	return &Reservation{engine: e, asked: d.Ask, at: d.At, waited: d.Waited, project: d.Project, model: d.Model, count: d.Count, member: &fair.Who{Name: cmp.Or(d.Member, d.Project)}}
 }
 
 // CommitPriced is [Reservation.CommitPriced] for a deposit, of which exact says whether it is known for certain what
@@ -192,7 +197,7 @@ func (r *Reservation) correctSharesOf(scopes Scopes, part Part, used *spent) {
 	for _, s := range scopes {
 		rules := s.rules.Load()
 		if divided := rules.shared(); divided != nil {
-			divided.correct(&rules.plans[part], &scopes.own().Real().member, r.at, &r.asked, used, nil)
+			divided.correct(&rules.plans[part], r.member, r.at, &r.asked, used, nil)
 		}
 	}
 }

@@ -27,9 +27,10 @@ type Reservation struct {
 	project, model string // for observers
 	limited        bool   // for observers
 
-	at    int64   // when it was made, if it is in pools
-	pools uint32  // the places of the scopes in whose shares what was taken counts, one bit for each
-	extra []int64 // what shares were charged beyond what the call asked for, for each limit in pools; nil: nothing
+	at     int64     // when it was made, if it is in pools
+	member *fair.Who // whom it counts for in them
+	pools  uint32    // the places of the scopes in whose shares what was taken counts, one bit for each
+	extra  []int64   // what shares were charged beyond what the call asked for, for each limit in pools; nil: nothing
 
 	probe      int64         // the number of the probe that the call is, or 0
 	gated      *Scope        // whose gate it probes

@@ -15,18 +15,19 @@ type Scope struct {
 	gate   Gate
 	real   *Scope      // of which a scope in shadow is the twin
 	parent *Scope      // the scope above this one, to which its calls are charged too; nil: none
-	below  atomic.Bool // there are scopes below it
+	below  atomic.Bool // there are scopes below it, or several keys
 
 	Name string // of the model or the project, for observers
 	Key  string // begins the keys of its counters, and no other scope's
 
 	engine  *Engine
-	twin    atomic.Pointer[Scope] // its shadow; nil: it was not needed yet
-	wakes   atomic.Uint64         // how often Wake was called, if the store is not in memory
-	member  fair.Who              // of the shares of its calls
-	group   fair.Group            // of the shares of calls of the scopes below it
-	nothing plan                  // of calls while the scope limits nothing
-	held    atomic.Pointer[held]  // nil: nothing is
+	twin    atomic.Pointer[Scope]              // its shadow; nil: it was not needed yet
+	wakes   atomic.Uint64                      // how often Wake was called, if the store is not in memory
+	member  member                             // of the shares of its calls without a key
+	keyed   atomic.Pointer[map[string]*member] // of those with a key, by its id; replaced, never changed
+	group   fair.Group                         // of the shares of calls of the scopes below it
+	nothing plan                               // of calls while the scope limits nothing
+	held    atomic.Pointer[held]               // nil: nothing is
 }
 
 // Kind says who names a scope, and what its limits do.
@@ -52,8 +53,8 @@ func (e *Engine) NewShared(key, name string, gate Gate) *Scope {
 func (e *Engine) NewOwn(key, name string) *Scope { return e.newScope(Own, key, name) }
 
 func (e *Engine) newScope(kind Kind, key, name string) *Scope {
-	s := &Scope{Kind: kind, Key: key, Name: name, engine: e, member: fair.Who{Name: name}, group: fair.Group{Name: name}}
-	s.nothing.scope = s
+	s := &Scope{Kind: kind, Key: key, Name: name, engine: e, group: fair.Group{Name: name}}
+	s.nothing.scope, s.member.scope, s.member.Name = s, s, name
 	return s
 }
 
@@ -110,7 +111,7 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 // Rules returns the scope's rules, or nil before any were set.
 func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
-// HasBelow reports whether there are scopes below the scope.
+// HasBelow reports whether there are scopes below the scope, or several keys that share what it has.
 func (s *Scope) HasBelow() bool { return s.below.Load() }
 
 // Limited reports whether a limit of the scope may deny a call.

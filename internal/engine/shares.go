@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,8 @@ type sharing struct {
 	limits []int    // the limits that are divided, by their places in Rules.Limits
 	names  []string // of the shares, as callers and observers are told them
 
-	nobody fair.Who              // the member of calls without a scope of their own
-	sole   atomic.Pointer[Scope] // of an own scope, the first of those in it whose calls have come: see isSole
+	nobody fair.Who               // the member of calls without a scope of their own
+	sole   atomic.Pointer[member] // of an own scope, the first of those in it whose calls have come: see isSole
 
 	mu       sync.Mutex
 	counters map[string]*Scope // that count what each member uses, in a store that several processes share
@@ -138,12 +139,18 @@ type Share struct {
 	own bool // the limit is that of an own scope
 }
 
+// Sharer returns whose share it is: a project, or a key of one, which is told as "key" and its id.
+func (s *Share) Sharer() string { return sharerOf(s.Of) }
+
+// OfKey reports whether it is the share of a key.
+func (s *Share) OfKey() bool { return strings.HasPrefix(s.Sharer(), keyScope) }
+
 // Share returns which share of the scope denies the call, or nil.
 func (s *Standing) Share() *Share { return s.share }
 
 // Denied returns the share as callers see it.
 func (s *Share) Denied() decision.DeniedShare {
-	return decision.DeniedShare{Project: s.Of, Window: s.Limit.Window, Max: s.Share, Used: s.Used, Projects: s.Members}
+	return decision.DeniedShare{Project: s.Sharer(), Window: s.Limit.Window, Max: s.Share, Used: s.Used, Projects: s.Members}
 }
 
 // Shares returns where each flow stands in the limits of a scope that are divided, in the order of their
@@ -155,12 +162,26 @@ func (e *Engine) Shares(s *Scope) (all []event.ProjectShare) {
 		return nil
 	}
 	for _, flow := range d.pool.Read(e.clock()) {
-		of := event.ProjectShare{Project: flow.Name, Waiting: flow.Waiting}
+		name, _, _ := strings.Cut(flow.Name, keySign)
+		of := event.ProjectShare{Project: name, Waiting: flow.Waiting}
 		for i, p := range flow.Parts {
 			of.Limits = append(of.Limits, event.LimitShare{Name: r.Limits[d.limits[i]].Name, Share: int(p.Share), Used: int(p.Used), Part: int(p.Part), Lent: int(p.Lent), Borrowed: int(p.Borrowed)})
 		}
-		all = append(all, of)
+		at, found := slices.BinarySearchFunc(all, name, func(s event.ProjectShare, name string) int { return cmp.Compare(s.Project, name) })
+		if found {
+			addShare(&all[at], &of)
+		} else {
+			all = slices.Insert(all, at, of)
+		}
 	}
-	slices.SortFunc(all, func(a, b event.ProjectShare) int { return cmp.Compare(a.Project, b.Project) })
 	return all
+}
+
+// addShare adds what calls of a project with one key have to what those with others have.
+func addShare(to, of *event.ProjectShare) {
+	to.Waiting += of.Waiting
+	for i := range to.Limits {
+		t, o := &to.Limits[i], &of.Limits[i]
+		*t = event.LimitShare{Name: t.Name, Share: t.Share + o.Share, Used: t.Used + o.Used, Part: t.Part + o.Part, Lent: t.Lent + o.Lent, Borrowed: t.Borrowed + o.Borrowed}
+	}
 }

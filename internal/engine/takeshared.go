@@ -8,7 +8,7 @@ import (
 )
 
 // takeMany is takeShared of a call that has several claims, which need more room.
-func (e *Engine) takeMany(ctx context.Context, c *Call, o *Outcome, in uint32, own *Scope) (*Reservation, error) {
+func (e *Engine) takeMany(ctx context.Context, c *Call, o *Outcome, in uint32, own *member) (*Reservation, error) {
 	var room [mostClaims]claim
 	return e.takeShared(ctx, c, o, o.claims(c, in, own, room[:0]))
 }
@@ -32,7 +32,7 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, all claims
 		all.undo(now, o)
 		return nil, err
 	}
-	res.pools, res.at, res.extra = all.mask(), now, all.extra()
+	res.pools, res.member, res.at, res.extra = all.mask(), all[0].member, now, all.extra()
 	return res, nil
 }
 
@@ -49,7 +49,7 @@ func (e *Engine) seed(ctx context.Context, c *Call, o *Outcome, all claims, now 
 			return err
 		}
 		var room [mostShared]int64
-		cl.pool.Seed(&sole.member, sole.terms(), now, cl.used(o, room[:0]))
+		cl.pool.Seed(&sole.Who, sole.terms(), now, cl.used(o, room[:0]))
 		o.Denied = false
 	}
 	return nil
@@ -132,7 +132,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 	if o.Denied {
 		return
 	}
-	in, own := o.pools(e, true)
+	in, own := o.pools(e, c, true)
 	if in == 0 {
 		return
 	}
@@ -152,24 +152,14 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 
 // correctShares corrects what the call has taken of its flow's shares to what it has used.
 func (r *Reservation) correctShares(used *spent) {
-	var own *fair.Who
-	for i := range r.charged {
-		if p := r.charged[i].plan; p.scope.Kind != Shared {
-			own = &p.scope.Real().member
-			break
-		}
-	}
 	extra := r.extra
 	for rest := r.pools; rest != 0; rest &= rest - 1 {
 		p := r.charged[bits.TrailingZeros32(rest)].plan
-		d, member := p.rules.sharing.Load(), own
-		if member == nil {
-			member = &d.nobody
-		}
+		d := p.rules.sharing.Load()
 		if n := len(d.limits); extra == nil {
-			d.correct(p, member, r.at, &r.asked, used, nil)
+			d.correct(p, r.member, r.at, &r.asked, used, nil)
 		} else {
-			d.correct(p, member, r.at, &r.asked, used, extra[:n])
+			d.correct(p, r.member, r.at, &r.asked, used, extra[:n])
 			extra = extra[n:]
 		}
 	}

@@ -372,21 +372,21 @@ func (all Scopes) closedFor(e *Engine) time.Duration {
 // wait behind those of their scope that wait for tokens, or for another call to end.
 const plain = "\x00plain"
 
-// flow returns the flow of the call.
-func (all Scopes) flow(e *Engine, part Part) string {
+// flow returns the flow of a call.
+func (all Scopes) flow(e *Engine, c *Call) string {
 	s := all.own()
 	if s == nil {
 		return ""
 	}
-	if slices.ContainsFunc(s.planFor(e, part).charges, func(c charge) bool { return c.unit != Requests }) {
-		return s.Key
+	if slices.ContainsFunc(s.planFor(e, c.part).charges, func(c charge) bool { return c.unit != Requests }) {
+		return c.flow(s)
 	}
-	return s.Key + plain
+	return c.flow(s) + plain
 }
 
 // ticket returns how the call stands in line.
 func (all Scopes) ticket(e *Engine, c *Call) fair.Ticket {
-	t := fair.Ticket{Flow: all.flow(e, c.part), Weight: 1, Priority: c.Priority}
+	t := fair.Ticket{Flow: all.flow(e, c), Weight: 1, Priority: c.Priority}
 	for _, s := range all {
 		r := s.rules.Load()
 		switch {
@@ -395,22 +395,10 @@ func (all Scopes) ticket(e *Engine, c *Call) fair.Ticket {
 			t.Cost = s.planFor(e, c.part).share(&c.ask)
 		case s == all.own():
 			t.Rank, t.Weight, t.MaxWaiting = r.Rank, max(r.Weight, 1), r.MaxWaiting
-			t.Groups = s.groups()
+			t.Groups = c.groups(s)
 		}
 	}
 	return t
-}
-
-// groups returns the names of the groups that calls of the scope are in: of the scopes above it, and of the scope itself if
-// others are below it.
-func (s *Scope) groups() (names []string) {
-	if !s.HasBelow() {
-		s = s.parent
-	}
-	for ; s != nil; s = s.parent {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 // ahead reports whether another call waits that comes before one that comes now. Calls that
@@ -419,7 +407,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a fair.Ahead, waiting bool) {
 	rank := 0
 	if s := scopes.own(); s != nil {
 		if !e.hall.Idle() {
-			for _, flow := range [...]string{s.Key + plain, s.Key} {
+			for _, flow := range [...]string{c.flow(s) + plain, c.flow(s)} {
 				if a, waiting = e.hall.Ahead(flow); waiting && scopes.haveOwn(e, c.part, a.By) {
 					return a, true
 				}
@@ -430,7 +418,7 @@ func (e *Engine) ahead(c *Call, scopes Scopes) (a fair.Ahead, waiting bool) {
 		}
 	}
 	if l := scopes.line(); l != nil && l.Waiting() > 0 {
-		return l.Ahead(scopes.flow(e, c.part), rank)
+		return l.Ahead(scopes.flow(e, c), rank)
 	}
 	return fair.Ahead{}, false
 }

@@ -20,7 +20,7 @@ type inPool struct {
 func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools) {
 	var o Outcome
 	o.begin(e, c.part, all)
-	in, own := o.pools(e, false)
+	in, own := o.pools(e, c, false)
 	if in |= o.scarce(said); in == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 func (all Scopes) wantInPools(e *Engine, c *Call, said *Outcome, counted bool) {
 	var o Outcome
 	o.begin(e, c.part, all)
-	in, own := o.pools(e, false)
+	in, own := o.pools(e, c, false)
 	if in == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 	}
 	var o Outcome
 	o.begin(e, w.call.part, w.scopes)
-	in, own := o.pools(e, true)
+	in, own := o.pools(e, w.call, true)
 	for _, cl := range o.claims(w.call, in, own, make(claims, 0, mostClaims)) {
 		if cl.scope != by.Scope {
 			continue

@@ -137,11 +137,12 @@ func (p *Pool) want(m *node, i int, now int64) int64 {
 		atOnce, inPeriod := p.asks(m, i, now)
 		want = q.fine(max(t.usedAt(now), atOnce+inPeriod, 0))
 	}
+	terms := m.terms()
 	if m.dedicated || p.active(m, i, now) {
-		want = max(want, q.part(m.own.Min))
+		want = max(want, q.part(terms.Min))
 	}
-	if m.own.Max > 0 {
-		want = min(want, q.part(m.own.Max))
+	if terms.Max > 0 {
+		want = min(want, q.part(terms.Max))
 	}
 	return want
 }

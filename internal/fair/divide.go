@@ -28,6 +28,7 @@ func (p *Pool) measure(g *node, i int, now int64) {
 	sum.active, sum.want, sum.floor, sum.lending.dirty = false, 0, 0, true
 	sum.turn(q, now)
 	g.weights = 0
+	dedicated := false
 	for _, x := range g.below {
 		t := &x.parts[i]
 		if x.group != nil {
@@ -36,10 +37,11 @@ func (p *Pool) measure(g *node, i int, now int64) {
 			p.pass(x, now)
 			t.turn(q, now)
 			t.active, t.want = p.active(x, i, now), p.want(x, i, now)
-			t.floor = min(max(q.part(x.own.Min), q.fine(p.gathers(x, i))), t.want)
+			t.floor = min(max(q.part(x.terms().Min), q.fine(p.gathers(x, i))), t.want)
 			t.calm = t.active && p.present(x, i, now) && t.asks.calm(now, q.period, x.free)
 		}
 		sum.calm = sum.calm || t.calm
+		dedicated = dedicated || x.dedicated && x.name == g.name
 		if t.active {
 			g.weights += x.terms().weight()
 		}
@@ -51,6 +53,9 @@ func (p *Pool) measure(g *node, i int, now int64) {
 		return
 	}
 	terms := g.group.Terms()
+	if sum.active || dedicated {
+		sum.want = max(sum.want, q.part(terms.Min))
+	}
 	sum.floor = max(sum.floor, min(q.part(terms.Min), sum.want))
 	if terms.Max > 0 {
 		sum.want = min(sum.want, q.part(terms.Max))

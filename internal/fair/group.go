@@ -10,6 +10,9 @@ type Group struct {
 	terms atomic.Pointer[Terms] // nil: those of weight 1
 }
 
+// KeySign is in the names of groups that are the calls of a project with one key, and in no other names of groups.
+const KeySign = "\x00"
+
 // Set replaces the terms of the group. Pools find out about the maximum at once, and about the rest when they next
 // compute shares.
 func (g *Group) Set(t Terms) { g.terms.Store(&t) }

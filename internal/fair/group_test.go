@@ -152,6 +152,31 @@ func TestMembersAreBounded(t *testing.T) {
 
 // A maximum that is set for a group holds for the next call of those in it, and so does that of a group
 // that a member comes to be in.
+func TestKeysAreBounded(t *testing.T) {
+	p := NewPool([]limit.Limit{limit.New(1<<40, 24*time.Hour).Using(limit.SlidingLog)}, 0)
+	acme := newGroup("acme", nil, Terms{})
+	for i := range 3 * mostSingle {
+		key := newGroup(fmt.Sprint("acme", KeySign, "key ", i), acme, Terms{})
+		p.Take(&Who{Name: fmt.Sprint("acme/u", KeySign, i), Group: key}, Terms{}, int64(i), []Amount{{N: 1, Count: 1 << 40}}, false)
+	}
+	if members, groups := len(p.members), len(p.groups); members > mostSingle+1 || groups > mostSingle+1 {
+		t.Errorf("%d members and %d groups", members, groups)
+	}
+	if used := p.groups["acme"].parts[0].used.sumAt(3 * mostSingle); used != 3*mostSingle {
+		t.Errorf("%v counts for the project, want all", used)
+	}
+}
+
+// What is dedicated to a project is for its users and its keys too.
+func TestDedicatedMinimumOfAGroup(t *testing.T) {
+	acme := newGroup("acme", nil, Terms{Min: 250000})
+	user := inGroup(acme, late(hog("acme/u", Terms{}), 210*time.Second))
+	dedicated := &client{name: "acme", terms: Terms{Min: 250000}, dedicated: true}
+	w := simulate(t, 100, 0, []*client{hog("hog", Terms{}), hog("other", Terms{Weight: 9}), dedicated, user}, 8*time.Minute)
+	w.expect(1, 3, map[string]float64{"hog": .075, "other": .675})
+	w.expect(4, 7, map[string]float64{"acme/u": .25})
+}
+
 func TestMaximumOfAGroupChanges(t *testing.T) {
 	const now = int64(1e18)
 	acme := newGroup("acme", nil, Terms{})

@@ -3,6 +3,7 @@ package fair
 import (
 	"math"
 	"slices"
+	"strings"
 )
 
 // node is one of those who share a pool: a member, which makes calls, or a group of members and of other groups.
@@ -126,10 +127,15 @@ func (p *Pool) single(w *Who, t Terms) (name string, in *Group, own Terms) {
 		return w.Name, nil, Terms{} // its own terms are for other pools
 	case w.Group == nil || p.members[w.Name] != nil || len(p.members) < mostSingle:
 		return w.Name, p.below(w.Group), t
-	case p.isRoot(w.Group.Name):
-		return w.Group.Name, nil, Terms{}
 	}
-	return w.Group.Name, p.below(w.Group.Above), w.Group.Terms()
+	g := w.Group
+	if strings.Contains(g.Name, KeySign) {
+		g = g.Above // so that there are not more members for very many keys
+	}
+	if p.isRoot(g.Name) {
+		return g.Name, nil, Terms{}
+	}
+	return g.Name, p.below(g.Above), g.Terms()
 }
 
 // member returns the member of a name, which has its terms from now on and is not parked.

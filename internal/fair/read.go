@@ -72,9 +72,10 @@ func (p *Pool) portion(m *node, i int, now int64) Portion {
 	q, t := &p.quotas[i], &m.parts[i]
 	part := t.weight
 	if t.active {
-		part = max(part, q.part(m.own.Min))
-		if m.own.Max > 0 {
-			part = min(part, q.part(m.own.Max))
+		terms := m.terms()
+		part = max(part, q.part(terms.Min))
+		if terms.Max > 0 {
+			part = min(part, q.part(terms.Max))
 		}
 	}
 	part >>= q.scale
