@@ -11,12 +11,12 @@ import (
 // NewMeter makes one; call Usage when the body ends, for whatever reason. A Meter is for one
 // goroutine at a time.
 type Meter struct {
-	api    API
-	format format
-	stream events
-	header http.Header // may have usage; nil where it cannot
-	frames *frames     // nil unless the body is an AWS event stream
-	gunzip *gunzip     // nil unless the body is compressed
+	protocol *protocol
+	format   format
+	stream   events
+	header   http.Header // may have usage; nil where it cannot
+	frames   *frames     // nil unless the body is an AWS event stream
+	gunzip   *gunzip     // nil unless the body is compressed
 }
 
 // format is how the JSON values of a body follow one another.
@@ -33,8 +33,16 @@ const (
 // NewMeter returns a meter for the body of a response with these headers. It recognises the format
 // by the body itself. Of compressed bodies it reads those in gzip.
 func NewMeter(api API, h http.Header) *Meter {
-	m := &Meter{api: api}
+	m := new(Meter)
+	m.Reset(api, h)
+	return m
+}
+
+// Reset makes the meter, whatever it has read before, one for the body of a response with these headers, as NewMeter
+// does. Nothing may read or write the body of the response before any more.
+func (m *Meter) Reset(api API, h http.Header) {
 	p := api.protocol()
+	*m = Meter{protocol: p}
 	m.stream.json.top = p.answers
 	if p.usageHeaders != nil {
 		m.header = h
@@ -49,7 +57,6 @@ func NewMeter(api API, h http.Header) *Meter {
 	if kind, _, _ := strings.Cut(h.Get("Content-Type"), "/"); strings.EqualFold(kind, "audio") { // speech
 		m.format = formatOpaque
 	}
-	return m
 }
 
 // Expect says how many answers the request asks for, if more than one. The totals that a stream
@@ -100,7 +107,7 @@ func (m *Meter) sniff(p []byte) int {
 		default:
 			m.format = formatEvents
 		}
-		if p := m.api.protocol(); c == 0 && p.frames { // a frame starts with its length, whose first byte is always 0
+		if p := m.protocol; c == 0 && p.frames { // a frame starts with its length, whose first byte is always 0
 			m.format, m.frames = formatFrames, newFrames(p.packed, &m.stream.json)
 		}
 		return i
@@ -118,15 +125,15 @@ func (m *Meter) Usage() Usage {
 	if m.format == formatValues && json.shape.values == 1 && !json.shape.array {
 		json.interim = false // a whole response is complete, even without a finish reason
 	}
-	json.readHeaders(m.header, m.api.protocol().usageHeaders)
+	json.readHeaders(m.header, m.protocol.usageHeaders)
 	u := json.usage(json.unfinished())
-	if !m.api.Generates() && u.Input >= 0 {
+	if m.protocol.embeds && u.Input >= 0 {
 		u.Output, u.Exact = 0, true
 	}
-	if m.api.protocol().apart && m.format == formatEvents && json.answersAsked > 1 {
+	if m.protocol.apart && m.format == formatEvents && json.answersAsked > 1 {
 		u.Exact = false
 	}
-	u.Units = json.reported.units(m.api.protocol().units, u.Exact)
+	u.Units = json.reported.units(m.protocol.units, u.Exact)
 	return u
 }
 

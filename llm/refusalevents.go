@@ -61,7 +61,7 @@ func (m *Meter) Refusal(e Endpoint, r Refusal) []byte {
 	p := e.API.protocol()
 	switch m.format {
 	case formatFrames:
-		return m.api.protocol().refuseInFrame(r)
+		return m.protocol.refuseInFrame(r)
 	case formatEvents:
 		return e.RefuseInStream(r)
 	}

@@ -36,7 +36,7 @@ func (p *Policies) SetHeaders(h http.Header, result *Result) {
 // longer text takes another.
 type field struct {
 	values [1]string
-	text   [160]byte
+	text   [304]byte
 }
 
 // appendLimits appends the value of RateLimit.

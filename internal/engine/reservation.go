@@ -57,8 +57,8 @@ func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Res
 			continue
 		}
 		p.scope.Real().hold(p, &r.asked)
-		if c.ask.First != (Parts{}) && p.rules.Cut != ([units]bool{}) {
-			r.extensions = &extensions{first: c.ask.First, total: c.ask.First}
+		if c.ask.First != nil && p.rules.Cut != ([units]bool{}) {
+			r.extensions = &extensions{first: *c.ask.First, total: *c.ask.First}
 		}
 	}
 	return r

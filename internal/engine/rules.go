@@ -220,11 +220,13 @@ func (r *Rules) Key(u Unit) string { return r.scope.Key + u.String() }
 func (r *Rules) Amount(u Unit, ask *Ask) int64 {
 	n := ask.Amounts[u]
 	if r.Most[u] {
-		most := &ask.Most
-		if r.Cut[u] && ask.First != (Parts{}) {
-			most = &ask.First
+		most := ask.Most
+		if r.Cut[u] && ask.First != nil {
+			most = ask.First
 		}
-		n = max(n, most.Amounts[u])
+		if most != nil {
+			n = max(n, most.Amounts[u])
+		}
 	}
 	switch {
 	case !ask.Split && (u == Input || u == Output):

@@ -27,15 +27,15 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 	price = min(max(price, -1), MaxTokens)
 	r.used(t, &asked.Parts, &used.Amounts)
 	used.Amounts[Dollars] = price
-	if asked.Most == (Parts{}) {
-		used.most = used.Amounts
-	} else {
-		r.used(t, &asked.Most, &used.most)
-		used.most[Dollars] = price
+	most := &asked.Parts
+	if asked.Most != nil {
+		most = asked.Most
 	}
+	r.used(t, most, &used.most)
+	used.most[Dollars] = price
 	if r.inexact {
 		for _, u := range [...]Unit{Tokens, Input, Output, AllTokens} {
-			used.most[u] = max(used.most[u], asked.Amounts[u], asked.Most.Amounts[u])
+			used.most[u] = max(used.most[u], asked.Amounts[u], most.Amounts[u])
 		}
 	}
 	if x := r.extensions; x == nil {

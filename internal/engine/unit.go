@@ -40,13 +40,13 @@ type Ask struct {
 	// each of them may be all of it.
 	Split bool `json:"split"`
 
-	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is zero if
-	// it is not known to be more than what is expected.
-	Most Parts `json:"most,omitzero"`
+	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is nil if
+	// it is not known to be more than what is expected. Copies of an Ask share it, and nobody changes it.
+	Most *Parts `json:"most,omitempty"`
 
-	// First is what a call that extends its reservation reserves at first, for scopes that cut. It is zero if the
+	// First is what a call that extends its reservation reserves at first, for scopes that cut. It is nil if the
 	// call does not: then they reserve Most.
-	First Parts `json:"first,omitzero"`
+	First *Parts `json:"first,omitempty"`
 }
 
 // Parts is an amount of each unit, and what is needed to tell AllTokens of a prompt from those of an output.
@@ -111,7 +111,7 @@ func (a *Ask) setMost(c *Call) error {
 	case c.Most != (llm.Tokens{}) && !unbounded(c.Most) && !a.Split:
 		return errors.New("ratelimit: Most is set, and Tokens is not: the most of a call needs its expected tokens by their parts")
 	}
-	a.Most.Amounts = a.Amounts
+	a.Most = &Parts{Amounts: a.Amounts}
 	if a.Split {
 		if err := a.Most.split(most); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (a *Ask) setFirst(c *Call) error {
 	case !a.Split:
 		return errors.New("ratelimit: First is set, and Tokens is not: what a call reserves at first needs its expected tokens by their parts")
 	}
-	a.First.Amounts = a.Amounts
+	a.First = &Parts{Amounts: a.Amounts}
 	a.First.Amounts[Dollars] = int64(c.FirstDollars)
 	return cmp.Or(checkPrice(c.FirstDollars), a.First.split(c.First))
 }
@@ -177,10 +177,10 @@ func (a *Ask) weigh(w llm.TokenWeights, c *Call) {
 	case w.IsZero():
 	case a.Split:
 		a.Parts.weigh(w, c.Tokens)
-		if a.Most != (Parts{}) {
+		if a.Most != nil {
 			a.Most.weigh(w, c.mostTokens())
 		}
-		if a.First != (Parts{}) {
+		if a.First != nil {
 			a.First.weigh(w, c.First)
 		}
 	default:

@@ -49,8 +49,8 @@ func (x *exchange) acquire(wait time.Duration) *refusal {
 
 // decide asks the limits about the request, and returns why it is refused, or nil. A request that is
 // paused while it waits, or whose virtual key ends, is refused at once, and one that was admitted at that
-// moment gives back what it has taken: cancel does that.
-func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error), cancel func()) *refusal {
+// moment gives back what it has taken: cancel does that. ask sets x.decision.
+func (x *exchange) decide(ask func(context.Context) error, cancel func()) *refusal {
 	if refused := x.checkPaused(); refused != nil {
 		return refused
 	}
@@ -91,13 +91,11 @@ func (x *exchange) decide(ask func(context.Context) (ratelimit.Decision, error),
 	return x.undecided(err)
 }
 
-// ask asks the limits about the request, and keeps their decision. When it returns, nothing is being written to
-// the client any more.
-func (x *exchange) ask(limits func(context.Context) (ratelimit.Decision, error)) (err error) {
+// ask asks the limits about the request. When it returns, nothing is being written to the client any more.
+func (x *exchange) ask(limits func(context.Context) error) error {
 	ctx := &waitContext{Context: x.ctx, x: x}
 	defer ctx.end()
-	x.decision, err = limits(ctx)
-	return err
+	return limits(ctx)
 }
 
 // sleep waits before the call is sent again. It returns false if the client leaves.

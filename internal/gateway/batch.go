@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"strings"
 
-	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/call"
@@ -112,7 +111,10 @@ func (x *exchange) checkBatch(b *call.Batch) *refusal {
 func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	x.models = b.Models()
 	b.Deny(&x.call)
-	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) { return b.Acquire(ctx, x.batchCall()) }, b.Cancel)
+	return x.decide(func(ctx context.Context) (err error) {
+		x.decision, err = b.Acquire(ctx, x.batchCall())
+		return err
+	}, b.Cancel)
 }
 
 // expect adds a call with a body to a batch.

@@ -66,11 +66,12 @@ func (x *exchange) checkLeft() *refusal {
 	x.setOwners()
 	x.firstAlone, x.call.Limits = true, &x.g.limits
 	new(call.Batch).Deny(&x.call)
-	return x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
+	return x.decide(func(ctx context.Context) error {
 		c := x.batchCall()
 		c.Tokens, c.Dollars = llm.Tokens{Output: 1}, 1
 		d, err := x.g.limits.Projects.PeekCall(ctx, c)
 		d.Allowed = d.Allowed || d.RetryAfter <= c.MaxWait
-		return ratelimit.Decision{Decision: d}, err
+		x.decision = ratelimit.Decision{Decision: d}
+		return err
 	}, func() {})
 }

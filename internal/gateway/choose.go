@@ -13,21 +13,21 @@ import (
 // choose asks the limits of one deployment after another, until one admits the call. A
 // denial takes nothing. If all of them deny the call, choose asks the deployment that would
 // admit it soonest once more, and lets the call wait there if it may wait.
-func (x *exchange) choose(ctx context.Context) (ratelimit.Decision, error) {
+func (x *exchange) choose(ctx context.Context) error {
 	candidates := x.candidates()
 	soonest, wait := candidates[0], ratelimit.Never
 	if len(candidates) == 1 {
 		candidates = nil // there is nothing to choose
 	}
 	for _, d := range candidates {
-		decision, err := x.askAt(ctx, d, x.call.TryTentatively)
-		if err != nil || decision.Allowed {
-			return decision, err
+		err := x.askAt(ctx, d, x.call.TryTentatively)
+		if err != nil || x.decision.Allowed {
+			return err
 		}
-		if decision.RetryAfter < wait {
-			soonest, wait = d, decision.RetryAfter
+		if x.decision.RetryAfter < wait {
+			soonest, wait = d, x.decision.RetryAfter
 		}
-		if decision.Code == ratelimit.DecisionProjectLimit {
+		if x.decision.Code == ratelimit.DecisionProjectLimit {
 			break // the project has the same limits at every deployment
 		}
 	}
@@ -37,18 +37,18 @@ func (x *exchange) choose(ctx context.Context) (ratelimit.Decision, error) {
 	return x.askAt(ctx, soonest, x.call.Try)
 }
 
-// askAt asks the limits of a deployment about the call.
-func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Context) (ratelimit.Decision, error)) (ratelimit.Decision, error) {
+// askAt asks the limits of a deployment about the call, and keeps their decision.
+func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Context) (ratelimit.Decision, error)) (err error) {
 	x.chosen, x.Deployment = d, d.name
 	x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
 	x.call.Quota, x.call.Owner = x.Quota, x.owner()
 	x.call.ShadowModel = x.g.modelMode(x.setup, x.Quota) == config.ModeShadow
 	x.call.QuotaGuessed = x.setup.declared[x.Quota].isDefault && x.g.Origin(x.Quota) == Guessed
-	decision, err := ask(ctx)
+	x.decision, err = ask(ctx)
 	if err == nil && len(x.upstream.deployments) > 1 {
-		x.upstream.usage.record(x.Quota, &decision, time.Now())
+		x.upstream.usage.record(x.Quota, &x.decision, time.Now())
 	}
-	return decision, err
+	return err
 }
 
 // candidates returns the deployments that the call may be sent to: of those whose quotas are not

@@ -98,13 +98,15 @@ func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 		paid = &call.Batch{Limits: &x.g.limits, Owner: x.owner()}
 		paid.ExpectPriced(c.Dollars)
 	}
-	return paid, x.decide(func(ctx context.Context) (ratelimit.Decision, error) {
+	return paid, x.decide(func(ctx context.Context) (err error) {
 		c.Asked, c.Tag = &x.answers.limits, x
 		if paid != nil {
-			return paid.Acquire(ctx, c)
+			x.decision, err = paid.Acquire(ctx, c)
+			return err
 		}
 		d, err := x.g.limits.Projects.Spend(ctx, c)
-		return ratelimit.Decision{Decision: d}, err
+		x.decision = ratelimit.Decision{Decision: d}
+		return err
 	}, func() {
 		if paid != nil {
 			paid.Cancel()

@@ -47,6 +47,9 @@ func (x *exchange) pausedBy(s *control.State) (scope, owner string) {
 	if s.Key(x.Key).Paused {
 		return scopeKey, x.Key
 	}
+	if !s.PausesModels() {
+		return "", ""
+	}
 	for _, models := range [...][]string{x.models, x.mentioned} {
 		for _, model := range models {
 			running := func(d *deployment) bool { return !s.Model(x.upstream.quotaName(model, d.name)).Paused }

@@ -16,7 +16,8 @@ import (
 // relay forwards the answer to a call, meters it, and settles the call. With hideUsage, the
 // client does not get the chunk that reports usage.
 func (x *exchange) relay(response *http.Response, hideUsage bool) {
-	x.meter = llm.NewMeter(x.call.Request.API, response.Header)
+	x.meter = meters.Get().(*llm.Meter)
+	x.meter.Reset(x.call.Request.API, response.Header)
 	x.meter.Expect(x.call.Request.Answers)
 	var body io.Reader
 	extends := x.call.Extends()
@@ -36,6 +37,7 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		response.ContentLength = -1
 	}
 	defer func() {
+		defer x.freeMeter()
 		if x.call.Request.Background && x.leaveOpen(x.meter) {
 			return
 		}
@@ -47,6 +49,15 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		x.recordCut()
 	}()
 	x.forward(response, body)
+}
+
+// meters is a pool of meters: each has nearly two kilobytes.
+var meters = sync.Pool{New: func() any { return new(llm.Meter) }}
+
+// freeMeter gives back the meter of the answer. Nothing reads the answer any more.
+func (x *exchange) freeMeter() {
+	meters.Put(x.meter)
+	x.meter = nil
 }
 
 // guard returns a reader of an answer that reserves what it uses as it comes. It ends with an error in the provider's
@@ -86,9 +97,9 @@ func (x *exchange) forward(response *http.Response, body io.Reader) {
 		return
 	}
 	x.copyHeaders(response.Header)
-	x.extendWriteDeadline()
 	x.w.WriteHeader(response.StatusCode)
 	if response.ContentLength != 0 && nothingBuffered(response.Body) {
+		x.extendWriteDeadline()
 		x.control.Flush()
 	}
 	x.Outcome = outcomeOf(response.StatusCode, x.throttled)
@@ -127,7 +138,9 @@ func (x *exchange) copy(body io.Reader, response *http.Response) (whole bool) {
 			if whole = x.complete; !whole {
 				x.bodyBroke(err)
 			}
-			x.extendWriteDeadline() // the end may come long after the last byte
+			if left != 0 { // the end may come long after the last byte
+				x.extendWriteDeadline()
+			}
 			return whole
 		}
 	}

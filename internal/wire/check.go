@@ -13,7 +13,7 @@ import (
 // check returns why a request cannot be sent, or nil. No server can mistake a request that passes for
 // another one. The errors quote no values of headers.
 func check(req *http.Request) error {
-	if req.Method != "" && !httpguts.ValidHeaderFieldName(req.Method) || req.Method == http.MethodConnect {
+	if req.Method != "" && !isName(req.Method) || req.Method == http.MethodConnect {
 		return fmt.Errorf("the method is %.20q: it must be a token, and not CONNECT", req.Method)
 	}
 	if err := checkURL(req.URL); err != nil {
@@ -26,7 +26,7 @@ func check(req *http.Request) error {
 		return err
 	}
 	for name, values := range req.Header {
-		if !httpguts.ValidHeaderFieldName(name) {
+		if !isName(name) {
 			return fmt.Errorf("the header's name %.40q is not a token", name)
 		}
 		for _, value := range values {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -85,11 +86,31 @@ func normalize(line []byte) (int, error) {
 	}
 	value := bytes.Trim(line[colon+1:], " \t")
 	for _, b := range value {
-		if b < ' ' && b != '\t' || b == 0x7f {
+		if isControl[b] {
 			return 0, malformed("a header has control characters")
 		}
 	}
 	return colon + 1 + copy(line[colon+1:], value), nil
+}
+
+// The bytes that the name of a header may have, and those that its value may not have. Every byte of a head is looked
+// up in one of the two.
+var isToken, isControl = func() (token, control [256]bool) {
+	for b := range 256 {
+		token[b] = b < utf8.RuneSelf && httpguts.IsTokenRune(rune(b))
+		control[b] = b < ' ' && b != '\t' || b == 0x7f
+	}
+	return token, control
+}()
+
+// isName reports whether a text is the name of a header.
+func isName(text string) bool {
+	for i := range len(text) {
+		if !isToken[text[i]] {
+			return false
+		}
+	}
+	return text != ""
 }
 
 // canonical rewrites a header's name as [http.CanonicalHeaderKey] does, and reports whether it is a
@@ -97,7 +118,7 @@ func normalize(line []byte) (int, error) {
 func canonical(name []byte) bool {
 	upper := true
 	for i, b := range name {
-		if !httpguts.IsTokenRune(rune(b)) {
+		if !isToken[b] {
 			return false
 		}
 		switch {

@@ -109,7 +109,7 @@ func (w *reply) begin() {
 	b = append(strconv.AppendInt(b, int64(w.status), 10), ' ')
 	b = append(append(b, http.StatusText(w.status)...), crlf...)
 	for name, values := range h {
-		if isFraming(name) || !httpguts.ValidHeaderFieldName(name) {
+		if isFraming(name) || !isName(name) {
 			continue
 		}
 		for _, value := range values {

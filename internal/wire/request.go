@@ -79,7 +79,7 @@ func parseRequest(head string) (r http.Request, err error) {
 	line, fields, _ := strings.Cut(head, "\n")
 	method, rest, _ := strings.Cut(line, " ")
 	target, proto, ok := strings.Cut(rest, " ")
-	if !ok || !httpguts.ValidHeaderFieldName(method) {
+	if !ok || !isName(method) {
 		return r, malformed("its first line is not a method, a target and a version")
 	}
 	r.Method, r.RequestURI, r.Proto = method, target, proto

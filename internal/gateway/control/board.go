@@ -212,13 +212,14 @@ func put[V any](ctx context.Context, b *Board, prefix, name string, was *V, valu
 
 // set replaces the State and tells the watchers.
 func (b *Board) set(s *State) {
-	s.hasTerms, s.modes = false, s.Gateway().Mode != ""
+	s.hasTerms, s.modes, s.pausesModels = false, s.Gateway().Mode != "", false
 	for _, p := range s.projects {
 		s.hasTerms = s.hasTerms || p.MaxWait != nil || len(p.Models) > 0
 		s.modes = s.modes || p.Mode != ""
 	}
 	for _, m := range s.models {
 		s.modes = s.modes || m.Mode != ""
+		s.pausesModels = s.pausesModels || m.Paused
 	}
 	b.state.Store(s)
 	b.watchers.Notify()

@@ -85,6 +85,8 @@ type State struct {
 	terms    map[string]Term             // by kind and name
 	hasTerms bool                        // a project has MaxWait or Models
 	modes    bool                        // something has a Mode
+
+	pausesModels bool // a model is paused
 }
 
 // allGateways is the name under which a State has what is set for all gateways.
@@ -131,14 +133,7 @@ func (s *State) PausedAt(path string) string {
 }
 
 // PausesModels reports whether any model is paused.
-func (s *State) PausesModels() bool {
-	for _, m := range s.models {
-		if m.Paused {
-			return true
-		}
-	}
-	return false
-}
+func (s *State) PausesModels() bool { return s.pausesModels }
 
 // PausesInside reports whether any project below a path is paused.
 func (s *State) PausesInside(path string) bool {
