@@ -1,6 +1,9 @@
 # `make` lists the targets. CI runs `make test`, and `make apidiff`.
 
 MODULES := . interop benchmarks
+# What the race detector watches, and what is only simulated or measured: it would take ten times as long.
+RACED   := . interop
+PLAIN   := internal/scenes benchmarks deploy
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -32,7 +35,7 @@ help: ## list the targets
 deps: ## install what the tests need and the machine lacks, or say what to install
 	@scripts/deps.sh
 
-test: deps lint unit ## everything that CI checks: format, vet, staticcheck, actionlint, all tests with the race detector
+test: deps lint unit ## everything that CI checks: format, vet, staticcheck, actionlint, all tests, with the race detector
 
 quick: ## the tests of a minute and a half, without the race detector: vet, the engine, projects, stores but Redis
 	@go vet ./...
@@ -40,14 +43,15 @@ quick: ## the tests of a minute and a half, without the race detector: vet, the 
 
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
-	@staticcheck=$$($(TOOL) -n staticcheck) && for m in $(MODULES); do \
-		(cd $$m && go vet $(RACE) ./... && GOFLAGS="$(RACE)" $$staticcheck ./...) || exit 1; done
+	@staticcheck=$$($(TOOL) -n staticcheck) && for m in $(RACED); do \
+		(cd $$m && go vet $(RACE) ./... && GOFLAGS="$(RACE)" $$staticcheck ./...) || exit 1; done && \
+		(cd benchmarks && $(STATIC) go vet ./... && $(STATIC) $$staticcheck ./...)
 	@cd deploy && $(STATIC) go vet ./...
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@go run ./scripts/suite -modules '$(MODULES)' -first '$(LONG)' -- $(RACE) $(SHORT) -timeout 15m
-	@cd deploy && $(STATIC) go test $(SHORT) ./... # nothing runs at once there, and Helm is large
+	@failed=0; go run ./scripts/suite -modules '$(RACED)' -first '$(LONG)' -- $(RACE) $(SHORT) -timeout 15m || failed=1; \
+	for m in $(PLAIN); do (cd $$m && $(STATIC) go test $(SHORT) -timeout 15m ./...) || failed=1; done; exit $$failed
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas
@@ -66,6 +70,7 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 
 soak: ## the long versions of all tests, ten times over, and far longer ones of the tests at random
 	@for m in . interop; do (cd $$m && go test $(RACE) -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
+	@go test -timeout 60m -count=10 ./internal/scenes
 	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/fair ./project ./llm -rapid.checks=20000
 	@cd interop && go test -timeout 60m ./tokenizers -texts 1000000
 

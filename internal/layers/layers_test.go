@@ -34,7 +34,8 @@ var order = []string{
 	"internal/admit", // what the two share
 	"telemetry",
 	"webhook",
-	".", // package ratelimit
+	"internal/scenes", // simulations of the root
+	".",               // package ratelimit
 	"project",
 	"internal/feedback",          // what a provider says, for the root
 	"internal/database",          // quotas and usage in SQLite

@@ -1,4 +1,4 @@
-package ratelimit_test
+package scenes
 
 import (
 	"cmp"
@@ -95,7 +95,7 @@ func (p *played) count(c *ratelimit.Call, n int, since time.Duration, waited tim
 // run plays the scene.
 func (s *scene) run(t *testing.T) *played {
 	t.Helper()
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": s.quota}})
+	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: map[string]ratelimit.ModelQuota{"m": s.quota}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func scenes() (list []scene) {
 func TestMaxShareHoldsInEveryMinute(t *testing.T) {
 	const minutes = 20
 	synctest.Test(t, func(t *testing.T) {
-		rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 120}}})
+		rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: map[string]ratelimit.ModelQuota{"m": {MaxRPM: 120}}})
 		if err != nil {
 			t.Fatal(err)
 		}
