@@ -16,8 +16,9 @@ quick lint unit flakes: export GOGC := 400
 # Tools, Helm and the programs that tests run are compiled as a release is: once, too.
 STATIC  := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS) -trimpath'
 TOOL    := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
-# Many tests wait for processes more than they compute: there are more of them at once than the machine has cores.
-AT_ONCE := -p $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+# Many tests wait for processes more than they compute: there are more of them at once than the machine has cores, above
+# all because two modules are tested at once.
+AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 # -short runs fewer rounds of the tests at random, and of those with very many calls; `make lint` has vetted already.
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)

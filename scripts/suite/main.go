@@ -1,5 +1,5 @@
-// Command suite runs the tests of some modules with go test, one module after another. It prints the result of every
-// package, everything that a failed test has printed, and at the end the slowest tests and those that failed. The
+// Command suite runs the tests of some modules with go test, all modules at once: while the last packages of one wait,
+// those of another compute. It prints the result of every package, everything that a failed test has printed, and at the end the slowest tests and those that failed. The
 // flags behind -- are go test's.
 package main
 
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 )
 
 func main() {
@@ -33,14 +34,17 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	r := &report{out: out, printed: map[test][]string{}}
-	var failed error
-	packages := strings.Fields(*first)
-	for _, module := range strings.Fields(*modules) {
-		failed = errors.Join(failed, r.test(module, fs.Args(), append(packages, "./...")))
-		packages = nil
+	early := strings.Fields(*first)
+	var running sync.WaitGroup
+	failed := make([]error, len(strings.Fields(*modules)))
+	for i, module := range strings.Fields(*modules) {
+		packages := append(early, "./...")
+		running.Go(func() { failed[i] = r.test(module, fs.Args(), packages) })
+		early = nil
 	}
+	running.Wait()
 	r.summarize(*slowest)
-	return failed
+	return errors.Join(failed...)
 }
 
 // A test is named as go test names it. Name is empty for what a package prints by itself.
@@ -62,6 +66,7 @@ type event struct {
 // A report is what is known of the tests that have run.
 type report struct {
 	out     io.Writer
+	mu      sync.Mutex
 	printed map[test][]string // what tests that have not ended have printed
 	results []result
 }
@@ -82,7 +87,7 @@ func (r *report) test(module string, flags, packages []string) error {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			fmt.Fprintf(r.out, "%s\n", lines.Bytes()) // go itself has printed it
+			r.print("%s\n", lines.Bytes()) // go itself has printed it
 			continue
 		}
 		r.add(e)
@@ -93,7 +98,15 @@ func (r *report) test(module string, flags, packages []string) error {
 	return nil
 }
 
+func (r *report) print(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.out, format, args...)
+}
+
 func (r *report) add(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	t := test{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
