@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -294,52 +293,6 @@ func TestLimitIsExact(t *testing.T) {
 	}
 }
 
-func TestLimitWait(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		most     time.Duration
-		deadline time.Duration // the request's; zero: none
-		status   int
-		waits    time.Duration
-	}{
-		{"in time", 2 * time.Minute, 0, 200, time.Minute},
-		{"just in time", time.Minute + 1, 0, 200, time.Minute},
-		{"too late", time.Minute - 1, 0, 429, 0},
-		{"not at all", 0, 0, 429, 0},
-		{"in time for the deadline", time.Hour, 2 * time.Minute, 200, time.Minute},
-		{"too late for the deadline", time.Hour, 30 * time.Second, 429, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := Limit(limit.NewLimiter(byPath, limit.PerMinute(1)), Wait(c.most))(&fine{})
-				do(h, to("/"))
-
-				r, began := to("/"), time.Now()
-				if c.deadline > 0 {
-					ctx, cancel := context.WithTimeout(r.Context(), c.deadline)
-					defer cancel()
-					r = r.WithContext(ctx)
-				}
-				w := do(h, r)
-				if waited := time.Since(began); w.Code != c.status || waited != c.waits {
-					t.Errorf("%d after %v: %s", w.Code, waited, w.Body)
-				}
-				if after := w.Header().Get("Retry-After"); (after == "60") != (c.status == 429) {
-					t.Errorf("Retry-After: %q", after)
-				}
-				if c.status == 429 && c.deadline > 0 {
-					if p, want := parseProblem(t, w.Header(), w.Body.Bytes()), `the limit "1/min" lets the call pass in 1m0s, and its deadline is in 30s`; p.Detail != want {
-						t.Errorf("%q, want %q", p.Detail, want)
-					}
-				}
-				if got := w.Header().Get("RateLimit"); got != `"1/min";r=0;t=60` {
-					t.Errorf("RateLimit: %s", got)
-				}
-			})
-		})
-	}
-}
-
 // Waiting requests are served first come, first served. A request behind others is denied when
 // its time is over.
 func TestLimitWaitIsInOrder(t *testing.T) {
@@ -373,50 +326,6 @@ func TestLimitWaitIsInOrder(t *testing.T) {
 		all.Wait()
 		if !slices.Equal(codes, []int{200, 200, 200, 429, 429}) || !slices.Equal(passed, []int{0, 1, 2}) {
 			t.Errorf("%v: %v", codes, passed)
-		}
-	})
-}
-
-// A request that must not wait does not overtake waiting ones.
-func TestLimitBehindWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := limit.NewLimiter(everybody, limit.PerMinute(2))
-		impatient := Limit(limiter)(&fine{})
-		do(impatient, to("/"))
-		two := limiter.WithCost(func(*http.Request) int64 { return 2 })
-		waited := make(chan int, 1)
-		go func() { waited <- do(Limit(two, Wait(time.Hour))(&fine{}), to("/")).Code }()
-		synctest.Wait()
-		w := do(impatient, to("/"))
-		if w.Code != 429 || w.Header().Get("Retry-After") != "30" || w.Header().Get("RateLimit") != `"2/min";r=1;t=30` {
-			t.Errorf("%d: %v", w.Code, w.Header())
-		}
-		if code := <-waited; code != 200 {
-			t.Errorf("%d for the request that waited", code)
-		}
-	})
-}
-
-// A client that leaves is charged nothing, and the requests behind it move up.
-func TestLimitClientLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		next := &fine{}
-		h := Limit(limit.NewLimiter(everybody, limit.PerMinute(1)), Wait(time.Hour), Answer(
-			func(http.ResponseWriter, *http.Request, int, string) { t.Error("nobody waits for an answer") }))(next)
-		do(h, to("/"))
-		ctx, cancel := context.WithCancel(t.Context())
-		gone, behind := make(chan *httptest.ResponseRecorder), make(chan *httptest.ResponseRecorder)
-		go func() { gone <- do(h, to("/").WithContext(ctx)) }()
-		synctest.Wait()
-		began := time.Now()
-		go func() { behind <- do(h, to("/")) }()
-		time.Sleep(10 * time.Second)
-		cancel()
-		if w := <-gone; w.Code != statusClientLeft || w.Body.Len() != 0 || len(w.Header()) != 0 || time.Since(began) != 10*time.Second {
-			t.Errorf("%d after %v: %v %s", w.Code, time.Since(began), w.Header(), w.Body)
-		}
-		if w := <-behind; w.Code != 200 || time.Since(began) != time.Minute || next.calls.Load() != 2 {
-			t.Errorf("%d after %v, %d calls", w.Code, time.Since(began), next.calls.Load())
 		}
 	})
 }
