@@ -59,12 +59,12 @@ type Config struct {
 	// whether the provider takes calls again. The default is [DefaultMaxPause].
 	MaxPause time.Duration
 
-	// Observer is told of everything that happens. It may be nil.
+	// Observer gets an event for everything that happens. It may be nil.
 	Observer event.Observer
 
 	// OnError is called with errors that no method can return, as they happen: a Commit
 	// that could not be made because the store was lost, a quota in the store that is not
-	// valid. Persist and Close return the first of them. It is also told, at the start, of a
+	// valid. Persist and Close return the first of them. It also gets, at the start, the error of a
 	// file that others may write to, which they do not return. It may be nil.
 	OnError func(error)
 

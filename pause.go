@@ -36,7 +36,7 @@ func (rl *RateLimiter) PauseCause(model string) llm.Cause {
 }
 
 // pauseOf returns the pause of a model, if there is one, and the time. If it finds that a
-// pause has ended, it tells observers.
+// pause has ended, it sends the event of that.
 func (rl *RateLimiter) pauseOf(model string) (s feedback.Pause, now int64, ok bool) {
 	if _, ok = rl.pauses.Get(model); !ok { // the usual case, which does not read the clock
 		return s, 0, false
@@ -64,7 +64,7 @@ func (rl *RateLimiter) isPaused(model string) bool {
 // pause pauses a model for as long as its provider has said, and no longer than most. Only
 // probes pass.
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
-	rl.pauseOf(model) // tells observers of an earlier pause that has ended
+	rl.pauseOf(model) // sends the event of an earlier pause that has ended
 	now := rl.engine.Now()
 	began, news := rl.pauses.Extend(model, now, feedback.Throttle{At: now, Length: said.Pause, Max: most, Cause: said.Cause})
 	length := max(min(said.Pause, feedback.MaxPause, most), 0)
@@ -74,7 +74,7 @@ func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits,
 	}
 }
 
-// resume ends a model's pause if ends returns true for it. It tells observers, and lets
+// resume ends a model's pause if ends returns true for it. It sends the event, and lets
 // waiting calls go on. It reports whether a pause has ended.
 func (rl *RateLimiter) resume(model string, now int64, ends func(s feedback.Pause) bool) bool {
 	s, ok := rl.pauses.End(model, now, ends)

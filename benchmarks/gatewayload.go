@@ -187,7 +187,8 @@ func (all guests) visit(d time.Duration) ([]visit, sample, error) {
 		v.visits = v.visits[:0]
 		wg.Go(func() {
 			for len(v.visits) == 0 || !over.Load() {
-				if faults[i] = v.ask(); faults[i] != nil {
+				faults[i] = v.ask()
+				if faults[i] != nil {
 					over.Store(true)
 					return
 				}

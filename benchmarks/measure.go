@@ -74,7 +74,8 @@ func repeat(decide loop, keys []string, d time.Duration) sample {
 		for part := range slices.Chunk(keys, chunk) {
 			s.admitted += decide(part)
 			s.decisions += len(part)
-			if s.elapsed = time.Since(start); s.elapsed >= d {
+			s.elapsed = time.Since(start)
+			if s.elapsed >= d {
 				return s
 			}
 		}
@@ -99,7 +100,8 @@ func crowd(callers int, do func(i int) error, d time.Duration) (sample, error) {
 		wg.Go(func() {
 			n := 0
 			for n == 0 || !over.Load() {
-				if faults[g] = do(g*chunk + n); faults[g] != nil {
+				faults[g] = do(g*chunk + n)
+				if faults[g] != nil {
 					over.Store(true)
 					return
 				}

@@ -111,7 +111,8 @@ func decideAndRecord(requests, most int) loop {
 				admitted++
 			}
 			l.RecordUsage(model, 900, 100)
-			if recorded++; recorded == most {
+			recorded++
+			if recorded == most {
 				l.Reset(model)
 				recorded = 0
 			}

@@ -129,18 +129,18 @@ type Event struct {
 	Store *store.Event
 
 	// Budget is the budget that has reached a threshold, for the kind Threshold. If Err is set,
-	// nobody could be told of it: see [Budget].
+	// no event could be sent of it: see [Budget].
 	Budget *Budget
 }
 
 // Budget is where a budget stands that has reached a threshold: a limit of a project, a key or a
-// run, of an hour or longer or in total. Each threshold of a budget is told once a window, whatever
+// run, of an hour or longer or in total. Each threshold of a budget is reported once a window, whatever
 // the number of processes that share the store. [Event].Project is the project whose call has
 // reached it.
 //
-// An event whose Err is set says why a threshold was not told: too many were reached at a time, or
-// the store could not be asked whether another process has told it. A later call may reach the
-// threshold again, and is told then.
+// An event whose Err is set says why a threshold was not reported: too many were reached at a time, or
+// the store could not be asked whether another process has reported it. A later call may reach the
+// threshold again, and is reported then.
 type Budget struct {
 	Owner   string // whose budget it is: the id of a project, or "key" or "run" with the id of that
 	Limit   string // as in Event.Limit

@@ -67,7 +67,7 @@ type dialect struct {
 	refusalCode   func(r Refusal) string                       // that code
 	faults        map[string]fault                             // what the codes and the types of its errors mean, in lower case
 	readError     func(c *errorBody, inner any, now time.Time) // reads what it adds to the body of an error
-	errorCause    func(c *errorBody) (cause Cause, ok bool)    // the cause of an error that a status does not tell
+	errorCause    func(c *errorBody) (cause Cause, ok bool)    // the cause of an error that a status does not show
 	speaksOfMoney func(c *errorBody) bool                      // an error that has no code for it is about money
 	renamePath    func(path, from, to string) string           // replaces a model in a path of a form of its own
 

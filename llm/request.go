@@ -17,7 +17,7 @@ type Request struct {
 
 	// Tier is the service tier that the request asks for, in lower case, if prices depend on it:
 	// "batch", "flex", "priority", or "fast", which Anthropic calls a speed. It is empty for the
-	// usual one, and for "auto", with which the provider chooses: only the response tells the tier
+	// usual one, and for "auto", with which the provider chooses: only the response names the tier
 	// then.
 	Tier string
 
@@ -58,7 +58,7 @@ type Request struct {
 	Form bool
 
 	// Background reports whether the answer only says that the provider has begun: the response itself is fetched
-	// later, and tells the usage.
+	// later, and reports the usage.
 	Background bool
 
 	usageSplice  splice    // the edit that asks for usage

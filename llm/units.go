@@ -76,7 +76,7 @@ type measured struct {
 // A unitNumber is the number of an answer that counts a unit.
 type unitNumber struct {
 	unit   int
-	number number // noNumber: answers do not tell it
+	number number // noNumber: answers do not report it
 	absent bool   // an answer with exact usage that does not have the number has used none
 }
 

@@ -18,7 +18,7 @@ type Tokens struct {
 // its limits.
 func CachedIsFree(p Provider) bool { return p.dialect().cachedIsFree }
 
-// TellsCost reports whether a provider's responses tell what calls have cost, in dollars. Other
+// TellsCost reports whether a provider's responses report what calls have cost, in dollars. Other
 // servers may mean something else by a member of the same name.
 func TellsCost(p Provider) bool { return p.dialect().tellsCost }
 
@@ -41,7 +41,7 @@ type Usage struct {
 	OutputAudio int // the part of Output that is audio
 	OutputImage int // the part of Output that is images
 
-	// Units is what the call has used beside tokens. A negative number is one that the response does not tell.
+	// Units is what the call has used beside tokens. A negative number is one that the response does not report.
 	Units Units
 
 	// Tier is the service tier that the response names, in lower case: "batch", "flex", "priority"

@@ -32,7 +32,7 @@ type values struct {
 	entryKind word // of the entry that is being read
 }
 
-// state is what the reader expects, or is inside of.
+// state is what the reader expects, or is in.
 type state uint8
 
 const (

@@ -45,7 +45,7 @@ type Config struct {
 	// model. The default is 1,000.
 	MaxWaiting int
 
-	// Observer is told of everything that happens. It may be nil.
+	// Observer gets an event for everything that happens. It may be nil.
 	Observer event.Observer
 
 	// OnError is called with errors that no method can return, as they happen: a limit in

@@ -73,7 +73,7 @@ func (l *Limiter) Allow(ctx context.Context, projectID string) (bool, error) {
 
 // Spend charges a call whose cost is known and stays charged: it is Take without a
 // reservation, or Acquire if the call has a MaxWait. Without MaxWait a denial is no
-// error: the decision tells it. [Limit].MaxConcurrent does not count the call, because
+// error: the decision has it. [Limit].MaxConcurrent does not count the call, because
 // nothing says when it ends. In memory, Spend allocates nothing for a call without
 // tokens that does not wait.
 func (l *Limiter) Spend(ctx context.Context, c Call) (d Decision, err error) {

@@ -83,7 +83,8 @@ func (s *scopes) add(id string, made *engine.Scope) (*engine.Scope, error) {
 	defer shard.mu.Unlock()
 	scope := shard.find(id)
 	if scope == nil || !s.current(id, scope) {
-		if scope = made; !s.current(id, scope) {
+		scope = made
+		if !s.current(id, scope) {
 			return nil, nil
 		}
 		if err := s.engine.SetRules(scope, s.planOf(id).rules()); err != nil {

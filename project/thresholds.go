@@ -6,7 +6,7 @@ import (
 )
 
 // SetThresholds replaces [Config].Thresholds, for this limiter alone: no store keeps them. Thresholds
-// that were told in a window are not told again.
+// of which an event was sent in a window are not sent again.
 func (l *Limiter) SetThresholds(percents []int) error { return l.engine.SetThresholds(percents) }
 
 // notice finds budgets that have reached a threshold, among the limits on requests of a plan. said is

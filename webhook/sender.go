@@ -31,7 +31,7 @@ type Config struct {
 
 	Secret Secret // signs messages
 
-	// OnResult is told what became of each message, on the sender's goroutine or on that of
+	// OnResult is called with what became of each message, on the sender's goroutine or on that of
 	// the event. It may be nil.
 	OnResult func(Result)
 }

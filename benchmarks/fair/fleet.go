@@ -193,7 +193,8 @@ func (f *fleet) asked() (all, messages int, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		if all += n; each[1] == "publish" {
+		all += n
+		if each[1] == "publish" {
 			messages += n
 		}
 	}

@@ -59,7 +59,8 @@ func (f *fleet) drive(ctx context.Context, l *load, projects bool) (*measured, e
 			case err == nil:
 				c.admitted = time.Since(start) - l.answer
 			case ctx.Err() == nil:
-				if failed++; failed >= mostFailed {
+				failed++
+				if failed >= mostFailed {
 					cancel(err)
 				}
 			}

@@ -113,7 +113,8 @@ func aboutHardness(lines []string, width int) (about []string) {
 	if strings.Contains(text, "(debt)") {
 		words.Add("debt", "a call reserves what is expected of it; what calls under way use beyond that exceeds the limit, and delays later calls. At most it is the longest answers of all calls at a time: bound these by max_concurrent, or make the limit hard by reserve: most or on_overrun: cut")
 	}
-	if text = strings.Join(words.Lines(width), "\n"); text == "" {
+	text = strings.Join(words.Lines(width), "\n")
+	if text == "" {
 		return nil
 	}
 	return append([]string{""}, words.Lines(width)...)

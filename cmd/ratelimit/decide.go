@@ -137,7 +137,7 @@ func limitLines(limits []admin.AskedLimit, now time.Time, width int) []string {
 }
 
 // comesBack returns when a limit that denies has enough left. Nobody knows when a call ends that holds a
-// slot, and its lease would only tell when it ends at the latest.
+// slot, and its lease would only say when it ends at the latest.
 func comesBack(l admin.AskedLimit) string {
 	switch {
 	case l.Never:

@@ -40,7 +40,7 @@ func usageTable(r *admin.UsageReport) *console.Table {
 	for _, by := range r.By {
 		c := console.Text(by)
 		if by != string(books.ByHour) && by != string(books.ByDay) {
-			c = c.ShortenedAtStart(12) // the end of a path tells more
+			c = c.ShortenedAtStart(12) // the end of a path matters more
 		}
 		columns = append(columns, c)
 	}

@@ -17,7 +17,7 @@ type Depository interface {
 	// this process can settle: one that was decided without the server.
 	Deposit(ctx context.Context, id string, receipt any, note []byte) error
 
-	// NameDeposit lets a deposit be found by another name as well. A later name replaces an earlier
+	// NameDeposit gives a deposit another name, by which it is found as well. A later name replaces an earlier
 	// one. Without the deposit it does nothing.
 	NameDeposit(ctx context.Context, id, name string) error
 

@@ -53,7 +53,8 @@ func appendLimits(b []byte, result *Result) []byte {
 		}
 		if !result.Decision.Allowed {
 			result.narrow(&s)
-			if until = result.Denial(&s); until == 0 {
+			until = result.Denial(&s)
+			if until == 0 {
 				continue
 			}
 		}

@@ -79,7 +79,8 @@ func (l *Lines) end(line []byte) {
 		l.err = fmt.Errorf("ratelimit: line %d is longer than %d bytes", l.number, l.Max)
 		return
 	}
-	if line = bytes.TrimSpace(line); len(line) == 0 {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
 		return
 	}
 	if err := l.Each(line); err != nil {

@@ -37,7 +37,8 @@ func parseSpan(text string) (time.Duration, bool) {
 // ParseBy reads dimensions that are separated by commas. They are not validated.
 func ParseBy(text string) (by []Dimension) {
 	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" {
+		name = strings.TrimSpace(name)
+		if name != "" {
 			by = append(by, Dimension(name))
 		}
 	}

@@ -44,7 +44,7 @@ type Batch struct {
 type Total struct {
 	Calls   int
 	Used    llm.Usage
-	Units   llm.Units `json:"units,omitzero"` // the most that the calls can use beside tokens; the results do not tell it
+	Units   llm.Units `json:"units,omitzero"` // the most that the calls can use beside tokens; the results do not report it
 	Dollars int64     // nanodollars; [price.Unknown], if the price of any call is
 	Exact   bool      // the provider has reported all of it
 }
@@ -176,7 +176,7 @@ func (b *Batch) Failed(status int) {
 // Cancel gives back what was reserved, for a batch that was not sent.
 func (b *Batch) Cancel() { b.reservation.Cancel() }
 
-// Unknown leaves the batch charged what was reserved: nobody will tell what it has used.
+// Unknown leaves the batch charged what was reserved: nobody will report what it has used.
 func (b *Batch) Unknown() {
 	b.settled.Do(func() { b.commit(&b.expected, llm.Tokens{Input: -1, Output: -1}) })
 }
@@ -226,7 +226,8 @@ func (r *Results) Unread() { r.Exact = false }
 // it. Only the first call for a batch counts, whoever fetches the results.
 func (r *Results) Settle() {
 	expected := &r.batch.expected
-	if r.Exact = r.Exact && expected.Units == (llm.Units{}); !r.Exact {
+	r.Exact = r.Exact && expected.Units == (llm.Units{})
+	if !r.Exact {
 		r.Used.Input, r.Used.Output = max(r.Used.Input, expected.Used.Input), max(r.Used.Output, expected.Used.Output)
 		r.Calls = max(r.Calls, expected.Calls)
 		if r.Dollars != int64(price.Unknown) && expected.Dollars != int64(price.Unknown) {

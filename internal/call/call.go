@@ -130,7 +130,7 @@ func (c *Call) try(ctx context.Context) (d ratelimit.Decision, err error) {
 }
 
 // TryTentatively is Try for one of several quotas that the call may be charged to. Observers
-// are not told of a denial, because the caller asks again with another quota.
+// get no event of a denial, because the caller asks again with another quota.
 func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 	return c.try(engine.Tentatively(ctx))
 }
@@ -252,7 +252,8 @@ func (c *Call) apply(ctx context.Context, said llm.Limits) {
 // the end of a stream in it is enough, too.
 func (c *Call) Settle(ctx context.Context, m *llm.Meter, complete bool) llm.Usage {
 	used := c.withUnits(m.Usage())
-	switch c.ending = whole; {
+	c.ending = whole
+	switch {
 	case c.Cut() != nil:
 		c.ending = stopped
 		c.stream.came = m.MostOutput()

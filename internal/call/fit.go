@@ -125,7 +125,8 @@ func (c *Call) deniedByMost(d *ratelimit.Decision, q *ratelimit.ModelQuota) bool
 		if s.RetryAfter == 0 {
 			continue
 		}
-		if denied = s.Window.Most; !denied {
+		denied = s.Window.Most
+		if !denied {
 			return false
 		}
 	}

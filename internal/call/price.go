@@ -68,7 +68,7 @@ type quoted struct {
 // quote looks up the price of the call. It is that of the model that the request names, even if the
 // response names another one: what was reserved and what is settled must be of one price, and a
 // response names the release of the same model. Where a provider chooses among models of
-// different prices, it tells the cost: see [llm.TellsCost].
+// different prices, it reports the cost: see [llm.TellsCost].
 func (c *Call) quote() {
 	if !c.quoted.at.IsZero() {
 		return
@@ -81,7 +81,8 @@ func (c *Call) quote() {
 	}
 	c.quoted.byUnits = c.quoted.price.ByUnits(c.Request.Units, c.quoted.at)
 	for _, p := range []*price.Price{c.quoted.price, c.Prices.unpriced()} {
-		if c.quoted.units = p; p == nil {
+		c.quoted.units = p
+		if p == nil {
 			return
 		}
 		if _, ok := p.Units(c.Request.Units, c.quoted.at); ok {

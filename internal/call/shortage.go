@@ -82,7 +82,8 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 		tokens, short.fit = llm.Tokens{Input: c.bound.Input, Output: c.bound.Output}, c.fitText(c.fitting(d))
 	}
 	if s.Window.Cut && c.bound.Input > 0 {
-		if tokens = c.stream.first; tokens == (llm.Tokens{}) {
+		tokens = c.stream.first
+		if tokens == (llm.Tokens{}) {
 			tokens = c.bound
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // unknownUsage is the usage of a call whose response has reported nothing.
 var unknownUsage = llm.Usage{Input: -1, Units: llm.UnknownUnits}
 
-// withUnits returns the usage with all units that the call can use where the response does not tell them. A call that is
+// withUnits returns the usage with all units that the call can use where the response does not report them. A call that is
 // paid for by its units uses no tokens.
 func (c *Call) withUnits(used llm.Usage) llm.Usage {
 	used.Units = used.Units.Or(c.Request.Units)

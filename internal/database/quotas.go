@@ -204,7 +204,8 @@ func (f *File) SwapQuota(ctx context.Context, model string, was, quota state.Quo
 			return err
 		}
 		current, there := quotas[model]
-		if swapped = !there || current == was; !swapped {
+		swapped = !there || current == was
+		if !swapped {
 			return nil
 		}
 		return writeQuotas(tx, map[string]state.Quota{model: quota}, orReplace)

@@ -90,18 +90,18 @@ type Call struct {
 	// shares of projects, nor because the provider takes no calls for a while.
 	ShadowModel bool
 
-	// ShadowOf is Project or one above it, or empty. The limits of that project, of all inside of it, of
+	// ShadowOf is Project or one above it, or empty. The limits of that project, of all below it, of
 	// the key and of the run count the call, and do not deny it. Those above it hold. Shadow of the decision says which
 	// limit would have denied the call.
 	ShadowOf string
 
-	// Shadow tells observers that the call goes on even if it is denied. Such a call need not wait.
+	// Shadow marks events of the call: it goes on even if it is denied. Such a call need not wait.
 	Shadow bool
 
 	// Asked, if it is not nil, is filled in with what each limit has answered.
 	Asked *Asked
 
-	// Tag is told by WaitingCalls of a ratelimit.RateLimiter while the call waits.
+	// Tag is what WaitingCalls of a ratelimit.RateLimiter reports while the call waits.
 	Tag any
 
 	// Fault makes a call of package project fail with project.ErrInvalid and this error, and observers see it
@@ -145,7 +145,7 @@ func Ready(c *Call, part Part, scopes Scopes) error {
 	return nil
 }
 
-// Refuse lets a call fail that cannot be decided on, because of an error, which it returns.
+// Refuse marks a call that cannot be decided on as failed with an error, which it returns.
 func Refuse(c *Call, err error) error {
 	c.ready, c.invalid = true, err
 	return err
@@ -159,7 +159,7 @@ func (c *Call) check(scopes Scopes) error {
 	return c.invalid
 }
 
-// SetLimited tells observers that the model of a call was configured.
+// SetLimited notes for observers that the model of a call was configured.
 func SetLimited(c *Call) { c.limited = true }
 
 // checkKnown returns [ErrUnpriced] if the price of the call is not known and one of its scopes limits dollars, and
@@ -201,7 +201,7 @@ func (c *Call) unknownUnit() (u Unit, ok bool) {
 type tentative struct{}
 
 // Tentatively returns a context for [Engine.Try] of a call in whose place the caller makes another
-// if it is denied: observers are not told of the denial.
+// if it is denied: observers get no event of the denial.
 func Tentatively(ctx context.Context) context.Context {
 	return context.WithValue(ctx, tentative{}, true)
 }
@@ -307,7 +307,7 @@ func (e *Engine) look(ctx context.Context, c *Call, scopes Scopes, r *Result) er
 	return nil
 }
 
-// Observe tells the observer, if there is one, of a decision.
+// Observe sends the event of a decision to the observer, if there is one.
 func (e *Engine) Observe(ctx context.Context, c *Call, r *Result, err error) {
 	if e.observer == nil {
 		return

@@ -55,7 +55,7 @@ func (o *Outcome) pools(e *Engine, c *Call, peeks bool) (in uint32, own *member)
 
 // isDivided reports whether the limits of a scope that may be divided are, for a call of a flow. Those of an
 // own scope are not while one flow has them alone, unless a maximum share holds for it: that of a scope
-// inside of this one, which comes before it.
+// below this one, which comes before it.
 func (o *Outcome) isDivided(e *Engine, i int, own *member, peeks bool) bool {
 	s := &o.all[i]
 	if s.Scope.Kind == Shared {

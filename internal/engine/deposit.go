@@ -136,10 +136,12 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 	if kept.Call {
 		d.part = Whole
 	}
-	if d.hard = kept.Hard; len(d.hard) != len(kept.Units) { // none, or it cannot be known
+	d.hard = kept.Hard
+	if len(d.hard) != len(kept.Units) { // none, or it cannot be known
 		d.hard = make([]bool, len(kept.Units))
 	}
-	if d.held = kept.Held; len(d.held) != len(kept.Units) { // an earlier version has kept it
+	d.held = kept.Held
+	if len(d.held) != len(kept.Units) { // an earlier version has kept it
 		d.held = make([]bool, len(kept.Units))
 	}
 	for _, u := range kept.Units {
@@ -184,7 +186,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *boo
 	for _, s := range scopes {
 		s = s.Real()
 		if rules := s.rules.Load(); e.thresholds.Load() != nil && rules != nil && rules.budgets != nil && rules.budgets.raised.CompareAndSwap(false, true) {
-			e.teller.addRaise(e, raise{r.project, rules})
+			e.notifier.addRaise(e, raise{r.project, rules})
 		}
 		e.Wake(s)
 	}

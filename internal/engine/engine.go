@@ -46,8 +46,8 @@ type Engine struct {
 	joining sync.Once             // of the fleet
 	fleet   atomic.Pointer[fleet] // of the processes that share the store; nil: this is not known to be one of them
 
-	thresholds atomic.Pointer[thresholds] // of budgets; nil: observers are not told of any
-	teller     teller
+	thresholds atomic.Pointer[thresholds] // of budgets; nil: observers get no events of any
+	notifier   notifier
 
 	waiting atomic.Int32 // calls that wait
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ type Config struct {
 	Owned    bool         // the engine closes the store
 	Clock    func() int64 // Unix nanoseconds, never going back; that of a store in memory is used instead
 	Observer event.Observer
-	OnError  func(error) // is told what a call could not return; may be nil
+	OnError  func(error) // gets the errors that a call could not return; may be nil
 }
 
 // New returns an engine.
@@ -118,7 +118,7 @@ func (e *Engine) Close() error {
 		e.later.AwaitSettled() // corrections that have failed are owed
 	}
 	err := e.catchUp(context.Background())
-	e.tellRest()
+	e.notifyRest()
 	e.closed.Store(true)
 	if f := e.fleet.Load(); f != nil {
 		f.leave()

@@ -165,7 +165,7 @@ func (x *extensions) add(taken *extension, parts *Parts) bool {
 	return true
 }
 
-// end lets no more extensions be taken. A call without any may have nil.
+// end prevents further extensions. A call without any may have nil.
 func (x *extensions) end() {
 	if x != nil {
 		x.mu.Lock()

@@ -40,6 +40,6 @@ type Gate interface {
 
 // Closed says for how long a gate lets nothing pass. The zero Closed is open.
 type Closed struct {
-	For   time.Duration // as far as callers are told
+	For   time.Duration // as callers are answered
 	Probe time.Duration // until a single call may find out whether it opens
 }

@@ -15,19 +15,19 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// crossing is a budget that has reached a threshold, to be told by the teller.
+// crossing is a budget that has reached a threshold, for the notifier.
 type crossing struct {
-	project string // whose call has reached it
-	rules   *Rules
-	at      int   // the place of the budget in the rules
-	now     int64 // when it was reached, in Unix nanoseconds
-	verdict limit.Verdict
-	told    *told
+	project  string // whose call has reached it
+	rules    *Rules
+	at       int   // the place of the budget in the rules
+	now      int64 // when it was reached, in Unix nanoseconds
+	verdict  limit.Verdict
+	notified *notified
 }
 
-// teller tells observers of crossings, on a goroutine of its own that runs while there are any. No call
+// notifier sends the events of crossings to observers, on a goroutine of its own that runs while there are any. No call
 // waits for it.
-type teller struct {
+type notifier struct {
 	mu      sync.Mutex
 	queue   fairqueue.Queue[crossing]
 	running chan struct{} // is closed when the goroutine ends; nil: none runs
@@ -37,21 +37,21 @@ type teller struct {
 }
 
 const (
-	mostCrossings = 1024 // that wait to be told; those beyond are missed
+	mostCrossings = 1024 // that wait for the notifier; those beyond are missed
 	mostOfGroup   = 128  // of these, that are about budgets of one group: see [fairqueue.GroupOf]
 	mostRaised    = 1024 // scopes; those beyond are looked at when a call next takes of them
 
 	claimTimeout = 5 * time.Second // for one question to the store
-	restTimeout  = 2 * time.Second // for telling the rest when the engine is closed
+	restTimeout  = 2 * time.Second // for the rest when the engine is closed
 )
 
 var (
 	errTooMany = errors.New("ratelimit: too many thresholds were reached at a time")
-	errUnknown = errors.New("ratelimit: the store does not know whether the threshold was told")
+	errUnknown = errors.New("ratelimit: the store does not know whether the threshold was reported")
 )
 
 // add adds a crossing to the queue, unless that is full.
-func (t *teller) add(e *Engine, c crossing) bool {
+func (t *notifier) add(e *Engine, c crossing) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.Most, t.queue.Each = mostCrossings, mostOfGroup
@@ -60,35 +60,35 @@ func (t *teller) add(e *Engine, c crossing) bool {
 	}
 	if t.running == nil {
 		t.running = make(chan struct{})
-		go e.tellAll(t.running)
+		go e.notifyAll(t.running)
 	}
 	return true
 }
 
-// tellAll tells all crossings of the queue.
-func (e *Engine) tellAll(done chan struct{}) {
+// notifyAll sends the events of all crossings of the queue.
+func (e *Engine) notifyAll(done chan struct{}) {
 	defer close(done)
 	for {
-		e.teller.mu.Lock()
-		c, ok := e.teller.queue.Next()
+		e.notifier.mu.Lock()
+		c, ok := e.notifier.queue.Next()
 		if !ok {
-			e.teller.running = nil
+			e.notifier.running = nil
 		}
-		e.teller.mu.Unlock()
+		e.notifier.mu.Unlock()
 		if !ok {
 			return
 		}
-		e.tell(&c)
+		e.notify(&c)
 	}
 }
 
-// tell tells the observer of every threshold that a crossing has reached and nobody has told yet. An observer that has
-// no room for the event is asked before the threshold is claimed: once claimed, nobody tells it again.
-func (e *Engine) tell(c *crossing) {
-	final := *c.told
+// notify sends an event of every threshold that a crossing has reached and nobody has reported yet. An observer that has
+// no room for the event is asked before the threshold is claimed: once claimed, nobody reports it again.
+func (e *Engine) notify(c *crossing) {
+	final := *c.notified
 	bounded, _ := e.observer.(event.Bounded)
-	for _, p := range c.told.of.percents {
-		if p > c.told.percent {
+	for _, p := range c.notified.of.percents {
+		if p > c.notified.percent {
 			break
 		}
 		ev := c.event(p)
@@ -106,11 +106,11 @@ func (e *Engine) tell(c *crossing) {
 		}
 		final.until = min(final.until, until)
 	}
-	c.rules.budgets.told[c.at].CompareAndSwap(c.told, &final)
+	c.rules.budgets.notified[c.at].CompareAndSwap(c.notified, &final)
 }
 
-// claim asks the store whether this process is the first to tell a threshold in the budget's window, and
-// until when nobody may tell it again.
+// claim asks the store whether this process is the first to report a threshold in the budget's window, and
+// until when nobody may report it again.
 func (e *Engine) claim(c *crossing, percent int64) (first bool, until int64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
 	defer cancel()
@@ -127,8 +127,8 @@ func (e *Engine) claim(c *crossing, percent int64) (first bool, until int64, err
 }
 
 // claim returns the charge of which one can be taken in the budget's window. Its key begins with that of
-// the scope, so that a reset of the scope forgets what was told. If the budget changes, its thresholds
-// are told anew.
+// the scope, so that a reset of the scope forgets what was reported. If the budget changes, its thresholds
+// are reported anew.
 func (c *crossing) claim(percent int64) store.Charge {
 	l := c.limit()
 	key := fmt.Sprintf("%sthreshold/%s/%d/%d", c.rules.scope.Key, kind.Key(l.Name), l.Limit.Count(), percent)
@@ -148,7 +148,7 @@ func (c *crossing) event(percent int64) event.Event {
 	}
 }
 
-// budget returns what the observer is told of a threshold.
+// budget returns what the event of a threshold says of the budget.
 func (c *crossing) budget(percent int) *event.Budget {
 	l := c.limit()
 	b := &event.Budget{
@@ -161,20 +161,21 @@ func (c *crossing) budget(percent int) *event.Budget {
 	return b
 }
 
-// missed tells the observer that a crossing is not told. A later call that reaches the threshold may be.
+// missed sends an event with the error because of which a crossing is not reported. A later call that reaches the threshold
+// may report it.
 func (e *Engine) missed(c *crossing, err error) {
-	c.rules.budgets.told[c.at].CompareAndSwap(c.told, nil)
-	ev := c.event(c.told.percent)
+	c.rules.budgets.notified[c.at].CompareAndSwap(c.notified, nil)
+	ev := c.event(c.notified.percent)
 	ev.Err = err
 	e.observer.Observe(context.Background(), ev)
 }
 
-// tellRest tells what is still to be told, for a short time.
-func (e *Engine) tellRest() {
+// notifyRest waits for the events of what is still queued, for a short time.
+func (e *Engine) notifyRest() {
 	e.lookAtRaised()
-	e.teller.mu.Lock()
-	running := e.teller.running
-	e.teller.mu.Unlock()
+	e.notifier.mu.Lock()
+	running := e.notifier.running
+	e.notifier.mu.Unlock()
 	if running == nil {
 		return
 	}
@@ -207,35 +208,36 @@ func (r *Reservation) noticeRaise(used *spent) {
 		for k := range p.charges {
 			u := p.charges[k].unit
 			if used.of(p.rules, u) > p.rules.Amount(u, &r.asked) && p.rules.budgets.raised.CompareAndSwap(false, true) {
-				r.engine.teller.addRaise(r.engine, raise{r.project, p.rules})
+				r.engine.notifier.addRaise(r.engine, raise{r.project, p.rules})
 			}
 		}
 	}
 }
 
 // addRaise has the budgets of a scope looked at soon.
-func (t *teller) addRaise(e *Engine, r raise) {
+func (t *notifier) addRaise(e *Engine, r raise) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.raised) >= mostRaised {
 		r.rules.budgets.raised.Store(false)
 		return
 	}
-	if t.raised = append(t.raised, r); t.timer == nil {
+	t.raised = append(t.raised, r)
+	if t.timer == nil {
 		t.timer = time.AfterFunc(raiseDelay, e.lookAtRaised)
 	}
 }
 
 // lookAtRaised looks at the budgets of which settlements have used more than was taken.
 func (e *Engine) lookAtRaised() {
-	e.teller.mu.Lock()
-	list := e.teller.raised
-	e.teller.raised = nil
-	if e.teller.timer != nil {
-		e.teller.timer.Stop()
-		e.teller.timer = nil
+	e.notifier.mu.Lock()
+	list := e.notifier.raised
+	e.notifier.raised = nil
+	if e.notifier.timer != nil {
+		e.notifier.timer.Stop()
+		e.notifier.timer = nil
 	}
-	e.teller.mu.Unlock()
+	e.notifier.mu.Unlock()
 	for _, r := range list {
 		r.rules.budgets.raised.Store(false)
 		if t := e.thresholds.Load(); t != nil {

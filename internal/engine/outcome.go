@@ -158,7 +158,7 @@ func (s *Standing) precedes(a, b int) bool {
 	return x > y
 }
 
-// RetryAfter returns when callers are told to come back to a limit that denies.
+// RetryAfter returns after how long callers of a limit that denies should ask again.
 func (s *Standing) RetryAfter(i int) time.Duration {
 	l, d := s.At(i)
 	if s.IsHeld(i) || d.RetryAfter != limit.Never && l.Unit == Slots {

@@ -40,7 +40,7 @@ type Reservation struct {
 	renewal    *renewal      // of its slots for longer than a lease; nil: none
 	extensions *extensions   // nil: the call is not charged to a scope that cuts, or does not extend its reservation
 
-	after   func(t llm.Tokens) // is told what the call has used; may be nil
+	after   func(t llm.Tokens) // is called with what the call has used; may be nil
 	entry   *books.Entry       // is booked when the call is committed; nil: the call is not booked
 	counted *llm.Units         // what the call has used beside tokens; nil: what it has asked for
 	count   llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
@@ -110,7 +110,7 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	return true
 }
 
-// Inexact tells that what the commit will say is only the least that the call may have used. Scopes that
+// Inexact marks what the commit will report as only the least that the call may have used. Scopes that
 // reserve the most of a call keep that.
 //
 // That of no reservation has no effect.
@@ -164,7 +164,7 @@ func (r *Reservation) Cancel() bool {
 // giveBack gives back all that was taken.
 func (r *Reservation) giveBack() { r.settle(&spent{}, nil) }
 
-// Stay ends the reservation of a call whose cost was known: what was reserved stays charged, and nobody is told of it.
+// Stay ends the reservation of a call whose cost was known: what was reserved stays charged, and no event is sent.
 // That of no reservation has no effect.
 func (r *Reservation) Stay() {
 	if r == nil || !r.ended.CompareAndSwap(false, true) {
@@ -181,7 +181,7 @@ func (r *Reservation) Stay() {
 	}
 }
 
-// AfterCommit lets fn be told what the call has used, before it is settled.
+// AfterCommit has fn called with what the call has used, before it is settled.
 func (r *Reservation) AfterCommit(fn func(t llm.Tokens)) { r.after = fn }
 
 // Unlimited returns the reservation of a call that no limit governs.
@@ -193,7 +193,7 @@ func (e *Engine) Unlimited(c *Call) *Reservation {
 // Ended reports whether the reservation was committed or cancelled.
 func (r *Reservation) Ended() bool { return r.ended.Load() }
 
-// Served tells that the provider has taken the call, before it is known what it uses.
+// Served notes that the provider has taken the call, before it is known what it uses.
 func (r *Reservation) Served() {
 	if r.probe != 0 {
 		r.gated.gate.Served(r.probe)
@@ -269,7 +269,7 @@ func (r *Reservation) costMore(used *spent) (more int64) {
 	return more
 }
 
-// observe tells of the end of a reservation. For a price that is not known, which is negative, the observer gets what
+// observe sends the event of the end of a reservation. For a price that is not known, which is negative, the observer gets what
 // was reserved.
 func (r *Reservation) observe(kind event.Kind, used llm.Tokens, dollars int64) {
 	o := r.engine.observer

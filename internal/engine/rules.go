@@ -16,12 +16,12 @@ import (
 
 // Limit is one of the limits of a scope.
 type Limit struct {
-	Name   string           // as callers and observers are told it
+	Name   string           // as decisions and events have it
 	ID     int              // the door's own number for it
 	Window *decision.Window // as the limits of projects, keys and runs are reported; nil for other limits, and for calls at a time
 	Unit   Unit
 	Limit  limit.Limit
-	Free   bool // it denies nothing: its count is boundless, and it only tells what is used
+	Free   bool // it denies nothing: its count is boundless, and it only counts what is used
 
 	// Pace is set if the limit, a bucket, lets out evenly what another limit of the unit lets
 	// pass. A call that is larger than its burst passes when the bucket is full. What exceeds
@@ -31,7 +31,7 @@ type Limit struct {
 	// Elsewhere is what others use of the account, by which the limit was lowered: see [Rules.Lowered].
 	Elsewhere int64
 
-	// Budget is set if observers are told when the limit reaches a threshold.
+	// Budget is set if observers get an event when the limit reaches a threshold.
 	Budget bool
 }
 
@@ -163,7 +163,7 @@ func (r *Rules) ready(s *Scope) error {
 	for i := range r.Limits {
 		l := &r.Limits[i]
 		if l.Budget && r.budgets == nil {
-			r.budgets = &budgets{told: make([]atomic.Pointer[told], len(r.Limits))}
+			r.budgets = &budgets{notified: make([]atomic.Pointer[notified], len(r.Limits))}
 		}
 		if l.Free {
 			continue

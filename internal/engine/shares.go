@@ -21,7 +21,7 @@ import (
 type sharing struct {
 	pool   *fair.Pool
 	limits []int    // the limits that are divided, by their places in Rules.Limits
-	names  []string // of the shares, as callers and observers are told them
+	names  []string // of the shares, as decisions and events have them
 
 	nobody fair.Who               // the member of calls without a scope of their own
 	sole   atomic.Pointer[member] // of an own scope, the first of those in it whose calls have come: see isSole
@@ -45,7 +45,7 @@ func (r *Rules) divides(l *Limit) bool {
 	return !l.Free && !l.Pace && l.Unit != Slots && (r.scope.Kind == Shared || l.Limit.Period() <= LongestDivided)
 }
 
-// divide lets the limits of a scope be divided. What the flows have used stays, if nothing but counts has
+// divide divides the limits of a scope among flows. What the flows have used stays, if nothing but counts has
 // changed since the rules before, which may be nil.
 func (r *Rules) divide(before *Rules) {
 	var list []limit.Limit

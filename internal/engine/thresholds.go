@@ -8,32 +8,32 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// thresholds are percents of budgets at which observers are told. They are replaced, never changed.
+// thresholds are percents of budgets at which observers get an event. They are replaced, never changed.
 type thresholds struct {
 	percents []int64 // ascending
 	lowest   int64
 }
 
-// budgets remembers which thresholds of the budgets among the limits of rules this process has told.
+// budgets remembers which thresholds of the budgets among the limits of rules this process has reported.
 type budgets struct {
-	told   []atomic.Pointer[told] // by the places of the limits
-	raised atomic.Bool            // a settlement has used more than was taken, and what is used is looked at soon
+	notified []atomic.Pointer[notified] // by the places of the limits
+	raised   atomic.Bool                // a settlement has used more than was taken, and what is used is looked at soon
 }
 
-// told is up to which threshold a budget was told in its window, or is about to be. It keeps calls
-// from asking the store again and again: the store decides who tells.
-type told struct {
+// notified is the highest threshold of a budget that was reported in its window, or is about to be. It keeps calls
+// from asking the store again and again: the store decides who reports it.
+type notified struct {
 	of      *thresholds
 	percent int64
 	since   int64 // when the window began, of a limit by windows
-	until   int64 // of a sliding limit, when a threshold may be told again
+	until   int64 // of a sliding limit, when a threshold may be reported again
 }
 
 // MostThresholds is how many thresholds budgets may have.
 const MostThresholds = 20
 
-// SetThresholds sets the percents of every budget at which the observer is told: once each a window,
-// by one of the processes that share the store. Without any, nothing is told.
+// SetThresholds sets the percents of every budget at which the observer gets an event: once each a window,
+// by one of the processes that share the store. Without any, there are no such events.
 func (e *Engine) SetThresholds(percents []int) error {
 	if len(percents) > MostThresholds {
 		return fmt.Errorf("ratelimit: %d thresholds: there may be %d", len(percents), MostThresholds)
@@ -51,7 +51,7 @@ func (e *Engine) SetThresholds(percents []int) error {
 	switch {
 	case len(percents) == 0 || e.observer == nil:
 		e.thresholds.Store(nil)
-	case before == nil || !slices.Equal(before.percents, t.percents): // another pointer lets all thresholds be told anew
+	case before == nil || !slices.Equal(before.percents, t.percents): // with another pointer, all thresholds are reported anew
 		t.lowest = t.percents[0]
 		e.thresholds.Store(t)
 	}
@@ -118,7 +118,7 @@ func (e *Engine) Notice(project string, l *Limit, v *limit.Verdict, at int, scop
 	}
 }
 
-// reached has a threshold told that a budget has reached, unless it was told in this window as far as
+// reached queues the event of a threshold that a budget has reached, unless it was reported in this window as far as
 // this process knows.
 func (e *Engine) reached(t *thresholds, project string, r *Rules, at int, v *limit.Verdict) {
 	l := &r.Limits[at]
@@ -126,13 +126,13 @@ func (e *Engine) reached(t *thresholds, project string, r *Rules, at int, v *lim
 	if percent == 0 || windowed && v.Since == 0 { // the store is lost, and does not know the window
 		return
 	}
-	next := told{of: t, percent: percent, since: v.Since}
+	next := notified{of: t, percent: percent, since: v.Since}
 	now := int64(0)
 	if !windowed {
 		now = e.clock()
 	}
 	for {
-		known := r.budgets.told[at].Load()
+		known := r.budgets.notified[at].Load()
 		if known.covers(next, now) {
 			return
 		}
@@ -142,29 +142,29 @@ func (e *Engine) reached(t *thresholds, project string, r *Rules, at int, v *lim
 	}
 }
 
-// announce gives the teller what is to be told next, unless what was known to be told has changed.
-func (e *Engine) announce(project string, r *Rules, at int, v limit.Verdict, known *told, next told) bool {
+// announce gives the notifier what is to be reported next, unless what was known to be reported has changed.
+func (e *Engine) announce(project string, r *Rules, at int, v limit.Verdict, known *notified, next notified) bool {
 	now := e.clock()
 	next.until = now + int64(r.Limits[at].Limit.Period())
-	c := crossing{project: project, rules: r, at: at, now: now, verdict: v, told: &next}
-	if !r.budgets.told[at].CompareAndSwap(known, &next) {
+	c := crossing{project: project, rules: r, at: at, now: now, verdict: v, notified: &next}
+	if !r.budgets.notified[at].CompareAndSwap(known, &next) {
 		return false
 	}
-	if !e.teller.add(e, c) {
+	if !e.notifier.add(e, c) {
 		e.missed(&c, errTooMany)
 	}
 	return true
 }
 
-// covers reports whether what was told, if anything, includes what is to be told next. now is 0 for a
+// covers reports whether what was reported, if anything, includes what is to be reported next. now is 0 for a
 // limit by windows.
-func (t *told) covers(next told, now int64) bool {
+func (t *notified) covers(next notified, now int64) bool {
 	return t != nil && t.of == next.of && t.percent >= next.percent && t.since == next.since && (now == 0 || now < t.until)
 }
 
-// forget forgets what was told.
+// forget forgets what was reported.
 func (b *budgets) forget() {
-	for i := range b.told {
-		b.told[i].Store(nil)
+	for i := range b.notified {
+		b.notified[i].Store(nil)
 	}
 }

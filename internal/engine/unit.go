@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
-// Unit is what a limit counts: a row of [kind.Unit]'s table. The engine tells these apart.
+// Unit is what a limit counts: a row of [kind.Unit]'s table. The engine distinguishes these.
 type Unit = kind.Unit
 
 const (
@@ -49,7 +49,7 @@ type Ask struct {
 	First *Parts `json:"first,omitempty"`
 }
 
-// Parts is an amount of each unit, and what is needed to tell AllTokens of a prompt from those of an output.
+// Parts is an amount of each unit, and what is needed to distinguish AllTokens of a prompt from those of an output.
 type Parts struct {
 	Amounts `json:"amounts"` // by the numbers of their units
 

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Report is what one node tells others of a pool.
+// Report is what one node reports to others about a pool.
 type Report struct {
 	Members []MemberReport `json:"m,omitempty"` // that have called there lately
 	Used    [][]int64      `json:"u,omitempty"` // of each quota, in each part of the last period, the oldest first
 }
 
-// MemberReport is what one node tells others of a member.
+// MemberReport is what one node reports to others about a member.
 type MemberReport struct {
 	Name  string       `json:"n"`
 	Terms Terms        `json:"t"`
@@ -68,7 +68,7 @@ const (
 	maxNodes = 1000
 )
 
-// Report returns what this node has to tell others.
+// Report returns what this node has to report to others.
 func (p *Pool) Report(now int64) (all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *Pool) enterReport(m *node, from string, now int64, r MemberReport) {
 	p.sum(m, now)
 }
 
-// add adds what the same node tells of another user that counts for the same member.
+// add adds what the same node reports of another user that counts for the same member.
 func (r *MemberReport) add(other *MemberReport) {
 	r.Waits, r.Idle = r.Waits || other.Waits, min(r.Idle, other.Idle)
 	for i := range r.Parts {

@@ -38,7 +38,7 @@ func TestGroupsInGroups(t *testing.T) {
 	w := simulate(t, 120, 0, []*client{
 		inGroup(search, hog("acme/search/alice", Terms{})), inGroup(search, hog("acme/search/bob", Terms{})),
 		inGroup(acme, hog("acme/chat", Terms{})), hog("beta", Terms{}),
-		hog("acme", Terms{Weight: 2}), // calls of acme itself are one of three inside of it
+		hog("acme", Terms{Weight: 2}), // calls of acme itself are one of three below it
 	}, 6*time.Minute)
 	w.expect(2, 6, map[string]float64{"acme/search/alice": 1. / 9, "acme/search/bob": 1. / 9, "acme/chat": 2. / 9, "acme": 2. / 9, "beta": 1. / 3})
 }

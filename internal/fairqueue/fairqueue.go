@@ -55,7 +55,7 @@ func (q *Queue[T]) Next() (item T, ok bool) {
 
 // GroupOf returns the group of a budget: that of all projects directly below one project, since a client may invent any
 // number of users there, and that of all keys, or of all runs, of a project at the top. owner is whose budget it is, as
-// observers are told, and project is the project of the call.
+// observers get, and project is the project of the call.
 func GroupOf(owner, project string) string {
 	if kind, _, ok := strings.Cut(owner, " "); ok { // "key" or "run" and its id: ids of projects have no spaces
 		top, _, _ := strings.Cut(project, "/")

@@ -105,7 +105,8 @@ func (p *Pauses) Extend(model string, now int64, said Throttle) (began, news boo
 		return false, false
 	}
 	p.update(model, now, func(s *Pause) bool {
-		if began = s.Ends <= now; began {
+		began = s.Ends <= now
+		if began {
 			*s = Pause{From: now, Step: int64(FirstProbe), Cause: said.Cause}
 		}
 		was := max(s.Until, now)

@@ -12,7 +12,7 @@ import (
 // anew within a second.
 type rotatedFile struct {
 	path string
-	log  *slog.Logger // is told if lines are lost
+	log  *slog.Logger // has a line if lines are lost
 
 	mu      sync.Mutex
 	file    *os.File  // nil: it could not be opened

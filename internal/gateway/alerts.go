@@ -72,7 +72,8 @@ func (a *alerts) send(to *config.Webhook) {
 	if before := a.to; before != nil {
 		a.ending.Go(func() { endSender(before) })
 	}
-	if a.to, a.of = nil, (config.Webhook{}); to == nil {
+	a.to, a.of = nil, (config.Webhook{})
+	if to == nil {
 		return
 	}
 	secret, err := webhook.ParseSecret(to.Secret.Reveal())

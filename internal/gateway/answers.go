@@ -24,7 +24,7 @@ func newAnswers() *answers {
 	return a
 }
 
-// free lets the memory be used for another request. a may be nil.
+// free returns the memory to the pool, for another request. a may be nil.
 func (a *answers) free() {
 	if a != nil {
 		answersPool.Put(a)

@@ -42,7 +42,8 @@ func (f *fileReads) end(project string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.number--
-	if f.of[project]--; f.of[project] == 0 {
+	f.of[project]--
+	if f.of[project] == 0 {
 		delete(f.of, project)
 	}
 }

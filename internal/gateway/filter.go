@@ -7,7 +7,7 @@ import (
 
 // Filter says which requests are wanted. The zero Filter wants all.
 type Filter struct {
-	Project  string // of this project, or of one inside of it
+	Project  string // of this project, or of one below it
 	Model    string // as the request names it, or the name of the quota
 	Key      string // the id of a virtual key
 	Outcomes []Outcome

@@ -23,7 +23,8 @@ func (x *exchange) sayFit() {
 		return
 	}
 	delete(x.w.Header(), fieldFit) // of an earlier attempt
-	if x.Fit = x.call.Fitted(); x.Fit > 0 {
+	x.Fit = x.call.Fitted()
+	if x.Fit > 0 {
 		x.w.Header()[fieldFit] = []string{strconv.Itoa(x.Fit)}
 	}
 }

@@ -122,11 +122,11 @@ func (f *Follower) add(e *Event) {
 	f.events = append(f.events, e)
 	select {
 	case f.come <- struct{}{}:
-	default: // it was told already
+	default: // it is notified already
 	}
 }
 
-// Publish tells all who follow of an event. It waits for nobody.
+// Publish sends an event to all followers. It waits for none of them.
 func (g *Gateway) Publish(e *Event) { g.followers.publish(e) }
 
 func (all *followers) publish(e *Event) {
@@ -143,7 +143,7 @@ func (all *followers) publish(e *Event) {
 	}
 }
 
-// publishRecord tells all who follow of a request that has ended.
+// publishRecord sends a request that has ended to all followers.
 func (all *followers) publishRecord(rec *Record) {
 	if all.count.Load() == 0 {
 		return

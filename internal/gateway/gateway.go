@@ -239,7 +239,7 @@ func (g *Gateway) logVanishedTokens(n int) {
 // ReloadFailed counts a reload whose configuration could not be read.
 func (g *Gateway) ReloadFailed(err error) { g.reloaded(err) }
 
-// reloaded counts a reload of the configuration, or one that failed, and tells those who follow.
+// reloaded counts a reload of the configuration, or one that failed, and sends it to the followers.
 func (g *Gateway) reloaded(err error) {
 	g.metrics.reloaded(err)
 	g.Publish(&Event{Kind: EventReload, Err: err})
@@ -300,7 +300,7 @@ func (g *Gateway) JoinFleet(answer func(question []byte) []byte) (joined *fleet.
 func (g *Gateway) Metrics() prometheus.Gatherer { return g.metrics }
 
 // Recent returns the first n of the last requests after a sequence number, oldest first. If
-// project is not empty, it returns only the requests of the project and of those inside of it.
+// project is not empty, it returns only the requests of the project and of those below it.
 func (g *Gateway) Recent(project string, after uint64, n int) []Record {
 	return g.RecentBy(Filter{Project: project}, after, n)
 }
@@ -365,7 +365,7 @@ func (g *Gateway) Close() error {
 	if g.Config().State != config.Memory { // memory has nothing to write
 		err = errors.Join(err, g.persist())
 	}
-	err = errors.Join(err, g.limits.Models.Close()) // which tells of thresholds
+	err = errors.Join(err, g.limits.Models.Close()) // which sends the rest of the thresholds
 	g.alerts.close()
 	return err
 }

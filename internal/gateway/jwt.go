@@ -49,7 +49,8 @@ func (x *exchange) findToken(texts []string) (keys.Key, bool) {
 	if names.Models != "" && claims.Has(names.Models) {
 		key.Models = append([]string{}, claims.Words(names.Models)...)
 	}
-	if x.tokenFault = checkClaims(&key, claims, names); x.tokenFault != nil {
+	x.tokenFault = checkClaims(&key, claims, names)
+	if x.tokenFault != nil {
 		return keys.Key{}, false
 	}
 	return key, true
@@ -81,7 +82,7 @@ func checkClaims(key *keys.Key, claims issuer.Claims, names config.Claims) error
 	return nil
 }
 
-// refuseKey refuses a request without a valid virtual key or token. The client is not told why keys of the issuer
+// refuseKey refuses a request without a valid virtual key or token. The client does not learn why keys of the issuer
 // cannot be fetched: only the log has that.
 func (x *exchange) refuseKey() *refusal {
 	switch {

@@ -71,7 +71,8 @@ func (x *exchange) mentionModels(value []byte) error {
 		if !ok || !modelname.Valid(name) || slices.Contains(x.mentioned, name) {
 			continue
 		}
-		if x.mentioned = append(x.mentioned, name); len(x.mentioned) > maxMentioned {
+		x.mentioned = append(x.mentioned, name)
+		if len(x.mentioned) > maxMentioned {
 			return fmt.Errorf("ratelimit: it names more than %d models, and one of the provider's is paused", maxMentioned)
 		}
 	}

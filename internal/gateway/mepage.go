@@ -68,7 +68,7 @@ type home struct {
 	Now      string
 }
 
-// newHome returns the page's contents. A history that the books cannot tell at the moment is left out.
+// newHome returns the page's contents. A history that the books cannot read at the moment is left out.
 func (x *exchange) newHome(me *Me) *home {
 	now := time.Now().UTC()
 	h := &home{Me: me, Now: now.Format("2 January 2006, 15:04 MST")}

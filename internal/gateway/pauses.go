@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 )
 
-// pauses is an observer that logs the beginning and the end of each pause of a model, and tells
+// pauses is an observer that logs the beginning and the end of each pause of a model, and notifies
 // those who follow. Calls that were in progress when the pause began, and are throttled later, are
 // not logged.
 type pauses struct{ g *Gateway }
@@ -28,7 +28,7 @@ func (p pauses) Observe(_ context.Context, e event.Event) {
 	}
 }
 
-// publish tells those who follow of a pause. Only here the event is allocated: Observe is called for
+// publish sends a pause to the followers. Only here the event is allocated: Observe is called for
 // every call.
 func (p pauses) publish(kind EventKind, e event.Event, provider string) {
 	p.g.Publish(&Event{Kind: kind, Limiter: &e, Provider: provider})

@@ -10,7 +10,7 @@ import (
 )
 
 // quotaUsage remembers how much of each quota was used when its limits last decided on a
-// call. It tells where most is left without asking the store.
+// call. It knows where most is left without asking the store.
 type quotaUsage struct {
 	parts sync.Map // from a quota's name to *usedParts
 }

@@ -47,12 +47,12 @@ type Record struct {
 	Error       string        `json:"error,omitempty"`
 }
 
-// isOf reports whether the request is of a project, or of one inside of it.
+// isOf reports whether the request is of a project, or of one below it.
 func (rec *Record) isOf(project string) bool {
 	return within(rec.path(), project)
 }
 
-// within reports whether a path is that of a project, or of one inside of it.
+// within reports whether a path is that of a project, or of one below it.
 func within(path, project string) bool {
 	return strings.HasPrefix(path, project) && (len(path) == len(project) || path[len(project)] == '/')
 }

@@ -135,7 +135,8 @@ func (x *exchange) copy(body io.Reader, response *http.Response) (whole bool) {
 		}
 		if err != nil {
 			x.complete = errors.Is(err, io.EOF)
-			if whole = x.complete; !whole {
+			whole = x.complete
+			if !whole {
 				x.bodyBroke(err)
 			}
 			if left != 0 { // the end may come long after the last byte

@@ -74,7 +74,7 @@ func (g *Gateway) ConfiguredModelMode(quota string) string {
 	return cmp.Or(g.setup.Load().declared[quota].mode, config.ModeEnforce)
 }
 
-// shadowOf returns the highest project on a path that is in shadow, with all inside of it, or "".
+// shadowOf returns the highest project on a path that is in shadow, with all below it, or "".
 func (g *Gateway) shadowOf(s *setup, path string) string {
 	switched := g.controls.State()
 	if !s.modes && !switched.HasModes() {

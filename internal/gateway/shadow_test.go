@@ -107,7 +107,7 @@ func TestShadowIsTold(t *testing.T) {
 	}
 }
 
-// What an operator switches comes before what the file says, for all, for a project with all inside of it,
+// What an operator switches comes before what the file says, for all, for a project with all below it,
 // and for a model; and what was counted in shadow counts when it is enforced.
 func TestShadowAtRunTime(t *testing.T) {
 	r := newRig(t, shadowRig, mockprovider.Config{})
@@ -119,7 +119,7 @@ func TestShadowAtRunTime(t *testing.T) {
 		}
 	}
 	must(r.Controls().SetProject(ctx, "acme", control.Project{Mode: config.ModeShadow}))
-	testkit.Equal(t, "the mode inside of it", config.ModeShadow, r.ProjectMode("acme/search"))
+	testkit.Equal(t, "the mode below it", config.ModeShadow, r.ProjectMode("acme/search"))
 	statuses, told := r.rush(t, 20, "acme/search", "wide")
 	testkit.Equal(t, "a project", map[int]int{200: 20}, statuses)
 	testkit.Equal(t, "told of a project", 15, told)

@@ -13,7 +13,7 @@ import (
 )
 
 // The holder of a virtual key signs in on the page at /ratelimit. The browser then has a cookie, which is
-// good for the gateway's own paths alone: it cannot call a model, and it does not tell the key. See
+// good for the gateway's own paths alone: it cannot call a model, and it does not contain the key. See
 // docs/decisions/0042-a-cookie-for-key-holders.md.
 const (
 	ticketCookie = "ratelimit_ticket"

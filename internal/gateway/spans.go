@@ -44,7 +44,8 @@ func (x *exchange) startSpan() {
 	if !s.Sampled {
 		return
 	}
-	if x.span = &s; sent != "" && !call.Signed(x.r.Header, x.r.URL.RawQuery) {
+	x.span = &s
+	if sent != "" && !call.Signed(x.r.Header, x.r.URL.RawQuery) {
 		x.r.Header[traceField] = []string{s.Parent()}
 	}
 }

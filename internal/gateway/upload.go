@@ -35,7 +35,8 @@ func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.x.r.Body.Read(p)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.left -= int64(n); u.left < 0 {
+	u.left -= int64(n)
+	if u.left < 0 {
 		err = errTooLong
 	}
 	if err != nil && u.err == nil {

@@ -19,7 +19,8 @@ func (x *exchange) identifyUser() *refusal {
 	user := x.tokenUser // which no header replaces
 	if name := x.cfg.Users.Header; name != "" && user == "" {
 		var refused *refusal
-		if user, refused = x.headerOnce(name); refused != nil {
+		user, refused = x.headerOnce(name)
+		if refused != nil {
 			return refused
 		}
 	}
@@ -42,7 +43,8 @@ func (x *exchange) readUser() *refusal {
 
 // setUser sets the user of the request, who may be nobody, and with that its path and its rules.
 func (x *exchange) setUser(user string) *refusal {
-	if x.path = x.Project; user != "" {
+	x.path = x.Project
+	if user != "" {
 		x.User = x.countedUser(userName(user, project.MaxID-len(x.Project)-1))
 		x.path += "/" + x.User
 		if err := project.CheckID(x.path); err != nil {
@@ -120,7 +122,8 @@ func (g *Gateway) Terms(id string) (maxWait time.Duration, models []string) {
 	tree, switched := g.setup.Load().tree, g.controls.State()
 	levels := switchedLevels(tree, switched, id)
 	last := levels[len(levels)-1]
-	if maxWait = last.MaxWait; tree.At(id) != nil || switched.Project(id).Models != nil {
+	maxWait = last.MaxWait
+	if tree.At(id) != nil || switched.Project(id).Models != nil {
 		models = last.Models
 	}
 	if set, ok := switched.MaxWait(id); ok {

@@ -146,7 +146,8 @@ type cohereRerank struct{ embeddings }
 
 func (cohereRerank) read(c *Call) error {
 	documents, _ := c.fields["documents"].([]any)
-	if c.Answers = len(documents); c.Answers == 0 || c.fields.text("query") == "" {
+	c.Answers = len(documents)
+	if c.Answers == 0 || c.fields.text("query") == "" {
 		return errors.New("invalid request: query and documents are required")
 	}
 	c.Prompt = c.fields.count("query", "documents")

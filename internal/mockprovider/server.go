@@ -138,7 +138,8 @@ func (e *exchange) answer() {
 	var at limitStates
 	if l := s.limits[c.Model]; l != nil {
 		var wait time.Duration
-		if wait, at = l.take(a.countedInput(), a.usage.output, e.now); wait > 0 {
+		wait, at = l.take(a.countedInput(), a.usage.output, e.now)
+		if wait > 0 {
 			e.fail(failure{status: http.StatusTooManyRequests, message: "Rate limit reached for " + c.Model, retry: wait}, at)
 			return
 		}

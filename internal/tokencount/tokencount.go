@@ -258,7 +258,8 @@ func (c Counter) quote(text string) string {
 	}, text)
 	escaped := strconv.Quote(c.APIKey) // as JSON has it too
 	text = strings.NewReplacer(c.APIKey, "[key]", escaped[1:len(escaped)-1], "[key]").Replace(text)
-	if text = strings.TrimSpace(text); text == "" {
+	text = strings.TrimSpace(text)
+	if text == "" {
 		return "(empty)"
 	}
 	if len(text) > maxQuoted {

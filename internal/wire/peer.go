@@ -18,7 +18,7 @@ import (
 type peer struct {
 	server  *Server
 	conn    net.Conn
-	tracked tracked // conn, or nil if its listener is not told of requests
+	tracked tracked // conn, or nil if its listener does not follow requests
 	remote  string
 	reader  *bufio.Reader // reads from the peer; nil while the handler takes long
 	header  http.Header   // the headers of the answer; reused for every request
@@ -45,7 +45,7 @@ func newPeer(s *Server, c net.Conn) *peer {
 	return p
 }
 
-// tracked is a connection whose listener is told of requests, so that it can close idle connections.
+// tracked is a connection whose listener follows requests, so that it can close idle connections.
 type tracked interface {
 	Begin() bool // says that a request has come; false: the connection is closed
 	End()        // says that the request was answered

@@ -59,7 +59,7 @@ func (w *reply) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// sendContinue tells the client to send the body, unless the answer has begun.
+// sendContinue asks the client to send the body, unless the answer has begun.
 func (w *reply) sendContinue() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

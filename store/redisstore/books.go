@@ -48,7 +48,7 @@ func (s internals) SettleBooked(ctx context.Context, r store.Receipt, actual []i
 	return s.books.settle(ctx, s.top, r, actual, e)
 }
 
-// Book implements [books.Keeper]. Entries that Redis cannot be told of wait in this process.
+// Book implements [books.Keeper]. Entries that Redis cannot take wait in this process.
 func (s internals) Book(ctx context.Context, entries []books.Entry) error {
 	return s.books.outbox.add(ctx, entries...)
 }

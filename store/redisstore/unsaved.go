@@ -8,7 +8,7 @@ import (
 )
 
 // unsaved returns an error that names the servers without an append-only file, which have forgotten
-// everything, or much, once they are restarted; or nil. A server that does not tell is passed over, because
+// everything, or much, once they are restarted; or nil. A server that does not answer is passed over, because
 // its user may not call INFO.
 func (s *Store) unsaved() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)

@@ -198,7 +198,7 @@ func (s *Store) runBatch(o *operation) {
 	s.lastDuration = time.Since(began)
 }
 
-// finish tells the callers of ops, but for that of o, that their calls are done.
+// finish wakes the callers of ops, but for that of o, because their calls are done.
 func (s *Store) finish(ops []*operation, o *operation) {
 	for _, other := range ops {
 		switch {

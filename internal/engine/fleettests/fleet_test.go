@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// node is an engine with a model and some projects, or with a project and some inside of it.
+// node is an engine with a model and some projects, or with a project and some below it.
 type node struct {
 	*engine.Engine
 	model    *engine.Scope // or the project above the others

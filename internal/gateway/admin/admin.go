@@ -88,7 +88,8 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 	if a.fleet, err = g.JoinFleet(a.answer); err != nil {
 		return nil, err
 	}
-	if a.audit.journal = hidden.Of[settings.Journal](g.Models().Store()); a.audit.journal != nil {
+	a.audit.journal = hidden.Of[settings.Journal](g.Models().Store())
+	if a.audit.journal != nil {
 		a.audit.gateway = a.fleet.Name()
 	}
 	metrics := promhttp.HandlerFor(g.Metrics(), promhttp.HandlerOpts{})

@@ -20,7 +20,7 @@ var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/session":
 type caller struct {
 	who     string    // for the audit log: "loopback"; "token" or "session", and the name of the token or of the user
 	role    keys.Role // empty: nothing but the public paths
-	project string    // the project to which the caller is bound, with all inside of it; empty: all projects
+	project string    // the project to which the caller is bound, with all below it; empty: all projects
 }
 
 // checkAccess returns who makes a request, or why it is refused. A request may carry a token, which is that of the
@@ -98,7 +98,7 @@ func otherSite() *Problem {
 
 // slowGuesses refuses a request with a bearer token from an address that has sent too many wrong ones, the right token
 // included: otherwise whoever guesses would learn it as fast as before. It counts and logs wrong tokens, also on
-// public paths, whose answers tell whether the token is right.
+// public paths, whose answers show whether the token is right.
 func (a *Admin) slowGuesses(r *http.Request, right bool) *Problem {
 	if r.Header.Get("Authorization") == "" || !a.needsToken(r) {
 		return nil

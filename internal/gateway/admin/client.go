@@ -29,7 +29,7 @@ func (c *Client) State(ctx context.Context) (State, error) {
 	return get[State](ctx, c, http.MethodGet, "/v1/state", nil)
 }
 
-// Projects returns a project and all that are known inside of it.
+// Projects returns a project and all that are known below it.
 func (c *Client) Projects(ctx context.Context, below string) ([]Project, error) {
 	var all []Project
 	for after := ""; ; {
@@ -38,7 +38,8 @@ func (c *Client) Projects(ctx context.Context, below string) ([]Project, error) 
 			return nil, err
 		}
 		all = append(all, page.Projects...)
-		if after = page.Next; after == "" {
+		after = page.Next
+		if after == "" {
 			return all, nil
 		}
 	}
@@ -53,7 +54,8 @@ func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
 			return nil, err
 		}
 		all = append(all, page.Keys...)
-		if after = page.Next; after == "" {
+		after = page.Next
+		if after == "" {
 			return all, nil
 		}
 	}

@@ -20,7 +20,8 @@ func (c *Client) Quotas(ctx context.Context) ([]Model, error) {
 			return nil, err
 		}
 		all = append(all, page.Quotas...)
-		if after = page.Next; after == "" {
+		after = page.Next
+		if after == "" {
 			return all, nil
 		}
 	}

@@ -21,7 +21,7 @@ func (r *rig) listed(t testing.TB, query string) (projects string, next uint64) 
 	return strings.Join(all, " "), list.Next
 }
 
-// Decisions are filtered by project and all inside of it, by model, key, outcome and time.
+// Decisions are filtered by project and all below it, by model, key, outcome and time.
 func TestDecisionFilters(t *testing.T) {
 	r := newRig(t, asking)
 	for _, c := range [][3]string{{"a", "gpt-4o"}, {"a/b", "gpt-4o"}, {"ab", "once"}, {"a/b/c", "once"}, {"x", "shared"}, {"not an id", "gpt-4o"}} {

@@ -113,7 +113,7 @@ type waitingFor struct {
 	Longest        time.Duration
 }
 
-// maxLots is of how many names a gateway tells the others: those with the most calls.
+// maxLots is how many names a gateway reports to the others: those with the most calls.
 const maxLots = 1000
 
 // ownFigures returns the figures of this gateway: of so many names at most.
@@ -124,7 +124,8 @@ func (a *Admin) ownFigures(most int) ownFigures {
 	a.gateway.Models().EachWaiting(func(project, model string, waited time.Duration) {
 		at, ok := places[pair{project, model}]
 		if !ok {
-			if at = len(own.Waiting); at == most {
+			at = len(own.Waiting)
+			if at == most {
 				return
 			}
 			places[pair{project, model}] = at

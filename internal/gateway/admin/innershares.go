@@ -8,20 +8,20 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 )
 
-// InnerShare is where a project stands in the limits of one above it, together with all projects inside of
+// InnerShare is where a project stands in the limits of one above it, together with all projects below
 // itself.
 type InnerShare struct {
 	event.ProjectShare
 	Weight   int  `json:"weight"`
 	Priority int  `json:"priority"`
-	Own      bool `json:"own_calls,omitempty"` // only calls of the project itself, which are beside those of projects inside of it
+	Own      bool `json:"own_calls,omitempty"` // only calls of the project itself, which are beside those of projects below it
 }
 
-// mostShares is how many of those inside of a project are shown with their shares.
+// mostShares is how many of those below a project are shown with their shares.
 const mostShares = 100
 
-// innerShares returns the projects inside of one that share its limits, in the order of their paths, and
-// whether there are more. The highest in the tree come before those inside of them, and among those of one
+// innerShares returns the projects below one that share its limits, in the order of their paths, and
+// whether there are more. The highest in the tree come before those below them, and among those of one
 // level the ones that are closest to their shares.
 func (a *Admin) innerShares(id string) (list []InnerShare, more bool) {
 	limiter := a.gateway.Projects()

@@ -98,7 +98,8 @@ func (a *Admin) changeKey(r *http.Request) (any, error) {
 					return err
 				}
 			}
-			if after.Paused = before.Paused; reflect.DeepEqual(before, after) {
+			after.Paused = before.Paused
+			if reflect.DeepEqual(before, after) {
 				return nil
 			}
 			_, err := a.gateway.Keys().Change(ctx, id, func(k *keys.Key) {

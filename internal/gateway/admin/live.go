@@ -99,7 +99,8 @@ func (l *live) leave(n int, v *viewer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if g := l.groups[n]; g != nil {
-		if delete(g.viewers, v); len(g.viewers) == 0 {
+		delete(g.viewers, v)
+		if len(g.viewers) == 0 {
 			delete(l.groups, n)
 		}
 	}

@@ -42,7 +42,7 @@ func (p *provider) current(cfg *config.Config) *issuer.Issuer {
 	return p.issuer
 }
 
-// serveLogin begins or ends the sign-in of a browser with the identity provider. Whatever goes wrong is told in words,
+// serveLogin begins or ends the sign-in of a browser with the identity provider. Whatever goes wrong is reported in words,
 // and in the log with its reason. Only a number of failed ones are served for an address.
 func (a *Admin) serveLogin(w http.ResponseWriter, r *http.Request) {
 	cfg := a.gateway.Config()

@@ -73,7 +73,7 @@ func (l *lookout) look(ctx context.Context, watching bool) {
 }
 
 // addRecents adds up what became of the calls of 15 minutes. A project's figures include those of the
-// projects inside of it.
+// projects below it.
 func (l *lookout) addRecents() {
 	l.totals = Totals{}
 	add := func(of figures.Name, r *figures.Recent) {

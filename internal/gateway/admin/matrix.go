@@ -22,7 +22,7 @@ type Matrix struct {
 	OfFleet
 }
 
-// Cell is what a project has used of a model. Projects inside of it have cells of their own.
+// Cell is what a project has used of a model. Projects below it have cells of their own.
 type Cell struct {
 	Project string       `json:"project"`
 	Model   string       `json:"model"`

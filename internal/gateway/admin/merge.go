@@ -137,7 +137,7 @@ type FieldChange struct {
 }
 
 // changesOf returns the fields in which two documents differ, and those that limit something before and
-// not after. Fields of objects inside of a document are named with a dot: limit.requests_per_minute.
+// not after. Fields of objects in a document are named with a dot: limit.requests_per_minute.
 func changesOf(before, after any) (changed []FieldChange, lifted []string) {
 	old, next := map[string]any{}, map[string]any{}
 	flatten(before, old)

@@ -7,7 +7,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// A model, a project with all inside of it, and the gateway as a whole are put in shadow and back, and the
+// A model, a project with all below it, and the gateway as a whole are put in shadow and back, and the
 // state and the audit log say so.
 func TestModes(t *testing.T) {
 	r := newRig(t, usual)
@@ -22,7 +22,7 @@ func TestModes(t *testing.T) {
 	calls(200, 200, 429)
 	p := as[Project](t, r.want(t, 200, "PATCH", "/v1/projects/small", `{"mode": "shadow"}`))
 	testkit.Equal(t, "its mode, and its limit", [2]any{"shadow", 2}, [2]any{p.Mode, p.Limit.RequestsPerMinute})
-	testkit.Equal(t, "the mode inside of it", "shadow", as[Project](t, r.get(t, "/v1/projects/small/alice")).Mode)
+	testkit.Equal(t, "the mode below it", "shadow", as[Project](t, r.get(t, "/v1/projects/small/alice")).Mode)
 	calls(200, 200)
 	m := as[Model](t, r.want(t, 200, "PATCH", "/v1/quotas/gpt-4o", `{"mode": "shadow", "max_rpm": 1}`))
 	testkit.Equal(t, "the model", [2]any{"shadow", 1}, [2]any{m.Mode, m.Quota.MaxRPM})

@@ -39,7 +39,7 @@ type Totals struct {
 }
 
 // Row is where a model or a project stands. The figures of a project include those of the projects
-// inside of it.
+// below it.
 type Row struct {
 	Name     string    `json:"name"`
 	Harm     string    `json:"harm,omitempty"`    // the worst that happens to its calls: "blocked", "denied", "waiting", "near" or ""

@@ -99,7 +99,7 @@ func sum(list []int64) (n int64) {
 	return n
 }
 
-// A project's figures include those of the projects inside of it; templates are no projects; a
+// A project's figures include those of the projects below it; templates are no projects; a
 // project that only a key names has a row, and so has a user.
 func TestOverviewOfATree(t *testing.T) {
 	r := newRig(t, `
@@ -185,7 +185,7 @@ func TestOverviewOfAPause(t *testing.T) {
 	}
 }
 
-// What an operator has paused says so, and so does what is inside of it.
+// What an operator has paused says so, and so does what is below it.
 func TestOverviewOfWhatAnOperatorHasPaused(t *testing.T) {
 	r := newRig(t, usual)
 	r.want(t, 200, "PUT", "/v1/projects/search%2Finner", `{"requests_per_day": 5}`)

@@ -13,7 +13,7 @@ type reach uint8
 
 const (
 	forAll    reach = iota // only callers that are bound to no project may
-	ofPath                 // the project in the path must be theirs, and to be changed inside of theirs
+	ofPath                 // the project in the path must be theirs, and to be changed below theirs
 	ofProject              // the parameter project must be theirs, which is the default
 	ofBelow                // so must the parameter below
 	ofKey                  // the key in the path must be of their project
@@ -49,7 +49,7 @@ func (a *Admin) permit(r *http.Request, to *route) *Problem {
 			return c.notTheirs(id)
 		}
 		if id == c.project && r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return problemf(http.StatusForbidden, "you are bound to project %q: you may change what is inside of it, and not its own limits", id)
+			return problemf(http.StatusForbidden, "you are bound to project %q: you may change what is below it, and not its own limits", id)
 		}
 	case ofProject:
 		return c.narrow(r, "project")
@@ -65,7 +65,7 @@ func (a *Admin) permit(r *http.Request, to *route) *Problem {
 	return nil
 }
 
-// narrow sets a parameter to the project of a caller, unless it names that or one inside of it.
+// narrow sets a parameter to the project of a caller, unless it names that or one below it.
 func (c caller) narrow(r *http.Request, parameter string) *Problem {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(q[parameter]) > 1 {
@@ -89,5 +89,5 @@ func (c caller) check(id string) error {
 }
 
 func (c caller) notTheirs(id string) *Problem {
-	return problemf(http.StatusForbidden, "you are bound to project %q, and %.80q is not inside of it", c.project, id)
+	return problemf(http.StatusForbidden, "you are bound to project %q, and %.80q is not below it", c.project, id)
 }

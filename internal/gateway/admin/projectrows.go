@@ -51,7 +51,7 @@ func (a *Admin) overviewProjects(r *http.Request) (any, error) {
 }
 
 // projectRows returns the rows that the last look has seen: n from a place on, of the projects with a
-// text in their names, that are one or inside of it, in an order.
+// text in their names, that are one or below it, in an order.
 func (l *lookout) projectRows(text, below string, order func(a, b *standing) int, from, n int) ProjectRows {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ type Project struct {
 	Own     bool          `json:"own"`     // the project has a limit of its own, and not the default
 	Windows []Window      `json:"windows"` // its own, and not those above it; nil while the store does not answer
 
-	Shares []InnerShare `json:"shares,omitempty"`      // the projects inside of it that share its limits, as this gateway knows: 100 at most
+	Shares []InnerShare `json:"shares,omitempty"`      // the projects below it that share its limits, as this gateway knows: 100 at most
 	More   bool         `json:"more_shares,omitempty"` // there are more than these
 
 	Paused   bool     `json:"paused"`              // an operator has paused the project, or one above it
@@ -231,7 +231,8 @@ func (a *Admin) changeProject(r *http.Request) (any, error) {
 		},
 		kind: control.ProjectTerm,
 		held: func(before, after ProjectSettings, t *control.Term) {
-			if t.Resume = after.Paused && !before.Paused; before.Limit != after.Limit {
+			t.Resume = after.Paused && !before.Paused
+			if before.Limit != after.Limit {
 				t.Limit, t.LimitBefore = &after.Limit, a.ownLimit(id, before.Limit)
 			}
 		},

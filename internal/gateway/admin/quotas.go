@@ -89,7 +89,8 @@ func (a *Admin) model(name string) (m Model, ok bool) {
 		return Model{}, false
 	}
 	m = Model{Name: name, Quota: newQuota(quota), Origin: a.gateway.Origin(name), Waiting: rl.Waiting(name), Paused: rl.Paused(name).Seconds(), Stopped: a.gateway.Controls().State().Model(name).Paused, Mode: a.gateway.ModelMode(name), Term: a.termOf(control.ModelTerm, name)}
-	if m.Shares = rl.Shares(name); len(m.Shares) > maxPage {
+	m.Shares = rl.Shares(name)
+	if len(m.Shares) > maxPage {
 		m.Shares, m.More = m.Shares[:maxPage], true
 	}
 	if d := rl.Decide(name, 0); d.Code != ratelimit.DecisionStoreLost && !d.Stats.Local {
@@ -176,7 +177,8 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 		},
 		kind: control.ModelTerm,
 		held: func(before, after QuotaSettings, t *control.Term) {
-			if t.Resume = after.Paused && !before.Paused; before.plain() != after.plain() {
+			t.Resume = after.Paused && !before.Paused
+			if before.plain() != after.plain() {
 				a.holdQuota(name, after.Quota, t)
 			}
 		},
@@ -235,7 +237,8 @@ func (a *Admin) checkedQuota(name string, ask Quota) (Quota, error) {
 // plain returns the quota as the limiter has it.
 func (q Quota) plain() ratelimit.ModelQuota {
 	plain := q.ModelQuota
-	if plain.Margin = 0; q.Margin != nil {
+	plain.Margin = 0
+	if q.Margin != nil {
 		plain.Margin = time.Duration(*q.Margin)
 	}
 	return plain

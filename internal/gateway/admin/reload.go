@@ -47,7 +47,7 @@ func (a *Admin) reloadConfig(r *http.Request) (any, error) {
 			if changed, err := a.reload(true); err == nil {
 				return limitsByName(changed, 0)
 			}
-			return nil // the reload has the same fault, and tells it
+			return nil // the reload has the same fault, and reports it
 		},
 		apply: func() (any, error) {
 			if changed, err = a.reloadLimits(false); err != nil {

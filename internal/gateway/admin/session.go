@@ -28,7 +28,7 @@ type Session struct {
 	NeedsToken bool      `json:"needs_token"`
 	SignedIn   bool      `json:"signed_in"`
 	Role       keys.Role `json:"role,omitempty"`    // empty: it has not signed in
-	Project    string    `json:"project,omitempty"` // to which it is bound, with all inside of it; empty: all projects
+	Project    string    `json:"project,omitempty"` // to which it is bound, with all below it; empty: all projects
 	OIDC       bool      `json:"oidc,omitempty"`    // browsers can sign in with an identity provider, at /login
 }
 
@@ -66,7 +66,8 @@ func clientOf(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	if address = address.Unmap(); address.Is6() {
+	address = address.Unmap()
+	if address.Is6() {
 		network, _ := address.WithZone("").Prefix(64) // 64 is a length of all addresses of IPv6
 		return network.String()
 	}
@@ -180,7 +181,7 @@ func (a *Admin) sessionOf(value string) (caller, session, bool) {
 	return caller{who: "session", role: s.Role}, s, true
 }
 
-// session tells a browser whether it has access.
+// session answers a browser whether it has access.
 func (a *Admin) session(r *http.Request) (any, error) {
 	c := callerOf(r)
 	return Session{a.needsToken(r), c.role != "", c.role, c.project, a.gateway.Config().Admin.OIDC != nil}, nil

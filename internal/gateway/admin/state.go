@@ -60,7 +60,8 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		s.Ready, s.Reason = false, message.Plain(err)
 	}
 	ids := a.knownProjects()
-	if s.More = len(ids) > maxPage; s.More {
+	s.More = len(ids) > maxPage
+	if s.More {
 		ids = ids[:maxPage]
 	}
 	s.Projects = a.projectsOf(r.Context(), ids)

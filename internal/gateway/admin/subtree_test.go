@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// A subtree has the project itself, known or not, and those inside of it, each with windows of its
+// A subtree has the project itself, known or not, and those below it, each with windows of its
 // own. Templates are no projects.
 func TestSubtree(t *testing.T) {
 	r := newRig(t, "projects: {acme: {dollars: 2.5}, acme/a: {requests_per_day: 3}, acme-b: {requests_per_day: 3}, acme/*: {requests_per_day: 4}}\n")
@@ -29,8 +29,8 @@ func TestSubtree(t *testing.T) {
 	r.want(t, 400, "GET", "/v1/projects?below=a//b", "")
 }
 
-// A project shows those inside of it that share its limits, at all levels, and what each has and has used
-// together with those inside of itself. Projects that have no limit to share do not.
+// A project shows those below it that share its limits, at all levels, and what each has and has used
+// together with those below itself. Projects that have no limit to share do not.
 func TestInnerShares(t *testing.T) {
 	r := newRig(t, "projects: {acme: {tokens_per_minute: 400_000, tokens_per_month: 900_000}, acme/a: {weight: 3}, acme/a/y: {weight: 2}, acme/a-b: {priority: 2}}\n")
 	r.spend(t, "acme/a-b", 1) // from the second project on, each is counted by itself
@@ -54,7 +54,7 @@ func TestInnerShares(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	testkit.Equal(t, "those inside of acme", []string{
+	testkit.Equal(t, "those below acme", []string{
 		"acme itself: weight 1, priority 0, 1000 of 80000",
 		"acme/a: weight 3, priority 0, 324000 of 240000",
 		"acme/a itself: weight 1, priority 0, 2000 of 60000",
@@ -67,7 +67,7 @@ func TestInnerShares(t *testing.T) {
 	}
 }
 
-// Of very many inside of a project, those are shown that are the highest in the tree and the closest to
+// Of very many below a project, those are shown that are the highest in the tree and the closest to
 // their shares.
 func TestManyInnerShares(t *testing.T) {
 	r := newRig(t, "projects: {acme: {tokens_per_minute: 400_000}}\n")

@@ -18,7 +18,7 @@ type TokenList struct {
 type NewToken struct {
 	Name    string    `json:"name"` // what it is for, which the audit log has
 	Role    keys.Role `json:"role"`
-	Project string    `json:"project,omitempty"` // to which it is bound, with all inside of it; empty: all projects
+	Project string    `json:"project,omitempty"` // to which it is bound, with all below it; empty: all projects
 	TTL     Seconds   `json:"ttl,omitempty"`     // how long the token is valid; 0: forever
 }
 

@@ -88,7 +88,7 @@ func indexOfRole(role keys.Role) int {
 	return -1
 }
 
-// A token that is bound to a project sees that project and all inside of it, changes what is inside, and learns of no
+// A token that is bound to a project sees that project and all below it, changes what is inside, and learns of no
 // other, not even of one whose name begins with its own.
 func TestBoundTokens(t *testing.T) {
 	r := newRig(t, usual+`

@@ -59,7 +59,8 @@ func (a *Admin) waiting(r *http.Request) (any, error) {
 		list.Waiting = append(list.Waiting, of...)
 	}
 	slices.SortStableFunc(list.Waiting, byTurn)
-	if list.More = len(list.Waiting) > n; list.More {
+	list.More = len(list.Waiting) > n
+	if list.More {
 		list.Waiting = list.Waiting[:n]
 	}
 	return list, nil

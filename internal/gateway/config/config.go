@@ -44,7 +44,7 @@ const Memory = "memory"
 // Config.Keys says whether clients need a virtual key.
 const (
 	KeysOff      = "off"      // the client's own key of the provider passes through, and X-Project-ID names its project
-	KeysRequired = "required" // the client's virtual key tells its project, and the gateway sends the provider's key instead
+	KeysRequired = "required" // the client's virtual key identifies its project, and the gateway sends the provider's key instead
 )
 
 // Config.Mode, Project.Mode and Model.Mode say what limits do to calls.

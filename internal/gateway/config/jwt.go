@@ -63,7 +63,8 @@ func readJWT(p yamlValue) *JWT {
 // issuerURL reads a URL of an identity provider.
 func issuerURL(to *string) func(yamlValue) {
 	return func(p yamlValue) {
-		if strictyaml.Any(to, "a URL")(p); p.Faulty() {
+		strictyaml.Any(to, "a URL")(p)
+		if p.Faulty() {
 			return
 		}
 		if err := issuer.CheckURL(*to); err != nil {
@@ -106,7 +107,8 @@ func algorithms(to *[]string) func(yamlValue) {
 
 // projectPath reads the path of a project.
 func projectPath(p yamlValue, to *string) {
-	if strictyaml.Any(to, "the path of a project")(p); p.Faulty() {
+	strictyaml.Any(to, "the path of a project")(p)
+	if p.Faulty() {
 		return
 	}
 	if err := project.CheckID(*to); err != nil {

@@ -49,7 +49,8 @@ func allAddresses(host string) bool {
 }
 
 func plainHost(host string) string {
-	if host = strings.ToLower(host); host == "localhost" {
+	host = strings.ToLower(host)
+	if host == "localhost" {
 		return "127.0.0.1"
 	}
 	return host
@@ -92,7 +93,8 @@ func certificate(to *TLS) func(yamlValue) {
 
 // pem reads the path of a file, which must exist.
 func pem(p yamlValue, to *string, what string) (os.FileInfo, bool) {
-	if filePath(to)(p); *to == "" {
+	filePath(to)(p)
+	if *to == "" {
 		return nil, false
 	}
 	return file(p, *to, what+", in PEM")
@@ -110,7 +112,8 @@ func (c *Config) readAdmin(p yamlValue) {
 
 // readAudit reads the path of a file to which the gateway must be able to append.
 func (a *Admin) readAudit(p yamlValue) {
-	if filePath(&a.Audit)(p); a.Audit == "" {
+	filePath(&a.Audit)(p)
+	if a.Audit == "" {
 		return
 	}
 	if f, err := os.OpenFile(a.Audit, os.O_RDWR|os.O_APPEND, 0); err == nil {

@@ -27,7 +27,7 @@ type OIDC struct {
 type GroupRole struct {
 	Group   string    `json:"group"`
 	Role    keys.Role `json:"role"`
-	Project string    `json:"project,omitempty"` // to which they are bound, with all inside of it; empty: all projects
+	Project string    `json:"project,omitempty"` // to which they are bound, with all below it; empty: all projects
 }
 
 // callbackPath is where the identity provider sends browsers back to, below the URL of the dashboard.
@@ -72,7 +72,7 @@ func readOIDC(p yamlValue) *OIDC {
 	case o.Issuer == "" || o.ClientID == "" || o.URL == "":
 		p.Fault("it needs an issuer, a client_id, and the url by which browsers reach the dashboard")
 	case !slices.Contains(o.Scopes, "openid"):
-		p.At("scopes").Fault("openid is not among them: without it, the provider does not tell who has signed in")
+		p.At("scopes").Fault("openid is not among them: without it, the provider does not say who has signed in")
 	case len(o.Roles) == 0:
 		p.Fault("it has no roles, so nobody could sign in: they must be a list of groups, such as {group: sre, role: admin}")
 	}

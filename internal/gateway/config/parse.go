@@ -55,7 +55,8 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	r := &reader{strictyaml.Parse(name, string(text), maxBytes, maxParts), map[string]yamlValue{}}
 	c := defaults()
 	c.read(r.Root())
-	if c.Blank = name != "" && r.Blank(); c.Blank {
+	c.Blank = name != "" && r.Blank()
+	if c.Blank {
 		r.at().Warn("it is empty: every setting has its default")
 	}
 	r.override("listen", "--listen", o.Listen, address(&c.Listen))

@@ -51,7 +51,8 @@ func (c *Config) readPrices(at yamlValue) {
 			}
 		}
 		o := price.Override{Model: name}
-		if readOverride(value, &o); !value.Faulty() {
+		readOverride(value, &o)
+		if !value.Faulty() {
 			all = append(all, o)
 		}
 	})
@@ -178,7 +179,8 @@ func rateFields(r *price.Rates) []strictyaml.Field {
 	upTo := func(to *price.Rate, most price.Amount) func(yamlValue) {
 		return func(at yamlValue) {
 			amount := price.Amount(-1)
-			if dollars(&amount, most)(at); amount >= 0 {
+			dollars(&amount, most)(at)
+			if amount >= 0 {
 				*to = price.RateOf(amount)
 			}
 		}

@@ -87,7 +87,8 @@ func (pr *Project) read(at yamlValue) {
 // readDefaults reads the rules for projects that the file does not name. They can promise none
 // of these projects a part of a quota.
 func (pr *Project) readDefaults(at yamlValue) {
-	if pr.read(at); pr.Limit.MinShare > 0 {
+	pr.read(at)
+	if pr.Limit.MinShare > 0 {
 		at.At("min_share").Fault("%v: it must be left out here, because every project that is not named would have that much", pr.Limit.MinShare)
 	}
 }

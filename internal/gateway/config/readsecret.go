@@ -63,7 +63,8 @@ func variable(p yamlValue) string {
 // returns "".
 func secretFile(p yamlValue) string {
 	var path string
-	if filePath(&path)(p); path == "" {
+	filePath(&path)(p)
+	if path == "" {
 		return ""
 	}
 	info, ok := file(p, path, "the secret")

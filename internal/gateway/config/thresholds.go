@@ -12,7 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/webhook"
 )
 
-// Thresholds says when operators are told how much of a budget is used.
+// Thresholds says when operators are notified how much of a budget is used.
 type Thresholds struct {
 	At      []int    // percents of every budget; empty: none
 	Webhook *Webhook // where messages are sent; nil: nowhere

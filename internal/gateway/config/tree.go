@@ -57,7 +57,8 @@ func (b *branch) grow(name string) *branch {
 func (t *Tree) Append(levels []*Project, path string) []*Project {
 	for end := 0; end < len(path); {
 		next := strings.IndexByte(path[end+1:], '/')
-		if end += 1 + next; next < 0 {
+		end += 1 + next
+		if next < 0 {
 			end = len(path)
 		}
 		if rules := t.At(path[:end]); rules != nil {

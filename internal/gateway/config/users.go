@@ -67,7 +67,8 @@ func (u *Users) readFields(at yamlValue) {
 		one(at)
 		return
 	}
-	if at.Items(one); len(u.Fields) == 0 && !at.Faulty() {
+	at.Items(one)
+	if len(u.Fields) == 0 && !at.Faulty() {
 		at.Fault("it names no field: it must name one at least, or be left out")
 	}
 }

@@ -202,7 +202,8 @@ func put[V any](ctx context.Context, b *Board, prefix, name string, was *V, valu
 	next := *b.state.Load()
 	values := map[string]V{}
 	maps.Copy(values, *of(&next))
-	if values[name] = value; stored == nil {
+	values[name] = value
+	if stored == nil {
 		delete(values, name)
 	}
 	*of(&next) = values
@@ -210,7 +211,7 @@ func put[V any](ctx context.Context, b *Board, prefix, name string, was *V, valu
 	return true, nil
 }
 
-// set replaces the State and tells the watchers.
+// set replaces the State and calls the watchers.
 func (b *Board) set(s *State) {
 	s.hasTerms, s.modes, s.pausesModels = false, s.Gateway().Mode != "", false
 	for _, p := range s.projects {

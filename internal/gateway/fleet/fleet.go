@@ -175,7 +175,8 @@ func (f *Fleet) end(id string, g *gathering) (answers []Answer, silent []string)
 		if body := g.whole[node]; body != nil {
 			answers = append(answers, Answer{m.name, body})
 		}
-		if m.silent = m.silent || g.awaited[node]; m.silent {
+		m.silent = m.silent || g.awaited[node]
+		if m.silent {
 			silent = append(silent, m.name)
 		}
 	}

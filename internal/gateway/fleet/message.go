@@ -99,7 +99,8 @@ func (f *Fleet) see(h *header) (known bool) {
 	}
 	m := f.members[h.From]
 	if m == nil {
-		if f.forget(); len(f.members) >= maxMembers || h.Name == "" {
+		f.forget()
+		if len(f.members) >= maxMembers || h.Name == "" {
 			return true
 		}
 		m = &member{name: h.Name}
@@ -124,7 +125,8 @@ func (f *Fleet) reply(h *header, question []byte) {
 		n := min(len(body), partBytes)
 		f.send(to, body[:n])
 		to.Part++
-		if body = body[n:]; len(body) == 0 {
+		body = body[n:]
+		if len(body) == 0 {
 			return
 		}
 	}
@@ -166,7 +168,8 @@ func (f *Fleet) take(h *header, body []byte) {
 // answered notes that a gateway is not awaited any more.
 func (g *gathering) answered(node string) {
 	if g.awaited[node] {
-		if delete(g.awaited, node); len(g.awaited) == 0 {
+		delete(g.awaited, node)
+		if len(g.awaited) == 0 {
 			close(g.done)
 		}
 	}

@@ -27,7 +27,7 @@ var DefaultAlgorithms = []string{"RS256", "ES256", "EdDSA"}
 // Skew is by how much the clocks of an issuer and of the gateway may differ.
 const Skew = time.Minute
 
-// Errors of tokens. Neither tells what is in a token.
+// Errors of tokens. Neither contains anything of a token.
 var (
 	ErrInvalid     = errors.New("ratelimit: the token is not valid")
 	ErrUnavailable = errors.New("ratelimit: the keys of the token's issuer cannot be fetched")

@@ -89,7 +89,8 @@ func (s *keySet) refresh(now time.Time) {
 		keys, err := s.fetch()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.lastErr = err; err == nil {
+		s.lastErr = err
+		if err == nil {
 			s.now = &published{keys, now}
 		}
 		close(s.fetching)

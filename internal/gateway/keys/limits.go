@@ -12,7 +12,7 @@ func (r *Ring) FollowLimits(set func(map[string]*project.Limit) error) {
 	r.limit(&map[string]*entry{}, *r.entries.Load(), true)
 }
 
-// limit tells of the limits that differ between two states of the ring: of those that there are
+// limit reports the limits that differ between two states of the ring: of those that there are
 // after the change, or of those that are gone. before may be nil.
 func (r *Ring) limit(before *map[string]*entry, after map[string]*entry, there bool) {
 	if r.onLimits == nil || before == nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A ticket is <id>.<expires>.<mac>: it stands for a key until it expires, and does not tell the key's
+// A ticket is <id>.<expires>.<mac>: it stands for a key until it expires, and does not contain the key's
 // secret. The mac is keyed with the stored hash of the secret, so every gateway that knows the key knows
 // its tickets, and they end with the secret.
 

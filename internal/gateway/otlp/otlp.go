@@ -27,7 +27,7 @@ type Config struct {
 	Instance string        // the name of this gateway
 
 	Gatherer prometheus.Gatherer // has the metrics
-	OnError  func(error)         // is told if a collector does not take what is sent; it may be nil
+	OnError  func(error)         // gets the error if a collector does not take what is sent; it may be nil
 }
 
 const (
@@ -99,7 +99,8 @@ func (e *Exporter) sendSpans() {
 	for {
 		select {
 		case s := <-e.queue:
-			if batch = append(batch, s.object()); len(batch) >= maxBatch {
+			batch = append(batch, s.object())
+			if len(batch) >= maxBatch {
 				flush()
 			}
 		case <-tick.C:

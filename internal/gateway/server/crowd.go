@@ -65,7 +65,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members[m] = struct{}{}
-	if c.counts[m.address]++; c.counts[m.address] > c.mostOf {
+	c.counts[m.address]++
+	if c.counts[m.address] > c.mostOf {
 		c.evict(m.address)
 	}
 	c.makeRoom()
@@ -106,7 +107,8 @@ func (c *crowd) idlest() (address string, found bool) {
 	idle, most, now := map[string]int{}, 0, time.Now()
 	for m := range c.members {
 		if _, ok := m.idleSince(now); ok {
-			if idle[m.address]++; idle[m.address] > most {
+			idle[m.address]++
+			if idle[m.address] > most {
 				address, most = m.address, idle[m.address]
 			}
 		}
@@ -143,7 +145,8 @@ func (c *crowd) remove(m *member) {
 		return
 	}
 	delete(c.members, m)
-	if c.counts[m.address]--; c.counts[m.address] == 0 {
+	c.counts[m.address]--
+	if c.counts[m.address] == 0 {
 		delete(c.counts, m.address)
 	}
 	c.free.Broadcast()

@@ -30,7 +30,8 @@ func (w *watcher) changed() bool {
 		return false
 	}
 	changed := now == w.last && now != w.known
-	if w.last = now; changed {
+	w.last = now
+	if changed {
 		w.known = now
 	}
 	return changed

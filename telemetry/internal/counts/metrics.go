@@ -24,10 +24,10 @@ type Definition struct {
 	Bounds []float64
 }
 
-// dollars is the unit of counters that are told billionths of a dollar, and export dollars.
+// dollars is the unit of counters that count billionths of a dollar, and export dollars.
 const dollars = "{USD}"
 
-// IsMoney reports whether a counter is told billionths of a dollar, and exports dollars.
+// IsMoney reports whether a counter counts billionths of a dollar, and exports dollars.
 func (d *Definition) IsMoney() bool { return d.Unit == dollars }
 
 // Exporter makes metrics for Prometheus or for OpenTelemetry.

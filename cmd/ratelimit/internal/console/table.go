@@ -30,7 +30,7 @@ func (c Column) Shortened(least int) Column {
 	return c
 }
 
-// ShortenedAtStart is Shortened for names whose ends tell more.
+// ShortenedAtStart is Shortened for names whose ends matter more.
 func (c Column) ShortenedAtStart(least int) Column {
 	c.least, c.start = least, true
 	return c

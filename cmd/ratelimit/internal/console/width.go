@@ -19,7 +19,7 @@ func cutEnd(text string, width int) string {
 	return ansi.Truncate(text, width, "…")
 }
 
-// cutStart is cutEnd for texts whose ends tell more.
+// cutStart is cutEnd for texts whose ends matter more.
 func cutStart(text string, width int) string {
 	if width <= 0 || Width(text) <= width {
 		return text

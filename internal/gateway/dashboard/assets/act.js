@@ -76,7 +76,7 @@ export async function pauseOrResume(kind, name, paused) {
     title: `${paused ? 'Resume' : 'Pause'} ${kind} ${name}?`,
     body: h('div', {}, h('p', {}, paused
       ? 'Calls are taken again, as far as its limits allow.'
-      : `Every new call of this ${kind}${kind === 'project' ? ', and of those inside of it,' : ''} gets a 429 until somebody resumes it, and so do calls that wait. Calls that are under way go on.`), !paused && holds.element),
+      : `Every new call of this ${kind}${kind === 'project' ? ', and of those below it,' : ''} gets a 429 until somebody resumes it, and so do calls that wait. Calls that are under way go on.`), !paused && holds.element),
     verb: paused ? 'Resume' : 'Pause',
     danger: !paused,
     run: async () => {

@@ -35,7 +35,7 @@ export function setAttribute(node, name, value) {
   }
 }
 
-// parts returns the elements inside of a node that have a name, by data-part.
+// parts returns the elements in a node that have a name, by data-part.
 export function parts(node) {
   return Object.fromEntries([...node.querySelectorAll('[data-part]')].map((each) => [each.dataset.part, each]));
 }

@@ -107,7 +107,7 @@ function because(row, denied) {
   return denied.limit ? `, most by ${limitWords(denied.limit)}${since}; raise it, or see its decisions` : since;
 }
 
-// causes reports whether most of the trouble of a project is that of one inside of it.
+// causes reports whether most of the trouble of a project is that of one below it.
 const causes = (inside, row) => (row.waiting > 0 ? 2 * inside.waiting >= row.waiting : row.minute.denied > 0 && 2 * inside.minute.denied >= row.minute.denied);
 
 // why returns what calls of a row wait for: a limit of its own, or a model that is near one.

@@ -52,7 +52,7 @@ function tree(name) {
   return {element: panel('Above and below', null, list), fill};
 }
 
-// shares is the panel with the projects inside of one, and what each has used of its share of the limits that are divided among them.
+// shares is the panel with the projects below one, and what each has used of its share of the limits that are divided among them.
 function shares(name) {
   const head = h('tr', {});
   const rows = h('tbody', {});
@@ -100,7 +100,7 @@ function dimensionOf(w) {
   return {name: w.window, limit: w.limit / scale, remaining: w.remaining / scale, used: (w.limit - w.remaining) / scale};
 }
 
-// models is the panel with the models that a project and those inside of it use.
+// models is the panel with the models that a project and those below it use.
 function models(name) {
   const rows = h('tbody', {});
   const empty = h('p', {class: 'empty'}, 'It has used none in 15 minutes.');
