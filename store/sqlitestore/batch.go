@@ -15,7 +15,7 @@ type batch struct {
 	s         *Store
 	now       int64
 	anchor    anchor          // of the file's time
-	version   int64           // SQLite's version of the data: it changes when another process changes the file
+	version   uint32          // SQLite's version of the data after the last commit: see dataVersion
 	rows      map[string]*row // the cached rows, by their keys
 	touched   []*row          // the rows that this transaction has used
 	booked    books.Tally     // what this transaction has to book
@@ -33,7 +33,7 @@ type batch struct {
 const maxCachedRows = 256
 
 // setVersion notes whether others have changed the file since the last transaction.
-func (b *batch) setVersion(version int64) {
+func (b *batch) setVersion(version uint32) {
 	if len(b.rows) > maxCachedRows+b.journal.unfolded {
 		maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return !r.unfolded })
 	}

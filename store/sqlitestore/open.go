@@ -36,16 +36,16 @@ PRAGMA user_version = %d`
 
 // statements are prepared once for all calls.
 type statements struct {
-	begin, beginImmediate, version, commit, rollback *sql.Stmt
-	format                                           *sql.Stmt
-	load, update, upsert, sweep                      *sql.Stmt
-	addChanges, dropChanges                          *sql.Stmt
-	logLength, checkpoint                            *sql.Stmt
-	lastChange                                       *sql.Stmt
-	anchor, setAnchor                                *sql.Stmt
-	bookAdd, bookFind, bookInsert                    *sql.Stmt
-	pageFind, pageAdd                                *sql.Stmt
-	journalAdd, journalClear                         *sql.Stmt
+	begin, beginImmediate, commit, rollback *sql.Stmt
+	format                                  *sql.Stmt
+	load, update, upsert, sweep             *sql.Stmt
+	addChanges, dropChanges                 *sql.Stmt
+	logLength, checkpoint                   *sql.Stmt
+	lastChange                              *sql.Stmt
+	anchor, setAnchor                       *sql.Stmt
+	bookAdd, bookFind, bookInsert           *sql.Stmt
+	pageFind, pageAdd                       *sql.Stmt
+	journalAdd, journalClear                *sql.Stmt
 }
 
 func (s *Store) open() error {
@@ -107,7 +107,6 @@ func (s *Store) connect() (err error) {
 	err = s.prepare([]preparation{
 		{&s.do.begin, "BEGIN"},
 		{&s.do.beginImmediate, "BEGIN IMMEDIATE"},
-		{&s.do.version, "PRAGMA data_version"},
 		{&s.do.format, "PRAGMA user_version"},
 		{&s.do.commit, "COMMIT"},
 		{&s.do.rollback, "ROLLBACK"},

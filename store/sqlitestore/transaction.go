@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"modernc.org/sqlite"
 )
 
 // retryWhileBusy calls try until no other process has the file locked, for as long as a call that
@@ -41,8 +43,7 @@ func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
 		if _, err := begin.Exec(); err != nil {
 			return err
 		}
-		var version int64
-		err := s.do.version.QueryRow().Scan(&version)
+		version, err := s.versionNow(writes)
 		if err != nil {
 			s.do.rollback.Exec()
 			return err
@@ -50,6 +51,29 @@ func (s *Store) begin(ctx context.Context, since time.Time, writes bool) error {
 		s.batch.setVersion(version)
 		return nil
 	})
+}
+
+// versionNow returns the version of the data in a transaction that has begun. One that does not write begins only with
+// its first query.
+func (s *Store) versionNow(writes bool) (uint32, error) {
+	if !writes {
+		var format int
+		if err := s.do.format.QueryRow().Scan(&format); err != nil {
+			return 0, err
+		}
+	}
+	return s.dataVersion()
+}
+
+// dataVersion returns a number that changes when the connection sees that another one has changed the file, which it
+// does when it begins a transaction, and with each of its own commits. PRAGMA data_version would leave those out, but
+// it is a query.
+func (s *Store) dataVersion() (version uint32, err error) {
+	err = s.conn.Raw(func(conn any) error {
+		version, err = conn.(sqlite.FileControl).FileControlDataVersion("main")
+		return err
+	})
+	return version, err
 }
 
 // transact calls fn in a transaction that locks the file for writing, and commits the transaction if
@@ -76,6 +100,10 @@ func (s *Store) transact(ctx context.Context, since time.Time, fn func() error) 
 func (s *Store) commit() error {
 	if _, err := s.do.commit.Exec(); err != nil {
 		return s.describe(err)
+	}
+	version, err := s.dataVersion()
+	if err == nil { // otherwise the next transaction reads anew what others may have changed
+		s.batch.version = version
 	}
 	s.trimLog()
 	return nil

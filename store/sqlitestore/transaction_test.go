@@ -11,6 +11,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // lock lets another connection lock the file.
@@ -229,4 +230,29 @@ func TestPutVoidsReceipts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantUsed(t, s, "key", perDay(10), 5)
+}
+
+// After its own transactions, a store need not read anew what it knows of the file. After one of another process, it must.
+func TestOthersChangesAreSeen(t *testing.T) {
+	s := open(t)
+	other := openAt(t, s.path)
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{perDay(100)}, N: 1}}
+	changed := func(writes bool) bool {
+		if err := s.begin(t.Context(), time.Now(), writes); err != nil {
+			t.Fatal(err)
+		}
+		s.do.rollback.Exec()
+		return !s.batch.journal.synced
+	}
+	for _, writes := range []bool{true, false} {
+		take(t, s, charges)
+		take(t, s, charges)
+		if changed(writes) {
+			t.Errorf("writes %t: the store's own transaction counts as that of another", writes)
+		}
+		take(t, other, charges)
+		if !changed(writes) {
+			t.Errorf("writes %t: another's transaction is not seen", writes)
+		}
+	}
 }
