@@ -3,7 +3,7 @@
 MODULES := . interop benchmarks
 # What the race detector watches, and what is only simulated or measured: it would take ten times as long.
 RACED   := . interop
-PLAIN   := internal/scenes benchmarks deploy
+PLAIN   := scripts/release internal/scenes benchmarks deploy
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -17,13 +17,13 @@ quick lint unit flakes: export GOGC := 400
 STATIC  := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS) -trimpath'
 TOOL    := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
 # Many tests wait for processes more than they compute: there are more of them at once than the machine has cores, above
-# all because two modules are tested at once.
+# all because modules are tested at once.
 AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 # -short runs fewer rounds of the tests at random, and of those with very many calls; `make lint` has vetted already.
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
-LONG    := ./store/redisstore ./scripts/release ./internal/gateway/scenarios ./cmd/ratelimit . ./internal/gateway/admin ./internal/engine/fleettests
+LONG    := ./store/redisstore ./internal/gateway/scenarios ./cmd/ratelimit . ./internal/gateway/admin ./internal/engine/fleettests
 # Packages whose tests take longest, or need other programs, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/
 
@@ -51,8 +51,7 @@ lint:
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@failed=0; go run ./scripts/suite -modules '$(RACED)' -first '$(LONG)' -- $(RACE) $(SHORT) -timeout 15m || failed=1; \
-	for m in $(PLAIN); do (cd $$m && $(STATIC) go test $(SHORT) -timeout 15m ./...) || failed=1; done; exit $$failed
+	@go run ./scripts/suite -modules '$(RACED)' -first '$(LONG)' -plain '$(PLAIN)' -- $(RACE) $(SHORT) -timeout 15m
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas

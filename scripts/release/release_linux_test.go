@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // The program runs where the repository is.
@@ -29,6 +31,9 @@ func TestMain(m *testing.M) {
 func TestRelease(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the program that is built here does not run here")
+	}
+	if testkit.Raced {
+		t.Skip("make test runs it without the race detector, which would unpack for a minute")
 	}
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	program := filepath.Join(t.TempDir(), "release") // without the race detector, in which it takes minutes to compress

@@ -29,18 +29,23 @@ func run(args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("suite", flag.ContinueOnError)
 	modules := fs.String("modules", ".", "the `folders` of the modules, with spaces between them")
 	first := fs.String("first", "", "`packages` of the first module that are tested before its others, because they take longest")
+	plain := fs.String("plain", "", "`folders` that are tested at the same time, one after another, without the race detector")
 	slowest := fs.Int("slowest", 10, "how many of the slowest tests to print")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	r := &report{out: out, printed: map[test][]string{}}
-	early := strings.Fields(*first)
 	var running sync.WaitGroup
-	failed := make([]error, len(strings.Fields(*modules)))
-	for i, module := range strings.Fields(*modules) {
+	early, all := strings.Fields(*first), strings.Fields(*modules)
+	failed := make([]error, len(all)+1)
+	for i, module := range all {
 		packages := append(early, "./...")
 		running.Go(func() { failed[i] = r.test(module, fs.Args(), packages) })
 		early = nil
+	}
+	flags := slices.DeleteFunc(slices.Clone(fs.Args()), func(flag string) bool { return flag == "-race" || strings.HasPrefix(flag, "-gcflags=") })
+	for _, folder := range strings.Fields(*plain) {
+		failed[len(all)] = errors.Join(failed[len(all)], r.test(folder, flags, []string{"./..."}, "CGO_ENABLED=0"))
 	}
 	running.Wait()
 	r.summarize(*slowest)
@@ -71,10 +76,10 @@ type report struct {
 	results []result
 }
 
-// test runs the tests of packages of a module.
-func (r *report) test(module string, flags, packages []string) error {
+// test runs the tests of packages of a module, with variables in its environment.
+func (r *report) test(module string, flags, packages []string, environment ...string) error {
 	c := exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
-	c.Dir, c.Stderr = module, os.Stderr
+	c.Dir, c.Stderr, c.Env = module, os.Stderr, append(os.Environ(), environment...)
 	output, err := c.StdoutPipe()
 	if err != nil {
 		return err

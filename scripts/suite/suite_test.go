@@ -50,3 +50,22 @@ func TestSuite(t *testing.T) {
 		})
 	}
 }
+
+// Plain folders are tested without the race detector, and what fails in one of them does not stop the others.
+func TestPlain(t *testing.T) {
+	plain := module(t, `func TestPlain(t *testing.T) {}`)
+	raced := "//go:build race\n\npackage m\n\nimport \"testing\"\n\nfunc TestRaced(t *testing.T) { t.Error(\"raced\") }\n"
+	if err := os.WriteFile(filepath.Join(plain, "race_test.go"), []byte(raced), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := module(t, `func TestBad(t *testing.T) { t.Error("loud") }`)
+	for folders, fails := range map[string]bool{plain: false, bad + " " + plain: true} {
+		var out strings.Builder
+		if err := run([]string{"-modules", "", "-plain", folders, "--", "-race", "-gcflags=-d=checkptr=0"}, &out); (err != nil) != fails {
+			t.Errorf("the error is %v", err)
+		}
+		if !strings.Contains(out.String(), "TestPlain") || strings.Contains(out.String(), "TestRaced") {
+			t.Errorf("%s", out.String())
+		}
+	}
+}
