@@ -133,11 +133,12 @@ func TestRecentIsAList(t *testing.T) {
 		if rapid.Bool().Draw(t, "some outcomes") {
 			f.Outcomes = rapid.SliceOfN(outcome, 1, 3).Draw(t, "outcomes")
 		}
-		after, n := rapid.Uint64Range(0, 41).Draw(t, "after"), rapid.IntRange(0, 9).Draw(t, "n")
-		got := r.after(&f, after, n)
-		if after > uint64(len(all)) {
-			after = 0
+		seqs := []uint64{0, 2, 1 << 63}
+		for _, rec := range all {
+			seqs = append(seqs, rec.Seq)
 		}
+		after, n := rapid.SampledFrom(seqs).Draw(t, "after"), rapid.IntRange(0, 9).Draw(t, "n")
+		got := r.after(&f, after, n)
 		kind := func(rec Record) string {
 			switch {
 			case rec.Outcome != Denied && rec.Outcome != Refused && rec.Outcome != Lost:

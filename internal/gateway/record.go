@@ -42,7 +42,7 @@ type Record struct {
 	Input       int           `json:"input_tokens,omitempty"`
 	Output      int           `json:"output_tokens,omitempty"`
 	Cached      int           `json:"cached_tokens,omitempty"`
-	Exact       bool          `json:"exact,omitempty"`      // the provider has reported the tokens
+	Exact       bool          `json:"exact,omitempty"`      // the provider has reported the tokens; else they are what was charged
 	RequestID   string        `json:"request_id,omitempty"` // the provider's id of the request
 	Error       string        `json:"error,omitempty"`
 }

@@ -116,7 +116,7 @@ providers:
 	if s := r.Models().Stats("gpt-4o"); s.Concurrent != 0 || s.TPM < 50 {
 		t.Errorf("after it has left: %+v", s)
 	}
-	testkit.Equal(t, "the record", Record{Outcome: Left, Output: 1}, Record{Outcome: last.Outcome, Output: last.Output, Exact: last.Exact})
+	testkit.Equal(t, "the record", Record{Outcome: Left, Output: 50}, Record{Outcome: last.Outcome, Output: last.Output, Exact: last.Exact})
 }
 
 // A client that leaves while its call waits pays nothing, and the next call gets its turn.

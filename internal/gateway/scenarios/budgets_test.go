@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -36,20 +37,22 @@ func (c call) by(project string) call {
 	return c
 }
 
-// spent returns what a project has used of its first limit in dollars, by the admin API.
+// spent returns what a project has used of its first limit in dollars, by the admin API, once the store answers.
 func (g *gatewayURLs) spent(t *testing.T, id string) price.Amount {
 	t.Helper()
 	var p admin.Project
-	said := g.fetch(t, "/v1/projects/"+url.PathEscape(id))
-	if err := json.Unmarshal([]byte(said.body), &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, "the store answers", func() bool {
+		if err := json.Unmarshal([]byte(g.fetch(t, "/v1/projects/"+url.PathEscape(id)).body), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p.Windows != nil
+	})
 	for _, w := range p.Windows {
 		if strings.HasPrefix(w.Name, "dollars") {
 			return price.Amount(w.Limit - w.Remaining)
 		}
 	}
-	t.Fatalf("%s has no limit in dollars: %s", id, said.body)
+	t.Fatalf("%s has no limit in dollars: %+v", id, p)
 	return 0
 }
 
@@ -59,14 +62,13 @@ func (g *gatewayURLs) awaitSettled(t *testing.T) {
 	testkit.Eventually(t, "no call is under way", func() bool { return g.gauge(t, "ratelimit_gateway_active") == 0 })
 }
 
-// wantSpent waits until no call is under way, and expects what projects have used.
+// wantSpent waits until no call is under way, and expects what projects have used, once other gateways have settled
+// theirs too.
 func (g *gatewayURLs) wantSpent(t *testing.T, want map[string]price.Amount) {
 	t.Helper()
 	g.awaitSettled(t)
 	for id, want := range want {
-		if got := g.spent(t, id); got != want {
-			t.Errorf("%s has used %v; want %v", id, got, want)
-		}
+		testkit.Eventually(t, fmt.Sprintf("%s has used %v", id, want), func() bool { return g.spent(t, id) == want })
 	}
 }
 
