@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // claim is what a call asks for of its flow's shares of the limits of one scope.
@@ -164,6 +165,35 @@ func (all claims) extra() (list []int64) {
 		}
 	}
 	return list
+}
+
+// raise raises what a call is charged of its model's quotas by what shares were charged beyond what it asks for, because
+// calls of its flow use more: otherwise they would begin in numbers that exceed the quota together. No charge becomes
+// larger than a limit.
+func (all claims) raise(o *Outcome, list []store.Charge) {
+	for i := range all {
+		cl := &all[i]
+		if cl.scope.Kind != Shared {
+			continue // what is reserved of a budget is what the call has asked for
+		}
+		from := 0
+		for k := range cl.at {
+			from += len(o.all[k].plan.charges)
+		}
+		for k, a := range cl.amounts() {
+			if a.Extra <= 0 {
+				continue
+			}
+			u := cl.rules.Limits[cl.limits[k]].Unit
+			for j := range o.all[cl.at].plan.charges {
+				c := &o.all[cl.at].plan.charges[j]
+				if n := min(a.N+a.Extra, cl.rules.smallest[u]); c.unit == u && n > list[from+j].N {
+					list[from+j] = *c.of(n)
+					list[from+j].N = n
+				}
+			}
+		}
+	}
 }
 
 // mask returns the places of the scopes among those of the call, one bit for each.

@@ -77,7 +77,7 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	in, own := o.pools(e, c, false)
 	switch {
 	case in == 0:
-		return e.takeStore(ctx, c, o)
+		return e.takeStore(ctx, c, o, nil)
 	case in&(in-1) != 0:
 		return e.takeMany(ctx, c, o, in, own)
 	}
@@ -85,8 +85,9 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	return e.takeShared(ctx, c, o, o.claims(c, in, own, room[:0]))
 }
 
-// takeStore takes what a call asks for of the store, or nothing.
-func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservation, error) {
+// takeStore takes what a call asks for of the store, or nothing. What calls of the same flow have used beyond what they
+// asked for lately is taken as well, as far as its claims know.
+func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, all claims) (*Reservation, error) {
 	e.join()
 	if err := e.catchUp(ctx); err != nil && !e.remote { // a remote store may know what to do without
 		return nil, err
@@ -94,6 +95,7 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome) (*Reservati
 	var receipt store.Receipt
 	var said []limit.Decision
 	if list := o.charges(&c.ask); len(list.all) > 0 {
+		all.raise(o, list.all)
 		var err error
 		receipt, said, err = e.store.Take(ctx, list.all)
 		list.free()

@@ -92,7 +92,7 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claims, now int64) (*Reservation, error) {
 	f := e.join()
 	if f == nil {
-		return e.takeStore(ctx, c, o)
+		return e.takeStore(ctx, c, o, all)
 	}
 	var counters [mostClaims]*Scope
 	for i := range all {
@@ -108,7 +108,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 			o.also(counters[i], c.part)
 		}
 	}
-	res, err := e.takeStore(ctx, c, o)
+	res, err := e.takeStore(ctx, c, o, all)
 	if res == nil {
 		return nil, err
 	}
