@@ -27,6 +27,10 @@ func TestFiveLevelsOfDollars(t *testing.T) {
 		t.Errorf("answers: %v", c.answers)
 	}
 	for _, g := range []*process{a, b} {
+		g.awaitSettled(t)
+		g.spent(t, "org") // a reading comes after the settlements of its gateway, of which the other may not know before
+	}
+	for _, g := range []*process{a, b} {
 		spent := price.Amount(c.got(200)) * cost
 		g.wantSpent(t, map[string]price.Amount{
 			"org": spent, "org/team": spent, "org/team/app": spent, "org/team/app/alice": spent, "org/team/app/alice/bot": spent,
