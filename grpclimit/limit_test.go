@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -164,62 +163,6 @@ func inMemoryPlain(limiter Limiter, options ...Option) func(context.Context) err
 		_, err := intercept(ctx, nil, &grpc.UnaryServerInfo{}, func(context.Context, any) (any, error) { return nil, nil })
 		return err
 	}
-}
-
-func TestLimitWait(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		most     time.Duration
-		deadline time.Duration // the call's
-		code     codes.Code
-		waits    time.Duration
-	}{
-		{"in time", 2 * time.Minute, time.Hour, codes.OK, time.Minute},
-		{"too late", 59 * time.Second, time.Hour, codes.ResourceExhausted, 0},
-		{"not at all", 0, time.Hour, codes.ResourceExhausted, 0},
-		{"too late for the deadline", time.Hour, 30 * time.Second, codes.ResourceExhausted, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				call := inMemoryPlain(limit.NewLimiter(byMethod, limit.PerMinute(1)), Wait(c.most))
-				ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
-				defer cancel()
-				if err := call(ctx); err != nil {
-					t.Fatal(err)
-				}
-				began := time.Now()
-				err := call(ctx)
-				if waited := time.Since(began); status.Code(err) != c.code || waited != c.waits {
-					t.Errorf("%v after %v", err, waited)
-				}
-				if retry, _ := details(t, err); err != nil && retry.GetRetryDelay().AsDuration() != time.Minute {
-					t.Errorf("%v", retry)
-				}
-			})
-		})
-	}
-}
-
-func TestLimitClientLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := limit.NewLimiter(byMethod, limit.PerMinute(1))
-		call := inMemoryPlain(limiter, Wait(time.Hour))
-		if err := call(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() { gone <- call(ctx) }()
-		synctest.Wait()
-		cancel()
-		if err := <-gone; status.Code(err) != codes.Canceled {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute)
-		if left := limiter.Peek(RPC{}).Remaining; left != 1 {
-			t.Errorf("%d left", left)
-		}
-	})
 }
 
 // Observe is called once for each call, and with Shadow every call passes.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -24,7 +25,23 @@ func inMemory(limiter *project.Limiter, options ...Option) func(context.Context)
 	}
 }
 
+// waiters call handlers of which one call a minute may pass, behind each of the interceptors.
+var waiters = map[string]func(t *testing.T, options ...Option) func(context.Context) error{
+	"requests_per_minute": func(t *testing.T, options ...Option) func(context.Context) error {
+		return inMemory(newLimiter(t, project.Limit{RequestsPerMinute: 1}), options...)
+	},
+	"1/min": func(_ *testing.T, options ...Option) func(context.Context) error {
+		return inMemoryPlain(limit.NewLimiter(byMethod, limit.PerMinute(1)), options...)
+	},
+}
+
 func TestWait(t *testing.T) {
+	for limit, waiter := range waiters {
+		t.Run(limit, func(t *testing.T) { testWait(t, limit, waiter) })
+	}
+}
+
+func testWait(t *testing.T, limit string, waiter func(t *testing.T, options ...Option) func(context.Context) error) {
 	for _, c := range []struct {
 		name     string
 		most     time.Duration
@@ -39,7 +56,7 @@ func TestWait(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				call := inMemory(newLimiter(t, project.Limit{RequestsPerMinute: 1}), Wait(c.most))
+				call := waiter(t, Wait(c.most))
 				ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
 				defer cancel()
 				if err := call(ctx); err != nil {
@@ -47,13 +64,13 @@ func TestWait(t *testing.T) {
 				}
 				began := time.Now()
 				err := call(ctx)
-				if waited := time.Since(began).Truncate(time.Second); status.Code(err) != c.code || waited != c.waits {
+				if waited := time.Since(began); status.Code(err) != c.code || waited != c.waits {
 					t.Errorf("%v after %v", err, waited)
 				}
-				if want := `the limit "requests_per_minute" lets the call pass in 1m0s, and its deadline is in 30s`; c.deadline < time.Minute && status.Convert(err).Message() != want {
+				if want := `the limit "` + limit + `" lets the call pass in 1m0s, and its deadline is in 30s`; c.deadline < time.Minute && status.Convert(err).Message() != want {
 					t.Errorf("%v, want %s", err, want)
 				}
-				if retry, _ := details(t, err); err != nil && retry.GetRetryDelay().AsDuration().Truncate(time.Second) != time.Minute {
+				if retry, _ := details(t, err); err != nil && retry.GetRetryDelay().AsDuration() != time.Minute {
 					t.Errorf("%v", retry)
 				}
 			})
@@ -81,25 +98,31 @@ func TestRetryDelay(t *testing.T) {
 	})
 }
 
+// A client that leaves is charged nothing: a minute after the first call, another one passes at once.
 func TestClientLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1, RequestsPerDay: 100})
-		call := inMemory(limiter, Wait(time.Hour))
-		if err := call(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		gone := make(chan error, 1)
-		go func() { gone <- call(ctx) }()
-		synctest.Wait()
-		cancel()
-		if err := <-gone; status.Code(err) != codes.Canceled {
-			t.Error(err)
-		}
-		if n := used(t, limiter); n != 1 {
-			t.Errorf("%d used", n)
-		}
-	})
+	for limit, waiter := range waiters {
+		t.Run(limit, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				call := waiter(t, Wait(time.Hour))
+				if err := call(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				gone := make(chan error, 1)
+				go func() { gone <- call(ctx) }()
+				synctest.Wait()
+				cancel()
+				if err := <-gone; status.Code(err) != codes.Canceled {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute)
+				began := time.Now()
+				if err := call(t.Context()); err != nil || time.Since(began) != 0 {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		})
+	}
 }
 
 // A call that may not wait because too many do gets the limit that they wait for.
