@@ -16,6 +16,10 @@ const (
 	WebSearches         // searches of the web that the provider makes
 	FileSearches        // searches of stored files that the provider makes
 	Pages               // pages of documents that are read
+	VideoSeconds        // seconds of video that are generated
+	Containers          // containers in which the provider runs code
+	TokenHours          // tokens that the provider keeps, times the hours
+	SearchUnits         // searches in the documents of a request, as a ranking is billed
 
 	UnitCount
 )
@@ -94,7 +98,12 @@ func (s *numbers) units(list []unitNumber, exact bool) (u Units) {
 }
 
 // UnknownUnits are units of which nobody knows how many a call has used.
-var UnknownUnits = Units{-1, -1, -1, -1, -1, -1}
+var UnknownUnits = func() (u Units) {
+	for i := range u {
+		u[i] = -1
+	}
+	return u
+}()
 
 // Or returns the units with those of others where they are not known.
 func (u Units) Or(others Units) Units {

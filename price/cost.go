@@ -83,13 +83,13 @@ func (p *Price) Most(input, output int, tier string, at time.Time) (most Amount)
 
 // Units returns what a call costs beside its tokens if it uses so many units at most. ok is false if one of them has no
 // price, or if nobody knows how many there are and they cost something. Images, audio, characters and pages need none
-// where tokens or requests have a price: then these pay for them.
+// where tokens or requests have a price: then these pay for them, and so do search units and seconds of video.
 func (p *Price) Units(u llm.Units, at time.Time) (cost Amount, ok bool) {
 	s := &p.sheetsOf("", at)[0]
 	var sum total
 	for i, n := range u {
 		rate := *s.Rates.fields()[firstUnit+part(i)]
-		included := s.priced && i != llm.WebSearches && i != llm.FileSearches || p.isFree()
+		included := s.priced && !beside[i] || p.isFree()
 		switch {
 		case n == 0 || rate == Free || rate == 0 && included:
 		case n < 0 || rate == 0:
@@ -100,6 +100,9 @@ func (p *Price) Units(u llm.Units, at time.Time) (cost Amount, ok bool) {
 	}
 	return sum.amount(), true
 }
+
+// beside has the units that come on top of a call's tokens, so that the price of these does not include them.
+var beside = [llm.UnitCount]bool{llm.WebSearches: true, llm.FileSearches: true, llm.Containers: true, llm.TokenHours: true}
 
 // isFree reports whether the price is that of models that cost nothing.
 func (p *Price) isFree() bool { return len(p.terms) == 1 && p.terms[0].IsZero() }

@@ -49,6 +49,14 @@ type Limit struct {
 	FileSearchesPerMonth int `json:"file_searches_per_month,omitempty"`
 	PagesPerDay          int `json:"pages_per_day,omitempty"`
 	PagesPerMonth        int `json:"pages_per_month,omitempty"`
+	VideoSecondsPerDay   int `json:"video_seconds_per_day,omitempty"`
+	VideoSecondsPerMonth int `json:"video_seconds_per_month,omitempty"`
+	ContainersPerDay     int `json:"containers_per_day,omitempty"`
+	ContainersPerMonth   int `json:"containers_per_month,omitempty"`
+	TokenHoursPerDay     int `json:"token_hours_per_day,omitempty"`
+	TokenHoursPerMonth   int `json:"token_hours_per_month,omitempty"`
+	SearchUnitsPerDay    int `json:"search_units_per_day,omitempty"`
+	SearchUnitsPerMonth  int `json:"search_units_per_month,omitempty"`
 
 	// Resets says when the hours, days, weeks and months of the limit begin. The zero Calendar
 	// lets any hour, any 24 hours, any 7 days and any 30 days count.

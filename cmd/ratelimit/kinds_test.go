@@ -223,7 +223,7 @@ func deniedByProject(t *testing.T, k kind.Kind, o event.Observer) (limit, reason
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c := project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1}}
+	c := project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}
 	for range 2 {
 		_, d, err := l.Take(context.Background(), c)
 		if err != nil {

@@ -82,15 +82,17 @@ would be reserved for the call. Prices of a configuration win over those that ar
 
 // The flags for what a call uses beside tokens, and what they mean.
 var (
-	unitFlags = [llm.UnitCount]string{"images", "audio-seconds", "characters", "web-searches", "file-searches", "pages"}
+	unitFlags = [llm.UnitCount]string{"images", "audio-seconds", "characters", "web-searches", "file-searches", "pages", "video-seconds", "containers", "token-hours", "search-units"}
 	unitHelp  = [llm.UnitCount]string{
 		"images that are generated", "seconds of audio that are read", "characters that are spoken", "searches of the web that the provider makes",
-		"searches of stored files that the provider makes", "pages of documents that are read",
+		"searches of stored files that the provider makes", "pages of documents that are read", "seconds of video that are generated",
+		"containers in which the provider runs code", "tokens that the provider keeps, times the hours",
+		"searches in the documents of a request, as a ranking is billed",
 	}
 )
 
 // exampleUnits are what a call of a model uses that is paid for by units alone, unless a flag says something else.
-var exampleUnits = llm.Units{llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: 1000, llm.Pages: 1}
+var exampleUnits = llm.Units{llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: 1000, llm.Pages: 1, llm.VideoSeconds: 8, llm.SearchUnits: 1}
 
 // example returns what the call uses: of a model that is paid for by units alone no tokens, and some of its unit.
 func (q *priceQuestion) example(p *price.Price) llm.Usage {

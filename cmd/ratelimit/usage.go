@@ -164,6 +164,10 @@ var usageColumns = []struct {
 	{"web_searches", func(s *admin.UsageSum) string { return strconv.FormatInt(s.WebSearches, 10) }},
 	{"file_searches", func(s *admin.UsageSum) string { return strconv.FormatInt(s.FileSearches, 10) }},
 	{"pages", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Pages, 10) }},
+	{"video_seconds", func(s *admin.UsageSum) string { return strconv.FormatInt(s.VideoSeconds, 10) }},
+	{"containers", func(s *admin.UsageSum) string { return strconv.FormatInt(s.Containers, 10) }},
+	{"token_hours", func(s *admin.UsageSum) string { return strconv.FormatInt(s.TokenHours, 10) }},
+	{"search_units", func(s *admin.UsageSum) string { return strconv.FormatInt(s.SearchUnits, 10) }},
 }
 
 // printCSV writes a line for each row. A spreadsheet must not take a name for a formula.

@@ -32,6 +32,10 @@ var usageUnits = []struct {
 	{"web searches", func(s *admin.UsageSum) int64 { return s.WebSearches }},
 	{"file searches", func(s *admin.UsageSum) int64 { return s.FileSearches }},
 	{"pages", func(s *admin.UsageSum) int64 { return s.Pages }},
+	{"video s", func(s *admin.UsageSum) int64 { return s.VideoSeconds }},
+	{"containers", func(s *admin.UsageSum) int64 { return s.Containers }},
+	{"token hours", func(s *admin.UsageSum) int64 { return s.TokenHours }},
+	{"search units", func(s *admin.UsageSum) int64 { return s.SearchUnits }},
 }
 
 // usageTable returns a table of the rows and, below them, of their sum.

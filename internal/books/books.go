@@ -35,6 +35,10 @@ const (
 	WebSearches
 	FileSearches
 	PagesRead
+	VideoSeconds
+	Containers
+	TokenHours
+	SearchUnits
 
 	Units // the number of units
 )
@@ -42,6 +46,7 @@ const (
 var unitNames = [Units]string{
 	"requests", "input", "cached", "cache_write", "output", "reasoning", "nanodollars", "denied", "waited", "wait_time",
 	"images", "audio_seconds", "characters", "web_searches", "file_searches", "pages",
+	"video_seconds", "containers", "token_hours", "search_units",
 }
 
 // String returns the name of the unit, which is also the name of its column in SQLite.

@@ -46,6 +46,10 @@ type UsageSum struct {
 	WebSearches  int64 `json:"web_searches,omitempty"`
 	FileSearches int64 `json:"file_searches,omitempty"`
 	Pages        int64 `json:"pages,omitempty"`
+	VideoSeconds int64 `json:"video_seconds,omitempty"`
+	Containers   int64 `json:"containers,omitempty"`
+	TokenHours   int64 `json:"token_hours,omitempty"`
+	SearchUnits  int64 `json:"search_units,omitempty"`
 }
 
 // NewUsageReport returns the answer to a query.
@@ -88,5 +92,9 @@ func usageSum(a *books.Amounts) UsageSum {
 		WebSearches:  a[books.WebSearches],
 		FileSearches: a[books.FileSearches],
 		Pages:        a[books.PagesRead],
+		VideoSeconds: a[books.VideoSeconds],
+		Containers:   a[books.Containers],
+		TokenHours:   a[books.TokenHours],
+		SearchUnits:  a[books.SearchUnits],
 	}
 }

@@ -46,6 +46,14 @@ const (
 	FileSearchesPerMonth
 	PagesPerDay
 	PagesPerMonth
+	VideoSecondsPerDay
+	VideoSecondsPerMonth
+	ContainersPerDay
+	ContainersPerMonth
+	TokenHoursPerDay
+	TokenHoursPerMonth
+	SearchUnitsPerDay
+	SearchUnitsPerMonth
 	ProjectConcurrent
 
 	RunCalls
@@ -102,6 +110,14 @@ var table = [kinds]row{
 	FileSearchesPerMonth: {"file_searches_per_month", FileSearches, Month, Project, ""},
 	PagesPerDay:          {"pages_per_day", Pages, Day, Project, ""},
 	PagesPerMonth:        {"pages_per_month", Pages, Month, Project, ""},
+	VideoSecondsPerDay:   {"video_seconds_per_day", VideoSeconds, Day, Project, ""},
+	VideoSecondsPerMonth: {"video_seconds_per_month", VideoSeconds, Month, Project, ""},
+	ContainersPerDay:     {"containers_per_day", Containers, Day, Project, ""},
+	ContainersPerMonth:   {"containers_per_month", Containers, Month, Project, ""},
+	TokenHoursPerDay:     {"token_hours_per_day", TokenHours, Day, Project, ""},
+	TokenHoursPerMonth:   {"token_hours_per_month", TokenHours, Month, Project, ""},
+	SearchUnitsPerDay:    {"search_units_per_day", SearchUnits, Day, Project, ""},
+	SearchUnitsPerMonth:  {"search_units_per_month", SearchUnits, Month, Project, ""},
 	ProjectConcurrent:    {"projects.max_concurrent", Slots, AtATime, Project, ""},
 
 	RunCalls:   {"runs.calls", Requests, Total, Run, "run-calls"},

@@ -22,6 +22,10 @@ const (
 	WebSearches
 	FileSearches
 	Pages
+	VideoSeconds
+	Containers
+	TokenHours
+	SearchUnits
 
 	Units // how many there are
 )
@@ -46,6 +50,10 @@ var units = [Units]struct {
 	WebSearches:  {"web-searches", "web_searches", "web searches", "web searches", 1},
 	FileSearches: {"file-searches", "file_searches", "file searches", "file searches", 1},
 	Pages:        {"pages", "pages", "pages", "pages", 1},
+	VideoSeconds: {"video-seconds", "video_seconds", "video seconds", "video seconds", 1},
+	Containers:   {"containers", "containers", "containers", "containers", 1},
+	TokenHours:   {"token-hours", "token_hours", "token hours", "token hours", 1},
+	SearchUnits:  {"search-units", "search_units", "search units", "search units", 1},
 }
 
 // Counted returns what counters count of the unit with a name: "nanodollars" of "dollars".

@@ -206,6 +206,10 @@ func rateFields(r *price.Rates) []strictyaml.Field {
 		field("web_searches", unit(&r.WebSearches)),
 		field("file_searches", unit(&r.FileSearches)),
 		field("pages", unit(&r.Pages)),
+		field("video_second", unit(&r.VideoSecond)),
+		field("containers", unit(&r.Containers)),
+		field("token_hours", unit(&r.TokenHours)),
+		field("search_units", unit(&r.SearchUnits)),
 	}
 }
 

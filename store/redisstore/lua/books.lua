@@ -3,10 +3,11 @@
 -- the set of the names of all pages.
 
 const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- of a short line, which has nothing beside tokens
-const LONG_SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
+const LONG_SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
 const NUMBERS 20 -- of short sums: two for each unit
-const LONG_NUMBERS 32
+const LONG_NUMBERS 40
 const SUMS_BYTES 120
+const LONG_BYTES 240
 
 F.pages = {}
 
@@ -27,7 +28,7 @@ function F.line(p, field)
 		local value = call('HGET', p.key, field)
 		if value then
 			if #value > SUMS_BYTES then
-				sums = {unpack_from(LONG_SUMS, value)}
+				sums = {unpack_from(LONG_SUMS, value .. string.rep('\0', LONG_BYTES - #value))} -- units that are new are 0
 				sums[LONG_NUMBERS + 1] = nil -- where the value ends
 			else
 				sums = {unpack_from(SUMS, value)}
