@@ -22,7 +22,7 @@ var _ = register(dialect{
 		images: &anthropicImages, overhead: anthropicOverhead, showsThoughts: true,
 		fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, {name: "speed", kind: fieldSpeed}}),
 		bounds: []setting{maxTokens}, boundName: "max_tokens",
-		toolUse: anthropicToolUse, measure: measureSearches, units: []unitNumber{{WebSearches, webSearches, true}},
+		toolUse: anthropicToolUse, measure: measureTools, units: []unitNumber{{WebSearches, webSearches, true}},
 		keyHeader: "X-Api-Key", requestID: "Request-Id", setLimit: setAnthropicLimit,
 		idle: idleComment, refuse: refuseAnthropic,
 		errorEvents: func(body []byte) []byte { return event(nil, "error", body) },

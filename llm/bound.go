@@ -24,7 +24,7 @@ type promptBound struct {
 	images    int
 	elsewhere bool // a part of the prompt is not in the body, or is a file, so that the context window alone bounds it
 
-	searches searches // that the provider may make
+	toolUses Units // the most uses of the tools that the provider runs
 
 	// Files of which it is not known yet whether they are images, and the length of their strings. The objects around a
 	// file say so, in front of it or behind it.

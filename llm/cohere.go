@@ -1,6 +1,9 @@
 package llm
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Cohere is the provider of the Command models.
 const Cohere Provider = "cohere"
@@ -32,7 +35,7 @@ var _ = register(dialect{
 			events: map[string]eventKind{"content-start": eventBlock, "message-end": eventEnd, "stream-end": eventEnd},
 		},
 		{api: CohereEmbed, paths: []string{"v1/embed", "v2/embed"}, embeds: true, answers: cohereTop, refuse: refuseCohere},
-		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop, refuse: refuseCohere, repeatedIn: "query"},
+		{api: CohereRerank, paths: []string{"v1/rerank", "v2/rerank"}, embeds: true, answers: cohereTop, refuse: refuseCohere, repeatedIn: "query", measure: measureRanking, units: []unitNumber{{unit: SearchUnits, number: searchUnits}}},
 	},
 	fields: []field{
 		{name: "chat_history", kind: fieldPrompts}, {name: "texts", kind: fieldPrompts}, {name: "inputs", kind: fieldPrompts},
@@ -54,7 +57,18 @@ var _ = register(dialect{
 var (
 	billedInput  = newNumber()
 	billedOutput = newNumber()
+	searchUnits  = newNumber()
 )
+
+// measureRanking returns the most searches that a ranking is billed as: one for each hundred documents. A document of more
+// than 500 tokens counts as several.
+func measureRanking(b measuredBody) (m measured) {
+	var body struct{ Documents []json.RawMessage }
+	if m.units[SearchUnits] = -1; json.Unmarshal(b.text, &body) == nil {
+		m.units[SearchUnits] = max(int64((len(body.Documents)+len(b.text)/500+99)/100), 1)
+	}
+	return m
+}
 
 // Cohere reports usage twice: as tokens, which is what the model has read and written, and
 // as what it bills, without the text that Cohere itself puts around a prompt. Its limits
@@ -70,7 +84,8 @@ var (
 	}}
 	cohereUsage = &node{members: members{
 		"tokens":        commonUsage,
-		"billed_units":  {members: members{"input_tokens": count(billedInput), "output_tokens": count(billedOutput)}},
+		"billed_units":  {members: members{"input_tokens": count(billedInput), "output_tokens": count(billedOutput), "search_units": count(searchUnits)}},
+		"total_tokens":  count(totalTokens), // Voyage's and Jina's
 		"cached_tokens": count(cachedTokens),
 	}}
 )

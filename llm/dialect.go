@@ -30,17 +30,18 @@ type dialect struct {
 	names nameRules
 
 	// What it reads in requests beside what its own APIs have.
-	fields     []field            // the fields that are read in the bodies of all APIs
-	apiFields  map[API][]field    // more fields of others' APIs
-	boundNames map[API]string     // the field that bounds an answer in others' APIs, if it is not their own
-	ownBound   part               // a field that it prefers to every other bound of an answer
-	promptKeys map[string]keyKind // how values under these keys count in a prompt
-	wholeTypes []string           // the types of messages, parts and files of a prompt that the body has in full
-	knownTools []string           // how the types of tools begin that it defines and the client runs
-	thinking   map[string]bool    // the fields that may have a budget for thinking: in themselves, or in an object in them alone
-	budgets    []string           // the names of such a budget
-	tierHeader string             // the header in which requests ask for a service tier, and answers name one
-	tierPrefix string             // how the names of its service tiers begin
+	fields     []field             // the fields that are read in the bodies of all APIs
+	apiFields  map[API][]field     // more fields of others' APIs
+	boundNames map[API]string      // the field that bounds an answer in others' APIs, if it is not their own
+	ownBound   part                // a field that it prefers to every other bound of an answer
+	promptKeys map[string]keyKind  // how values under these keys count in a prompt
+	wholeTypes []string            // the types of messages, parts and files of a prompt that the body has in full
+	knownTools []string            // how the types of tools begin that it defines and the client runs
+	toolUnits  map[string]toolUnit // what the tools cost that it runs, by how their types begin
+	thinking   map[string]bool     // the fields that may have a budget for thinking: in themselves, or in an object in them alone
+	budgets    []string            // the names of such a budget
+	tierHeader string              // the header in which requests ask for a service tier, and answers name one
+	tierPrefix string              // how the names of its service tiers begin
 
 	// What its models read and write.
 	images         *imageRules
@@ -103,6 +104,7 @@ type protocol struct {
 	boundObject      string    // the object that has the field which bounds an answer; empty: it is in the body itself
 	boundName        string    // that field; empty: there is none, or there are several
 	promptsIn        string    // the field each of whose prompts has so many answers
+	requestsIn       string    // the field each of whose elements counts as a request
 	messageIn        string    // the field that is one message unless it is a list
 	storedIn         string    // the field that names a stored prompt
 	repeatedIn       string    // the field that is read again with each part of each document
@@ -146,7 +148,8 @@ type protocol struct {
 	// What init fills in.
 	owner                *dialect
 	bit                  apiSet
-	streams, backgrounds bool // it has the fields stream and background
+	told                 uint16 // has a bit for each of units
+	streams, backgrounds bool   // it has the fields stream and background
 }
 
 // countedBound is how a provider's own limiter counts the output that a request allows.
@@ -237,6 +240,7 @@ func (d *dialect) addPromptNames() {
 		thinkingBudgets[name] = true
 	}
 	knownTools = append(knownTools, d.knownTools...)
+	maps.Copy(toolUnits, d.toolUnits)
 	if d.tierHeader != "" {
 		tierHeaders = append(tierHeaders, d.tierHeader)
 	}
@@ -270,6 +274,9 @@ func (p *protocol) register(owner *dialect) {
 	addOnce(protocols, p.api, p)
 	if p.answers == nil {
 		p.answers = commonTop
+	}
+	for _, u := range p.units {
+		p.told |= 1 << u.unit
 	}
 	maps.Copy(eventKinds, p.events)
 	addFields(p.fields, p.bit)

@@ -18,6 +18,7 @@ type field struct {
 	fixed     bool     // of a fieldContext: what it names does not change
 	harmless  []string // of a fieldHiding: the values, without spaces, that hide no output
 	overrides bool     // of a fieldHiding: it may put another bound in the place of the API's own
+	searches  bool     // of a fieldStored: any value but null has the provider search the web
 	storedIf  string   // of a fieldAll: a text with which it names something that the provider has stored or runs
 
 	apis  apiSet
@@ -63,8 +64,11 @@ func (k fieldKind) costs() bool { return k <= fieldAll || k == fieldObject }
 // A setting is a number of tokens or of answers that a body may have. The dialects make those that they read.
 type setting uint8
 
-// schema is no setting, but a part of an object that counts as text.
-const schema setting = 0
+// schema is no setting, but a part of an object that counts as text. Settings from firstWord on are words.
+const (
+	schema    setting = 0
+	firstWord setting = 128
+)
 
 // roomForSettings bounds how many settings there are.
 const roomForSettings = 32

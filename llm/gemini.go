@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"cmp"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,8 +17,12 @@ const Gemini Provider = "gemini"
 
 // The APIs of Gemini.
 const (
-	Generate     API = "generate"     // Gemini's generateContent and streamGenerateContent
-	Interactions API = "interactions" // Gemini's interactions
+	Generate       API = "generate"        // Gemini's generateContent and streamGenerateContent
+	Interactions   API = "interactions"    // Gemini's interactions
+	GeminiEmbed    API = "gemini-embed"    // Gemini's embedContent and batchEmbedContents, and embeddings by Vertex's predict
+	GeminiImages   API = "gemini-image"    // Imagen's predict
+	GeminiVideos   API = "gemini-video"    // Veo's predictLongRunning
+	CachedContents API = "cached-contents" // Gemini's cachedContents
 )
 
 var _ = register(dialect{
@@ -30,7 +36,8 @@ var _ = register(dialect{
 			bounds: []setting{configMaxTokens}, boundObject: "generationConfig", boundName: "maxOutputTokens",
 			counts:      []setting{configCandidateCount},
 			toolMembers: []string{"functionDeclarations", "function_declarations"},
-			keyHeader:   googleKey, keyUnless: "/openai/",
+			measure:     measureGemini, units: []unitNumber{{WebSearches, webSearches, true}, {Images, geminiPictures, true}},
+			keyHeader: googleKey, keyUnless: "/openai/",
 			refuse:      refuseGoogle,
 			errorEvents: func(body []byte) []byte { return event(nil, "", body) },
 			idle: func(u *url.URL) string {
@@ -39,6 +46,30 @@ var _ = register(dialect{
 				}
 				return "\n\n" // Google's SDK for Go takes a comment for an error
 			},
+		},
+		{
+			api: GeminiEmbed, embeds: true, requestsIn: "requests", images: &geminiImages,
+			answers: extend(commonTop, members{"predictions": {members: members{"embeddings": {members: members{"statistics": {members: members{
+				"token_count": {role: roleNumber, number: geminiPrompt, sums: true},
+			}}}}}}}),
+			keyHeader: googleKey, refuse: refuseGoogle,
+		},
+		{
+			api: GeminiImages, embeds: true, promptsIn: "instances", fields: []field{predictParameters}, counts: []setting{sampleCount},
+			measure: measureImagen, units: []unitNumber{{Images, geminiPictures, true}},
+			answers:   extend(commonTop, members{"predictions": {members: members{"bytesBase64Encoded": {each: geminiPictures}, "gcsUri": {each: geminiPictures}}}}),
+			keyHeader: googleKey, refuse: refuseGoogle,
+		},
+		{ // an answer names the operation that makes the video; what it is to cost is known by then
+			api: GeminiVideos, embeds: true, promptsIn: "instances", fields: []field{predictParameters}, counts: []setting{sampleCount},
+			measure: measureVeo, units: []unitNumber{{unit: VideoSeconds}},
+			keyHeader: googleKey, refuse: refuseGoogle,
+		},
+		{
+			api: CachedContents, paths: []string{"cachedcontents"}, embeds: true, images: &geminiImages,
+			measure: measureCache, units: []unitNumber{{unit: TokenHours}},
+			answers:   &node{members: members{"error": faultNode, "usageMetadata": {members: members{"totalTokenCount": count(geminiPrompt)}}}},
+			keyHeader: googleKey, refuse: refuseGoogle,
 		},
 		{
 			api: Interactions, paths: []string{"interactions"}, answers: interactionTop, messageIn: "input",
@@ -58,15 +89,21 @@ var _ = register(dialect{
 	fields: []field{
 		{name: "contents", kind: fieldMessages},
 		{name: "systemInstruction", also: "system_instruction", kind: fieldMessage},
-		{name: "content", kind: fieldMessage},  // of embedContent
-		{name: "requests", kind: fieldPrompts}, // of batchEmbedContents
+		{name: "content", kind: fieldMessage},   // of embedContent
+		{name: "requests", kind: fieldPrompts},  // of batchEmbedContents
+		{name: "instances", kind: fieldPrompts}, // of predict
 	},
 	promptKeys: map[string]keyKind{
 		"thoughtSignature": keyLabel, "thought_signature": keyLabel, "mime_type": keyMime, "mimeType": keyMime,
 		"args": keyFree, "response": keyFree, "inlineData": keySource, "inline_data": keySource,
 		"fileUri": keyReference, "file_uri": keyReference, "uri": keyAddress,
 	},
-	wholeTypes:     []string{"thought", "function_result"},
+	wholeTypes: []string{"thought", "function_result"},
+	toolUnits: map[string]toolUnit{ // searches of the web, and those of maps, which cost as much
+		"googleSearch": geminiSearch, "google_search": geminiSearch, "enterpriseWebSearch": geminiSearch, "enterprise_web_search": geminiSearch,
+		"googleMaps": geminiSearch, "google_maps": geminiSearch,
+	},
+	freeEnds:       []string{":fetchPredictOperation"},
 	thinking:       map[string]bool{"thinkingConfig": true, "thinking_config": true},
 	budgets:        []string{"thinkingBudget", "thinking_budget"},
 	images:         &geminiImages,
@@ -129,15 +166,22 @@ func callOfModel(p requestPath, _ bool) (e Endpoint, ok bool) {
 	e.Model = last[:colon]
 	method := last[colon+1:]
 	e.Stream = method == "streamGenerateContent" || method == "streamRawPredict"
-	switch method {
-	case "generateContent", "streamGenerateContent":
-		e.API = Generate
-	case "embedContent", "batchEmbedContents":
-		e.API = Embeddings
-	case "rawPredict", "streamRawPredict":
+	switch e.API = googleMethods[method]; {
+	case e.API != "":
+	case method == "rawPredict" || method == "streamRawPredict":
 		e.API = rawAPIs[publisher(p.folder)]
+	case method == "predict" && strings.Contains(e.Model, "embedding"):
+		e.API = GeminiEmbed
+	case method == "predict" && strings.Contains(e.Model, "imagen"):
+		e.API = GeminiImages
 	}
 	return e, e.API != ""
+}
+
+// googleMethods are the APIs of Google's own methods.
+var googleMethods = map[string]API{
+	"generateContent": Generate, "streamGenerateContent": Generate, "embedContent": GeminiEmbed, "batchEmbedContents": GeminiEmbed,
+	"predictLongRunning": GeminiVideos,
 }
 
 // rawAPIs are the APIs that Vertex hands on to the models of other companies, by their publishers.
@@ -162,7 +206,11 @@ var (
 	geminiThoughts   = newNumber() // whether they are among the candidates' varies
 	geminiToolUse    = newNumber()
 	geminiTotal      = newNumber()
+	geminiPictures   = newSum() // images that were generated
 )
+
+// geminiSearch is what a tool that searches costs.
+var geminiSearch = toolUnit{WebSearches, mostSearches}
 
 // The values of answers to generateContent.
 var (
@@ -170,7 +218,11 @@ var (
 		"finishReason": finishNode,
 		"content": {members: members{"parts": {members: members{
 			"text": textNode, "functionCall": functionNode, "executableCode": functionNode,
+			"inlineData": {counted: true, members: members{"mimeType": kindNode}, entries: []entryNumber{
+				{"image/png", geminiPictures}, {"image/jpeg", geminiPictures}, {"image/webp", geminiPictures},
+			}},
 		}}}},
+		"groundingMetadata": {members: members{"webSearchQueries": {each: webSearches}}},
 	}}
 	geminiMetadata = &node{members: members{
 		"promptTokenCount":        count(geminiPrompt),
@@ -225,6 +277,79 @@ var (
 		{"responseSchema", schema}, {"response_schema", schema}, {"responseJsonSchema", schema}, {"response_json_schema", schema},
 	}}
 )
+
+// The numbers in requests of predict.
+var (
+	sampleCount   = newCount()
+	videoDuration = newCount()
+
+	predictParameters = field{name: "parameters", kind: fieldObject, parts: []part{
+		{"sampleCount", sampleCount}, {"durationSeconds", videoDuration}, {"resolution", firstWord + resolutionWord},
+	}}
+)
+
+// measureGemini counts the searches that a request allows, and the images of a model that generates them: one in each
+// answer, since nothing in the request says how many. Models before Gemini 3 are billed once, however often they search.
+func measureGemini(b measuredBody) (m measured) {
+	m = measureTools(b)
+	if strings.Contains(b.model, "-image") {
+		m.units[Images] = int64(b.answers)
+	}
+	if m.units[WebSearches] > 0 && (strings.Contains(b.model, "gemini-2") || strings.Contains(b.model, "gemini-1")) {
+		m.units[WebSearches], m.once = 1, true
+	}
+	return m
+}
+
+// measureImagen counts the images that a request asks for. Without a number, there are four to each prompt.
+func measureImagen(b measuredBody) (m measured) {
+	if m.units[Images] = int64(b.answers); b.samples == 0 {
+		m.units[Images] *= 4
+	}
+	return m
+}
+
+// measureVeo returns how many seconds the videos have that a request asks for. Without a number, each has eight.
+func measureVeo(b measuredBody) (m measured) {
+	seconds := int64(8)
+	if b.duration > 0 {
+		seconds = min(int64(b.duration), mostCounted)
+	}
+	m.units[VideoSeconds] = seconds * int64(b.answers)
+	m.variant = cmp.Or(strings.ToLower(b.words[resolutionWord]), "720p")
+	return m
+}
+
+// geminiWindow is the largest context window of Gemini's models: a cache has no more tokens.
+const geminiWindow = 2 << 20
+
+// measureCache returns for how long a prompt is to be kept: for an hour, unless the request says something else.
+func measureCache(b measuredBody) (m measured) {
+	var body struct {
+		TTL, ExpireTime string
+		SameTime        string `json:"expire_time"`
+	}
+	wait := time.Hour
+	err := json.Unmarshal(b.text, &body)
+	if body.TTL != "" && err == nil {
+		wait, err = time.ParseDuration(body.TTL)
+	} else if at := cmp.Or(body.ExpireTime, body.SameTime); at != "" && err == nil {
+		var until time.Time
+		until, err = time.Parse(time.RFC3339, at)
+		wait = time.Until(until)
+	}
+	if err != nil {
+		m.units[TokenHours] = -1
+		return m
+	}
+	m.kept = max(int64((wait+time.Second-1)/time.Second), 1)
+	tokens := b.prompt
+	if tokens < 0 {
+		tokens = geminiWindow
+	}
+	m.units[TokenHours] = tokenHours(int64(tokens), m.kept)
+	return m
+}
 
 // googleStatuses are Google's words for errors.
 var googleStatuses = statusWords{

@@ -127,6 +127,9 @@ func (m *Meter) Usage() Usage {
 	}
 	json.readHeaders(m.header, m.protocol.usageHeaders)
 	u := json.usage(json.unfinished())
+	if s := &json.reported; m.protocol.embeds && u.Input < 0 && s.has(totalTokens) { // some embeddings report nothing else
+		u.Input = int(s.n[totalTokens])
+	}
 	if m.protocol.embeds && u.Input >= 0 {
 		u.Output, u.Exact = 0, true
 	}

@@ -1,12 +1,18 @@
 package llm
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Mistral is the provider of the Mistral models.
 const Mistral Provider = "mistral"
 
 // Conversations are Mistral's, which a model continues at once.
 const Conversations API = "conversations"
+
+// OCR is Mistral's, which is billed by the page.
+const OCR API = "ocr"
 
 var _ = register(dialect{
 	provider:  Mistral,
@@ -23,6 +29,10 @@ var _ = register(dialect{
 		}}),
 		bounds: []setting{argsMaxTokens}, boundObject: "completion_args", boundName: "max_tokens",
 		answers: extend(commonTop, members{"outputs": itemsNode, "arguments": argsNode}),
+	}, {
+		api: OCR, paths: []string{"v1/ocr"}, embeds: true, measure: measurePages,
+		answers: extend(commonTop, members{"usage_info": {members: members{"pages_processed": count(pagesRead)}}}),
+		units:   []unitNumber{{unit: Pages, number: pagesRead}},
 	}},
 	paths: map[string]API{"agents/completions": Chat},                        // the body names an agent, and no model
 	names: nameRules{variant: []nameRule{without("-latest"), date("-0000")}}, // mistral-large-2411
@@ -50,4 +60,19 @@ func mistralConversation(p requestPath, own bool) (e Endpoint, ok bool) {
 	return Endpoint{API: Conversations}, own && (p.word == "conversations" || p.parent == "conversations" || restarts)
 }
 
-var argsMaxTokens = newBound()
+var (
+	argsMaxTokens = newBound()
+	pagesRead     = newNumber()
+)
+
+// mostPages is how many pages a document may have.
+const mostPages = 1000
+
+// measurePages returns how many pages are read: those that the request lists, or else all that a document can have.
+func measurePages(b measuredBody) (m measured) {
+	var body struct{ Pages []int }
+	if m.units[Pages] = mostPages; json.Unmarshal(b.text, &body) == nil && len(body.Pages) > 0 {
+		m.units[Pages] = int64(len(body.Pages))
+	}
+	return m
+}

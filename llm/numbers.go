@@ -35,6 +35,7 @@ const (
 
 	webSearches  // that the provider has made
 	fileSearches // in stored files
+	codeRuns     // how often the provider has run code
 	sharedNumbers
 )
 
@@ -52,8 +53,17 @@ func newNumber() number {
 	return lastNumber
 }
 
+// newSum returns a number of which each value of a stream reports a part.
+func newSum() number {
+	n := newNumber()
+	summedNumbers |= setOf(n)
+	return n
+}
+
+var summedNumbers numberSet
+
 // roomForNumbers is for the numbers of all dialects. It may be as high as maxNumbers; each costs a meter 16 bytes.
-const roomForNumbers = 40
+const roomForNumbers = 48
 
 var _ [maxNumbers - roomForNumbers]struct{}
 

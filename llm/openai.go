@@ -25,6 +25,7 @@ const (
 	ImageGeneration API = "images"         // OpenAI's images: generations, edits and variations
 	Speech          API = "speech"         // OpenAI's text to speech
 	Transcriptions  API = "transcriptions" // OpenAI's transcriptions and translations of audio
+	Videos          API = "videos"         // OpenAI's videos
 )
 
 var _ = register(dialect{
@@ -37,6 +38,7 @@ var _ = register(dialect{
 			fields:    slices.Concat(streamFields, []field{tierField, maxTokensOf, maxCompletionTokensOf, answersOf, {name: "prediction", kind: fieldPredict}}),
 			bounds:    []setting{maxCompletionTokens, maxTokens}, // older servers know max_tokens alone
 			boundName: "max_tokens", counts: []setting{answerCount}, asksUsage: true, idle: idleComment,
+			measure: measureChat,
 		},
 		{
 			api: Completions, paths: []string{"completions"},
@@ -52,7 +54,7 @@ var _ = register(dialect{
 			}),
 			bounds: []setting{maxOutputTokens}, boundName: "max_output_tokens", messageIn: "input", storedIn: "prompt",
 			answers: extend(commonTop, members{"id": idNode, "status": statusNode, "output": outputItems, "response": extend(commonWrapped, members{"output": searchItems})}),
-			measure: measureSearches, units: []unitNumber{{WebSearches, webSearches, true}, {FileSearches, fileSearches, true}},
+			measure: measureTools, units: []unitNumber{{WebSearches, webSearches, true}, {FileSearches, fileSearches, true}, {Containers, codeRuns, true}},
 			events: map[string]eventKind{
 				"response.output_item.added": eventBlock, "response.audio.delta": eventSilent,
 				"response.completed": eventEnd, "response.incomplete": eventEnd, "response.failed": eventEnd,
@@ -82,6 +84,11 @@ var _ = register(dialect{
 			units:   []unitNumber{{unit: AudioSeconds, number: audioSeconds}},
 			events:  map[string]eventKind{"transcript.text.done": eventEnd},
 		},
+		{ // an answer says that the video is queued; what it is to cost is known by then
+			api: Videos, paths: []string{"v1/videos"}, forms: true, embeds: true,
+			fields:  []field{{name: "size", kind: fieldWord, setting: sizeWord}, {name: "seconds", kind: fieldWord, setting: secondsWord}},
+			measure: measureVideo, units: []unitNumber{{unit: VideoSeconds}},
+		},
 		{ // requests that are no call of a model, and what other APIs have left out
 			api: "", refuse: refuseOpenAI, requestID: usualRequestID, setLimit: setOpenAILimit,
 			errorEvents: func(body []byte) []byte { return event(event(nil, "", body), "", []byte("[DONE]")) },
@@ -95,6 +102,9 @@ var _ = register(dialect{
 	wholeTypes: []string{
 		"message", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "function", "function_call", "function_call_output",
 		"custom", "custom_tool_call", "custom_tool_call_output", "tool", "file", "input_file", "content", "json",
+	},
+	toolUnits: map[string]toolUnit{
+		"web_search": {WebSearches, mostSearches}, "file_search": {FileSearches, mostSearches}, "code_interpreter": {Containers, 1},
 	},
 	thinking:       map[string]bool{"reasoning": true},
 	names:          nameRules{variant: []nameRule{date("-0000"), without("-latest")}}, // gpt-4-0613, chatgpt-4o-latest
@@ -231,13 +241,14 @@ var (
 	audioSeconds       = newNumber()
 	transcriptionUsage = extend(commonUsage, members{
 		"seconds": {role: roleNumber, number: audioSeconds, written: asSeconds}, "input_token_details": inputDetailsNode,
+		"prompt_audio_seconds": {role: roleNumber, number: audioSeconds, written: asSeconds}, // Mistral's
 	})
 )
 
 // Each search of the web or of files is an item of a response. outputItems are those of a whole answer, with their
 // texts; searchItems are those that the last event of a stream repeats.
 var (
-	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}}}
+	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}, {"code_interpreter_call", codeRuns}}}
 	outputItems = func() *node {
 		n := extend(itemsNode, searchItems.members)
 		n.counted, n.entries = true, searchItems.entries
@@ -245,22 +256,35 @@ var (
 	}()
 )
 
-// The words on which the price of an image depends.
-const (
-	sizeWord setting = iota
-	qualityWord
-)
-
 // measureImages reads how many images a request asks for, and of which size and quality. Images that are edited are a
 // part of the prompt.
 func measureImages(b measuredBody) (m measured) {
 	m.units[Images], m.images = int64(b.answers), len(b.files)
 	if strings.HasPrefix(b.model, "dall-e") { // the only models whose price depends on the size
-		m.variant = cmp.Or(b.size, "1024x1024")
+		m.variant = cmp.Or(b.words[sizeWord], "1024x1024")
 		if b.model != "dall-e-2" {
-			m.variant = cmp.Or(b.quality, "standard") + "-" + m.variant
+			m.variant = cmp.Or(b.words[qualityWord], "standard") + "-" + m.variant
 		}
 	}
+	return m
+}
+
+// measureChat counts the one search that a chat completion makes before it answers: if its model always does, or the
+// body asks for it.
+func measureChat(b measuredBody) (m measured) {
+	if b.asksSearch || strings.Contains(b.model, "-search-preview") || strings.Contains(b.model, "-search-api") {
+		m.units[WebSearches] = 1
+	}
+	return m
+}
+
+// measureVideo reads how long a video is to be, and of which size.
+func measureVideo(b measuredBody) (m measured) {
+	n, err := strconv.ParseUint(cmp.Or(b.words[secondsWord], "4"), 10, 16)
+	if m.units[VideoSeconds] = int64(n); err != nil {
+		m.units[VideoSeconds] = -1
+	}
+	m.variant = cmp.Or(b.words[sizeWord], "720x1280")
 	return m
 }
 
@@ -335,7 +359,7 @@ var openAIFields = []field{
 	{name: string(SafetyIdentifier), kind: fieldUser},
 	{name: string(UserName), kind: fieldUser},
 	{name: "truncation", kind: fieldTruncate},
-	{name: "web_search_options", kind: fieldStored},
+	{name: "web_search_options", kind: fieldStored, searches: true},
 }
 
 var openAIKeys = map[string]keyKind{

@@ -111,6 +111,7 @@ func (p *promptReader) tool() {
 	p.at++
 	var kind string
 	var uses []byte
+	own := true // what the tool runs in is not the caller's already
 	for first := true; p.item(first, '}'); first = false {
 		key := p.key()
 		p.leaf(quoted{raw: key})
@@ -123,11 +124,16 @@ func (p *promptReader) tool() {
 			p.boundToolType(kind)
 		case string(key) == "max_uses":
 			uses = p.body[from:p.at]
+		case string(key) == "container":
+			own = p.at == from || p.body[from] != '"'
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
 			p.elsewhere = true
+			p.toolUses.addTool(string(key), nil)
 		}
 	}
-	p.searches.add(kind, uses)
+	if own {
+		p.toolUses.addTool(kind, uses)
+	}
 }
 
 // textOf returns the text of a value that is a string, and otherwise the value.

@@ -67,7 +67,7 @@ func TestRecognize(t *testing.T) {
 		{"https://api.mistral.ai/v1/conversations/conv_1/restart", Endpoint{Provider: Mistral, API: Conversations}},
 		{"https://generativelanguage.googleapis.com/v1beta/interactions", Endpoint{Provider: Gemini, API: Interactions}},
 		{"https://aiplatform.googleapis.com/v1beta1/projects/p/locations/global/interactions", Endpoint{Provider: Vertex, API: Interactions}},
-		{"https://generativelanguage.googleapis.com/v1beta/models/e:batchEmbedContents", Endpoint{Provider: Gemini, API: Embeddings, Model: "e"}},
+		{"https://generativelanguage.googleapis.com/v1beta/models/e:batchEmbedContents", Endpoint{Provider: Gemini, API: GeminiEmbed, Model: "e"}},
 		{"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/mistralai/models/m:streamRawPredict", Endpoint{Provider: Vertex, API: Chat, Model: "m", Stream: true}},
 		{"https://codestral.mistral.ai/v1/fim/completions", Endpoint{Provider: Mistral, API: Completions}},
 		{"https://openrouter.ai/api/v1/chat/completions", Endpoint{Provider: OpenRouter, API: Chat}},

@@ -13,6 +13,7 @@ type Request struct {
 
 	MaxOutput int // the most tokens that one answer may have; 0 where there is no bound, and for embeddings
 	Answers   int // how many answers the request asks for, to all of its prompts; at least 1
+	Requests  int // how many requests the provider counts, if that is more than one
 	Prompt    int // an estimate of the tokens of the prompt, from its characters and its structure
 
 	// Tier is the service tier that the request asks for, in lower case, if prices depend on it:
@@ -66,11 +67,13 @@ type Request struct {
 	boundSplices *[]splice // the edits that lower the bound of an answer; a pointer, so that requests can be compared
 	others       *[]string // the models to fall back to; nil: nobody knows them, or there are none
 	users        userPlaces
-	inPath       bool // the path names the model
-	hides        bool // a field of the body may make output that no text shows
-	overrides    bool // a field of the body may put another bound in the place of the API's own
-	oldBound     bool // the body's only bound is max_tokens
-	size         int  // the length of the body
+	inPath       bool  // the path names the model
+	hides        bool  // a field of the body may make output that no text shows
+	overrides    bool  // a field of the body may put another bound in the place of the API's own
+	oldBound     bool  // the body's only bound is max_tokens
+	searchesOnce bool  // however often it searches the web, it is billed once
+	kept         int64 // for how many seconds the provider keeps the prompt; 0: it does not
+	size         int   // the length of the body
 	bound        requestBound
 }
 
@@ -144,8 +147,8 @@ type requestReader struct {
 	promptReader
 	bodySettings
 
-	formFiles []formFile // of a body that is a form
-	words     [2][]byte  // the values of fields of the kind fieldWord, by their setting
+	formFiles []formFile        // of a body that is a form
+	words     [wordCount][]byte // the values of fields of the kind fieldWord, by their setting
 
 	spent  [roomForCosts]promptCost // what each field costs, by field.cost; of two fields with one name the last counts
 	starts map[*field]int           // if not nil, records where the value of each field begins
@@ -170,6 +173,7 @@ type bodySettings struct {
 	overrides    bool // a field may put another bound in the place of the API's own
 	predicted    int  // the length of a prediction of the answer
 	tier, speed  tier
+	asksSearch   bool // a field has the provider search the web
 	numbers      [roomForSettings]int
 	includeUsage []byte
 	usageSplice  splice
@@ -250,7 +254,8 @@ func (r *requestReader) field(f *field) {
 	case fieldStored:
 		from := r.at
 		r.skip()
-		r.elsewhere = r.isStored(from) || r.elsewhere
+		asked := f.searches && string(r.body[from:r.at]) != "null"
+		r.elsewhere, r.asksSearch = asked || r.isStored(from) || r.elsewhere, asked || r.asksSearch
 	case fieldPredict:
 		from := r.at
 		r.skip()
@@ -360,7 +365,9 @@ func (r *requestReader) streamOptions(f *field) {
 // objectParts reads a field that is an object, of which only some parts matter.
 func (r *requestReader) objectParts(f *field) {
 	for _, p := range f.parts {
-		r.numbers[p.setting] = 0 // of two fields with one name the last counts
+		if p.setting < firstWord {
+			r.numbers[p.setting] = 0 // of two fields with one name the last counts
+		}
 	}
 	if !r.object(f, f.name) {
 		return
@@ -375,6 +382,13 @@ func (r *requestReader) objectParts(f *field) {
 		case f.parts[i].setting == schema:
 			r.more += boundForSchema
 			r.all()
+		case f.parts[i].setting >= firstWord:
+			s := f.parts[i].setting - firstWord
+			if word := r.textWord(f); r.words[s] == nil || string(r.words[s]) == string(word) {
+				r.words[s] = word
+			} else {
+				r.misread(f, f.parts[i].name, "must stand there once")
+			}
 		default:
 			s := f.parts[i].setting
 			was, n := r.numbers[s], r.whole(f, f.parts[i].name)
@@ -461,7 +475,11 @@ func (r *requestReader) settle(q *Request) {
 		q.Answers = max(q.Answers, r.numbers[s])
 	}
 	if p.promptsIn != "" {
-		q.Answers = min(q.Answers*max(1, r.spent[fields[p.promptsIn].cost].prompts), math.MaxInt32)
+		in := &r.spent[fields[p.promptsIn].cost]
+		q.Answers = min(q.Answers*max(1, in.prompts+in.messages), math.MaxInt32)
+	}
+	if p.requestsIn != "" {
+		q.Requests = r.spent[fields[p.requestsIn].cost].messages
 	}
 	others := func(s setting) bool { return s != maxTokens && r.numbers[s] != 0 }
 	q.oldBound = r.numbers[maxTokens] > 0 && !slices.ContainsFunc(p.bounds, others)
@@ -470,11 +488,27 @@ func (r *requestReader) settle(q *Request) {
 		q.MaxOutput = max(q.MaxOutput, n) * max(0, min(n, 1))
 	}
 	if p.measure != nil {
-		m := p.measure(measuredBody{r.body, r.formFiles, q.Model, q.Answers, string(r.words[sizeWord]), string(r.words[qualityWord]), r.searches, max(r.numbers[maxToolCalls], 0)})
-		q.Units, q.Variant = m.units, m.variant
+		m := p.measure(r.measured(q))
+		q.Units, q.Variant, q.searchesOnce, q.kept = m.units, m.variant, m.once, m.kept
 		q.bound.images += m.images
 		q.bound.elsewhere = q.bound.elsewhere || m.elsewhere
 	}
+}
+
+// measured returns what is read of the body to find out what the request can use beside tokens.
+func (r *requestReader) measured(q *Request) measuredBody {
+	b := measuredBody{
+		text: r.body, files: r.formFiles, model: q.Model, answers: q.Answers, prompt: q.bound.prompt,
+		samples: max(r.numbers[sampleCount], 0), duration: max(r.numbers[videoDuration], 0),
+		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch,
+	}
+	for i, word := range r.words {
+		b.words[i] = string(word)
+	}
+	if q.bound.elsewhere || q.bound.images > 0 {
+		b.prompt = -1
+	}
+	return b
 }
 
 // highest returns the highest of several bounds, since servers differ in which they use, or 0 if there is none, or one

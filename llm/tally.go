@@ -66,7 +66,11 @@ func (t *tally) texts() text {
 func (t *tally) commit() {
 	for set := t.current.present; set != 0; set &= set - 1 {
 		n := number(bits.TrailingZeros64(uint64(set)))
-		t.reported.set(n, t.current.n[n])
+		v := t.current.n[n]
+		if summedNumbers>>n&1 != 0 && t.reported.has(n) {
+			v = min(v+t.reported.n[n], maxNumber)
+		}
+		t.reported.set(n, v)
 	}
 	if t.tierNow != tierUntold {
 		t.tier = t.tierNow

@@ -26,43 +26,65 @@ const (
 
 // A measuredBody is what is read of a body whose request uses something beside tokens.
 type measuredBody struct {
-	text          []byte // the body, or the fields of a form
-	files         []formFile
-	model         string
-	answers       int
-	size, quality string // of an image; empty: the body does not say
-	searches      searches
-	toolCalls     int // the most calls of tools that the provider runs; 0: the body does not say
+	text       []byte // the body, or the fields of a form
+	files      []formFile
+	model      string
+	answers    int
+	words      [wordCount]string // the values of fields of the kind fieldWord, by their setting; empty: the body does not have it
+	samples    int               // how many results Google's predict is asked for; 0: the body does not say
+	duration   int               // how many seconds each of them has; 0: the body does not say
+	prompt     int               // the most tokens of the prompt; -1: a part of it is not in the body
+	tools      Units             // the most that the tools of the request can use
+	toolCalls  int               // the most calls of tools that the provider runs; 0: the body does not say
+	asksSearch bool              // the body has web_search_options
 }
 
-// searches is the most searches that the tools of a request allow: of the web, and of stored files.
-type searches struct{ web, files int64 }
+// The words on which the price of a call depends.
+const (
+	sizeWord setting = iota
+	qualityWord
+	secondsWord    // how long a video is
+	resolutionWord // of a video
+	wordCount
+)
+
+// A toolUnit is what each use of a tool counts in that the provider itself runs, and how many uses are reserved for a
+// request that does not bound them.
+type toolUnit struct {
+	unit int
+	most int64
+}
 
 // mostSearches is reserved for a tool that may search as often as the model likes: an answer rarely has so many.
 const mostSearches = 10
 
-// mostCounted bounds the searches of a request, so that sums do not overflow.
+// toolUnits has the tools that cost something beside tokens, by how their types begin. Gemini has the type as a member.
+var toolUnits = map[string]toolUnit{}
+
+// mostCounted bounds the uses of a tool, so that sums do not overflow.
 const mostCounted = math.MaxInt32
 
-// add adds a tool of a type, that may be used so often.
-func (s *searches) add(kind string, uses []byte) {
-	most, ok := whole(uses)
-	if !ok || most == 0 {
-		most = mostSearches
+// addTool adds a tool of a type, that may be used so often.
+func (u *Units) addTool(kind string, uses []byte) {
+	if kind == "" || kind == "function" || kind == "custom" { // the client runs nearly all tools
+		return
 	}
-	switch {
-	case strings.HasPrefix(kind, "web_search"):
-		s.web = min(s.web+most, mostCounted)
-	case strings.HasPrefix(kind, "file_search"):
-		s.files = min(s.files+most, mostCounted)
+	for name, t := range toolUnits {
+		if strings.HasPrefix(kind, name) {
+			most, ok := whole(uses)
+			if !ok || most == 0 {
+				most = t.most
+			}
+			u[t.unit] = min(u[t.unit]+most, mostCounted)
+		}
 	}
 }
 
-// measureSearches returns the most searches that a request allows.
-func measureSearches(b measuredBody) (m measured) {
-	m.units[WebSearches], m.units[FileSearches] = b.searches.web, b.searches.files
-	for _, u := range [...]int{WebSearches, FileSearches} {
-		if m.units[u] > 0 && b.toolCalls > 0 {
+// measureTools returns the most that the tools of a request can use.
+func measureTools(b measuredBody) (m measured) {
+	m.units = b.tools
+	for u, n := range m.units {
+		if n > 0 && b.toolCalls > 0 && u != Containers {
 			m.units[u] = int64(b.toolCalls)
 		}
 	}
@@ -75,6 +97,32 @@ type measured struct {
 	variant   string // see [Request]
 	images    int    // images of the prompt
 	elsewhere bool   // the context window alone bounds the prompt
+	once      bool   // however often it searches, it is billed once
+	kept      int64  // for how many seconds the provider keeps the prompt
+}
+
+// tokenHours returns how many token hours it is to keep tokens for so many seconds, rounded up.
+func tokenHours(tokens, seconds int64) int64 {
+	return (min(tokens, mostCounted)*min(seconds, mostCounted) + 3599) / 3600
+}
+
+// Used returns the usage that a response reports with what the request itself says of units: those that the response
+// does not report are as many as the request can use.
+func (r *Request) Used(u Usage) Usage {
+	if r.kept > 0 && u.Input >= 0 {
+		u.Units[TokenHours] = tokenHours(int64(u.Input), r.kept)
+	}
+	u.Units = u.Units.Or(r.Units)
+	for i, n := range r.Units {
+		if n > 0 && r.API.protocol().told>>i&1 == 0 {
+			u.Units[i] = n
+		}
+	}
+	if r.searchesOnce {
+		u.Units[WebSearches] = min(u.Units[WebSearches], 1)
+	}
+	u.Units[Containers] = min(u.Units[Containers], r.Units[Containers]) // however often it runs code there
+	return u
 }
 
 // A unitNumber is the number of an answer that counts a unit.

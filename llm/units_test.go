@@ -3,16 +3,20 @@ package llm_test
 import "dappco.re/go/core/go-ratelimit/llm"
 
 // init says what the streams of all files tell beside tokens, after their own inits: of an answer whose usage is not
-// exact, nobody knows how many searches there were.
+// exact, nobody knows how many searches and images there were.
 func init() {
 	for i := range meterStreams {
 		s := &meterStreams[i]
 		switch {
+		case s.api == llm.CohereRerank:
+			s.want.Units[llm.SearchUnits] = 1
 		case s.want.Exact:
 		case s.api == llm.Responses:
-			s.want.Units[llm.WebSearches], s.want.Units[llm.FileSearches] = -1, -1
+			s.want.Units[llm.WebSearches], s.want.Units[llm.FileSearches], s.want.Units[llm.Containers] = -1, -1, -1
 		case s.api == llm.Messages:
 			s.want.Units[llm.WebSearches] = -1
+		case s.api == llm.Generate:
+			s.want.Units[llm.WebSearches], s.want.Units[llm.Images] = -1, -1
 		}
 	}
 }

@@ -287,6 +287,9 @@ func (v *values) scalar(b []byte) {
 	switch {
 	case v.node.is(roleNumber):
 		if n, ok := v.node.written.parse(b); ok { // any other number is ignored
+			if v.node.sums && v.current.has(v.node.number) {
+				n = min(n+v.current.n[v.node.number], maxNumber)
+			}
 			v.current.set(v.node.number, n)
 		}
 	case v.node.isWord() && (b[0] == '-' || b[0] >= '0' && b[0] <= '9'):

@@ -23,6 +23,9 @@ func (v *values) beginString(p []byte, i int) int {
 	case v.node.is(rolePacked):
 		v.state = inPacked
 	default:
+		if v.node != nil && v.node.each != noNumber {
+			v.current.increase(v.node.each)
+		}
 		v.state = inString
 	}
 	return v.readString(p, i)

@@ -13,6 +13,7 @@ var _ = register(dialect{
 		variant: slices.Concat([]nameRule{upTo("@")}, geminiVariants, []nameRule{without("-0")}),
 	},
 	tierPrefix:     "ON_DEMAND_",
+	freeEnds:       []string{":fetchPredictOperation"},
 	images:         &geminiImages,
 	errorAPI:       Generate,
 	keyHeader:      authorization,

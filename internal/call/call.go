@@ -151,7 +151,7 @@ func (c *Call) limiterCall() ratelimit.Call {
 	c.reserved = max(c.expectedDollars, mostDollars, firstDollars)
 	asked := ratelimit.Call{
 		Model: c.Quota, Tokens: c.estimated, Dollars: c.expectedDollars, Most: q.Count.Dearest(c.bound), MostDollars: mostDollars,
-		First: q.Count.Dearest(c.stream.first), FirstDollars: firstDollars, Units: c.Request.Units,
+		First: q.Count.Dearest(c.stream.first), FirstDollars: firstDollars, Units: c.Request.Units, Requests: c.Request.Requests,
 		MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel,
 	}
 	if c.Limits.Projects != nil {

@@ -12,7 +12,7 @@ var unknownUsage = llm.Usage{Input: -1, Units: llm.UnknownUnits}
 // withUnits returns the usage with all units that the call can use where the response does not report them. A call that is
 // paid for by its units uses no tokens.
 func (c *Call) withUnits(used llm.Usage) llm.Usage {
-	used.Units = used.Units.Or(c.Request.Units)
+	used = c.Request.Used(used)
 	if c.quoted.byUnits {
 		used.Input, used.Output, used.Exact = 0, 0, true
 	}

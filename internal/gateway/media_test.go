@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,8 +56,8 @@ func form(t testing.TB, fields ...string) (body, contentType string) {
 }
 
 const mediaRig = `
-providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}}
-prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}}
+providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}, gemini: {base_url: MOCK}, vertex: {kind: vertex, base_url: MOCK}, cohere: {kind: cohere, base_url: MOCK}, mistral: {kind: mistral, base_url: MOCK}}
+prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}, gemini-2.5-flash-image: {max_output: 32768}, text-embedding-005: {input: 0.025}}
 projects: {acme: {dollars: 1000}}
 `
 
@@ -65,6 +67,8 @@ type endpointCall struct {
 	body, kind      string // kind is the Content-Type
 	counted         string // what it is counted in, for the table
 	bill            func(t mockprovider.Totals) int64
+	provider        string // empty: openai
+	mock            string // what the mock is told
 }
 
 // perUnit returns the bill of a model by one unit, in nanodollars.
@@ -77,6 +81,56 @@ func perToken(input, output int64) func(mockprovider.Totals) int64 {
 	return func(t mockprovider.Totals) int64 { return int64(t.Input)*input + int64(t.Output)*output }
 }
 
+// of returns the calls as those of a provider.
+func of(provider string, calls ...endpointCall) []endpointCall {
+	for i := range calls {
+		calls[i].provider = provider
+	}
+	return calls
+}
+
+// plus returns the bill of a model by its tokens, and by one unit beside them.
+func plus(tokens func(mockprovider.Totals) int64, unit int, nanodollars int64) func(mockprovider.Totals) int64 {
+	return func(t mockprovider.Totals) int64 { return tokens(t) + t.Units[unit]*nanodollars }
+}
+
+// otherCalls returns calls of the endpoints of other providers than OpenAI that cost something beside text.
+func otherCalls() []endpointCall {
+	const gemini = "POST /v1beta/models/"
+	const vertex = "POST /v1/projects/p/locations/l/publishers/google/models/"
+	const ask = `"contents":[{"role":"user","parts":[{"text":"what is new?"}]}],"generationConfig":{"maxOutputTokens":50}`
+	search := `{` + ask + `,"tools":[{"googleSearch":{}}]}`
+	picture := `{"contents":[{"parts":[{"text":"a cat"}]}],"generationConfig":{"responseModalities":["IMAGE"],"maxOutputTokens":2000}}`
+	imagen := `{"instances":[{"prompt":"a cat"}],"parameters":{"sampleCount":2}}`
+	veo := `{"instances":[{"prompt":"a cat"}],"parameters":{"durationSeconds":6,"resolution":"1080p"}}`
+	cache := `{"model":"models/gemini-2.5-flash","contents":[{"role":"user","parts":[{"text":"a long book, which is read again and again"}]}],"ttl":"5400s"}`
+	pictured := func(t mockprovider.Totals) int64 {
+		return int64(t.Input)*300 + (int64(t.Output)-1290)*2_500 + 1290*30_000
+	}
+	return slices.Concat(of("gemini",
+		endpointCall{endpoint: gemini + "gemini-embedding-001:embedContent", model: "gemini-embedding-001", body: `{"content":{"parts":[{"text":"one and two"}]}}`, counted: "tokens", bill: perToken(150, 0)},
+		endpointCall{
+			endpoint: gemini + "gemini-embedding-001:batchEmbedContents", model: "gemini-embedding-001", counted: "tokens", bill: perToken(150, 0),
+			body: `{"requests":[{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"one"}]}},{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"two"}]}}]}`,
+		},
+		endpointCall{endpoint: gemini + "gemini-2.5-flash:generateContent", model: "gemini-2.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches (a prompt is one)", bill: plus(perToken(300, 2_500), llm.WebSearches, 35_000_000)},
+		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
+		endpointCall{endpoint: gemini + "gemini-3.5-flash:streamGenerateContent?alt=sse", model: "gemini-3.5-flash", body: search, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
+		endpointCall{endpoint: gemini + "gemini-2.5-flash-image:generateContent", model: "gemini-2.5-flash-image", body: picture, mock: "output=1300 output-image=1290", counted: "images, tokens", bill: pictured},
+		endpointCall{endpoint: gemini + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: imagen, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
+		endpointCall{endpoint: gemini + "veo-3.1-generate-preview:predictLongRunning", model: "veo-3.1-generate-preview", body: veo, counted: "seconds of video", bill: perUnit(llm.VideoSeconds, 400_000_000)},
+		endpointCall{endpoint: "POST /v1beta/cachedContents", model: "gemini-2.5-flash", body: cache, counted: "tokens, token hours", bill: plus(perToken(300, 0), llm.TokenHours, 1_000)},
+	), of("vertex",
+		endpointCall{endpoint: vertex + "text-embedding-005:predict", model: "text-embedding-005", body: `{"instances":[{"content":"one and two"},{"content":"three"}]}`, counted: "tokens", bill: perToken(25, 0)},
+		endpointCall{endpoint: vertex + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: `{"instances":[{"prompt":"a cat"}]}`, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
+	), of("cohere",
+		endpointCall{endpoint: "POST /v2/embed", model: "embed-v4.0", body: `{"model":"embed-v4.0","texts":["one","two and three"],"input_type":"search_query"}`, counted: "tokens", bill: perToken(120, 0)},
+		endpointCall{endpoint: "POST /v2/rerank", model: "rerank-v3.5", body: `{"model":"rerank-v3.5","query":"two","documents":["one","two"]}`, counted: "search units", bill: perUnit(llm.SearchUnits, 2_000_000)},
+	), of("mistral",
+		endpointCall{endpoint: "POST /v1/ocr", model: "mistral-ocr-2512", body: `{"model":"mistral-ocr-2512","document":{"type":"document_url","document_url":"https://example.com/a.pdf"}}`, counted: "pages", bill: perUnit(llm.Pages, 3_000_000)},
+	))
+}
+
 // endpointCalls returns a call of each endpoint of OpenAI's that is read and costs something beside text, and of those
 // that cost nothing.
 func endpointCalls(t testing.TB) []endpointCall {
@@ -86,8 +140,12 @@ func endpointCalls(t testing.TB) []endpointCall {
 	translation, translationKind := form(t, "@file", sound(7), "model", "whisper-1")
 	edit, editKind := form(t, "model", "gpt-image-t", "prompt", "a cat", "n", "2", "@image[]", "png", "@image[]", "png")
 	variation, variationKind := form(t, "model", "dall-e-2", "n", "3", "size", "512x512", "@image", "png")
+	video, videoKind := form(t, "model", "sora-2", "prompt", "a cat", "seconds", "4", "@input_reference", "png")
 	const images = "POST /v1/images/generations"
-	return []endpointCall{
+	rows := []struct {
+		endpoint, model, body, kind, counted string
+		bill                                 func(mockprovider.Totals) int64
+	}{
 		{images, "dall-e-3", `{"model":"dall-e-3","prompt":"a cat","n":2,"quality":"hd"}`, "", "images", perUnit(llm.Images, 80_000_000)},
 		{images, "gpt-image-t", `{"model":"gpt-image-t","prompt":"a cat","n":2,"size":"1024x1536"}`, "", "images, tokens", perToken(5_000, 40_000)},
 		{images + " (stream)", "gpt-image-t", `{"model":"gpt-image-t","prompt":"a cat","stream":true,"partial_images":1}`, "", "images, tokens", perToken(5_000, 40_000)},
@@ -104,7 +162,18 @@ func endpointCalls(t testing.TB) []endpointCall {
 		{"POST /v1/audio/translations", "whisper-1", translation, translationKind, "seconds of audio", perUnit(llm.AudioSeconds, 100_000)},
 		{"POST /v1/embeddings", "text-embedding-3-small", `{"model":"text-embedding-3-small","input":["one","two and three"]}`, "", "tokens", perToken(20, 0)},
 		{"POST /v1/chat/completions", "gpt-4o", `{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`, "", "tokens", perToken(2_500, 10_000)},
+		{"POST /v1/chat/completions", "gpt-4o-search-preview", `{"model":"gpt-4o-search-preview","max_tokens":50,"web_search_options":{},"messages":[{"role":"user","content":"news?"}]}`, "", "tokens, web searches", plus(perToken(2_500, 10_000), llm.WebSearches, 25_000_000)},
+		{"POST /v1/videos", "sora-2-pro", `{"model":"sora-2-pro","prompt":"a cat","seconds":"8","size":"1280x720"}`, "", "seconds of video", perUnit(llm.VideoSeconds, 300_000_000)},
+		{"POST /v1/videos", "sora-2", video, videoKind, "seconds of video", perUnit(llm.VideoSeconds, 100_000_000)},
 	}
+	var calls []endpointCall
+	for _, r := range rows {
+		calls = append(calls, endpointCall{endpoint: r.endpoint, model: r.model, body: r.body, kind: r.kind, counted: r.counted, bill: r.bill})
+	}
+	return append(calls, endpointCall{
+		endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, containers", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=3",
+		body: `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,
+	})
 }
 
 // send sends the call through the gateway.
@@ -115,14 +184,14 @@ func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 	}
 	_, path, _ := strings.Cut(c.endpoint, " ")
 	path, _, _ = strings.Cut(path, " ")
-	return r.post(t, "/openai"+path, c.body, "Content-Type", kind, "X-Project-ID", project)
+	return r.post(t, "/"+cmp.Or(c.provider, "openai")+path, c.body, "Content-Type", kind, "X-Project-ID", project, "X-Mock", c.mock)
 }
 
 // With a budget in dollars every endpoint that is read passes, and the books have what the provider bills, to the
 // nanodollar. The table of endpoints in the documents is written by this test.
 func TestEveryEndpointIsBilledExactly(t *testing.T) {
 	table := new(strings.Builder)
-	for _, c := range endpointCalls(t) {
+	for _, c := range append(endpointCalls(t), otherCalls()...) {
 		r := newRig(t, mediaRig, mockprovider.Config{})
 		if a := c.send(t, r, "acme"); a.status != http.StatusOK {
 			t.Errorf("%s of %s: %d %.300s", c.endpoint, c.model, a.status, a.body)
@@ -135,23 +204,34 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		if got != want || int64(spentOf(t, r, "acme")) != want[books.Nanodollars] || want[books.Nanodollars] == 0 {
 			t.Errorf("%s of %s:\n%v is booked, %v is spent; want\n%v", c.endpoint, c.model, got, spentOf(t, r, "acme"), want)
 		}
-		fmt.Fprintf(table, "| `%s` | `%s` | %s | yes |\n", c.endpoint, c.model, c.counted)
+		fmt.Fprintf(table, "| %s | `%s` | `%s` | %s | yes |\n", cmp.Or(c.provider, "openai"), strings.Replace(c.endpoint, c.model, "MODEL", 1), c.model, c.counted)
 	}
-	for _, free := range []string{"POST /v1/moderations", "POST /v1/responses/input_tokens", "POST /v1/files", "GET /v1/models"} {
-		r := newRigBefore(t, mediaRig, newSeen())
-		method, path, _ := strings.Cut(free, " ")
-		if a := r.do(t, method, "/openai"+path, "{}", "X-Project-ID", "acme"); a.status != http.StatusOK || spentOf(t, r, "acme") != 0 {
-			t.Errorf("%s: %d %s, and %v is spent", free, a.status, a.body, spentOf(t, r, "acme"))
+	for _, other := range []struct {
+		provider string
+		free     bool
+		list     []string
+	}{
+		{"openai", true, []string{"POST /v1/moderations", "POST /v1/responses/input_tokens", "POST /v1/files", "GET /v1/models", "GET /v1/videos/video_1"}},
+		{"gemini", true, []string{"POST /v1beta/models/gemini-2.5-flash:countTokens", "GET /v1beta/models/veo-3.1-generate-preview/operations/o"}},
+		{"vertex", true, []string{"POST /v1/projects/p/locations/l/publishers/google/models/veo-3.1-generate-001:fetchPredictOperation"}},
+		{"openai", false, []string{"POST /v1/videos/video_1/remix", "POST /v1/fine_tuning/jobs", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files", "POST /v1/containers"}},
+		{"gemini", false, []string{"PATCH /v1beta/cachedContents/c"}},
+	} {
+		for _, endpoint := range other.list {
+			r := newRigBefore(t, mediaRig, newSeen())
+			method, path, _ := strings.Cut(endpoint, " ")
+			a := r.do(t, method, "/"+other.provider+path, "{}", "X-Project-ID", "acme")
+			status, what := http.StatusForbidden, "with a price in `endpoint_prices`"
+			if other.free {
+				status, what = http.StatusOK, "free"
+			} else if !strings.Contains(a.body, "endpoint_prices") {
+				t.Errorf("%s: the refusal does not name the setting: %s", endpoint, a.body)
+			}
+			if a.status != status || spentOf(t, r, "acme") != 0 {
+				t.Errorf("%s: %d %s, and %v is spent", endpoint, a.status, a.body, spentOf(t, r, "acme"))
+			}
+			fmt.Fprintf(table, "| %s | `%s` | | requests | %s |\n", other.provider, endpoint, what)
 		}
-		fmt.Fprintf(table, "| `%s` | | requests | free |\n", free)
-	}
-	for _, unknown := range []string{"POST /v1/videos", "POST /v1/fine_tuning/jobs"} {
-		r := newRigBefore(t, mediaRig, newSeen())
-		method, path, _ := strings.Cut(unknown, " ")
-		if a := r.do(t, method, "/openai"+path, "{}", "X-Project-ID", "acme"); a.status != http.StatusForbidden {
-			t.Errorf("%s: %d %s", unknown, a.status, a.body)
-		}
-		fmt.Fprintf(table, "| `%s` | | requests | with a price in `endpoint_prices` |\n", unknown)
 	}
 	checkEndpointsPage(t, table.String())
 }
@@ -160,14 +240,14 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 func checkEndpointsPage(t *testing.T, table string) {
 	t.Helper()
 	const page = "../../docs/reference/endpoints.md"
-	text := `# Endpoints of OpenAI under a budget
+	text := `# Endpoints under a budget
 
 Written by a test of ` + "`internal/gateway`" + ` that calls each of them with a budget in dollars, and compares what is booked
 with what the provider bills; do not edit. The same endpoints of other servers with OpenAI's API are read in the same
 way. [prices.md](../prices.md) says what the units cost.
 
-| endpoint | model | counted in | passes, and is billed exactly |
-|---|---|---|---|
+| provider | endpoint | model | counted in | passes, and is billed exactly |
+|---|---|---|---|---|
 ` + table
 	if *updateEndpoints {
 		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
@@ -183,12 +263,21 @@ way. [prices.md](../prices.md) says what the units cost.
 func TestMediaAtOnce(t *testing.T) {
 	stores := map[string]string{"memory": "", "SQLite": "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "Redis": "state: " + redistest.New(t).URL() + "\n"}
 	transcription, kind := form(t, "model", "whisper-1", "@file", sound(6))
+	others := map[string]endpointCall{}
+	for _, c := range otherCalls() {
+		others[c.endpoint] = c
+	}
 	for store, state := range stores {
-		r := newRig(t, state+strings.Replace(mediaRig, "acme: {dollars: 1000}", "images: {dollars: 0.40}, audio: {dollars: 0.006}, few: {images_per_day: 10}", 1), mockprovider.Config{})
+		r := newRig(t, state+strings.Replace(mediaRig, "acme: {dollars: 1000}", "images: {dollars: 0.40}, audio: {dollars: 0.006}, few: {images_per_day: 10}, pictures: {dollars: 0.80}, videos: {dollars: 24}, ranks: {dollars: 0.02}, embeddings: {requests_per_day: 20}", 1), mockprovider.Config{})
 		for project, c := range map[string]endpointCall{
 			"images": {endpoint: "POST /v1/images/generations", body: `{"model":"dall-e-3","prompt":"a cat"}`},
 			"audio":  {endpoint: "POST /v1/audio/transcriptions", body: transcription, kind: kind},
 			"few":    {endpoint: "POST /v1/images/generations", body: `{"model":"dall-e-2","prompt":"a cat"}`},
+
+			"pictures":   others["POST /v1beta/models/imagen-4.0-generate-001:predict"],
+			"videos":     others["POST /v1beta/models/veo-3.1-generate-preview:predictLongRunning"],
+			"ranks":      others["POST /v2/rerank"],
+			"embeddings": others["POST /v1beta/models/gemini-embedding-001:batchEmbedContents"], // two requests each
 		} {
 			var passed, lost atomic.Int64
 			var all sync.WaitGroup

@@ -23,20 +23,24 @@ func changes(method string) bool {
 }
 
 // freeEnds are the ends of paths where nothing calls a model, whatever is posted there: counts of tokens,
-// files and what holds them, ends of calls, and objects that are made before a model is called. freeFolders
-// are folders below which no path calls a model.
+// files, ends of calls, and objects that are made before a model is called. freeFolders are folders below which no path
+// calls a model. paidFolders are those in which nothing is free: what OpenAI's vector stores keep costs something by the day.
 var (
 	freeEnds = []string{
 		"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/tokenize", "/detokenize", "/files", "/cancel",
-		"/uploads", "/vector_stores", "/containers", "/skills", "/assistants", "/threads", "/agents", "/evals", "/items", "/api/show",
+		"/uploads", "/skills", "/assistants", "/threads", "/agents", "/evals", "/items", "/api/show",
 	}
-	freeFolders = []string{"/uploads/", "/vector_stores/", "/containers/"}
+	freeFolders = []string{"/uploads/", "/containers/"}
+	paidFolders = []string{"/vector_stores/"}
 )
 
 // callsNoModel reports whether a request certainly calls no model.
 func callsNoModel(method, path string) bool {
 	if !changes(method) {
 		return true
+	}
+	if slices.ContainsFunc(paidFolders, func(folder string) bool { return strings.Contains(path, folder) }) {
+		return false
 	}
 	return slices.ContainsFunc(freeEnds, func(end string) bool { return strings.HasSuffix(path, end) }) ||
 		slices.ContainsFunc(freeFolders, func(folder string) bool { return strings.Contains(path, folder) })

@@ -131,7 +131,7 @@ runs: {tokens: 500}
 		}
 	}
 	for _, c := range []string{
-		"GET /openai/v1/models", "POST /openai/v1/files", "POST /openai/v1/moderations", "POST /openai/v1/uploads/u/complete", "POST /openai/v1/vector_stores/v/search",
+		"GET /openai/v1/models", "POST /openai/v1/files", "POST /openai/v1/moderations", "POST /openai/v1/uploads/u/complete",
 		"POST /openai/v1/conversations", "POST /anthropic/v1/messages/count_tokens", "POST /gemini/v1beta/models/gemini:countTokens", "DELETE /openai/v1/files/f",
 		"POST /local/api/show", "POST /mistral/v1/agents",
 	} {

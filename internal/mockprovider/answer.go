@@ -66,7 +66,7 @@ func newAnswer(c *Call, r *Reply, now time.Time) *answer {
 	if a.tool != nil {
 		a.usage.output += a.tool.cost * c.Answers
 	}
-	if c.units != (llm.Units{}) && !byTokens(c.Model) {
+	if c.units != (llm.Units{}) && c.units[llm.TokenHours] == 0 && !byTokens(c.Model) {
 		a.usage = usage{} // it is billed by its units
 	}
 	a.usage.parts = r.Parts.within(a.usage)

@@ -150,7 +150,7 @@ func (cohereRerank) read(c *Call) error {
 	if c.Answers == 0 || c.fields.text("query") == "" {
 		return errors.New("invalid request: query and documents are required")
 	}
-	c.Prompt = c.fields.count("query", "documents")
+	c.units[llm.SearchUnits] = int64((c.Answers + 99) / 100)
 	return nil
 }
 
@@ -159,5 +159,5 @@ func (cohereRerank) whole(a *answer) object {
 	for i := range results {
 		results[i] = object{"index": i, "relevance_score": 1 / float64(i+1)}
 	}
-	return object{"id": a.id(""), "results": results, "meta": object{"api_version": object{"version": "2"}, "billed_units": object{"search_units": 1}}}
+	return object{"id": a.id(""), "results": results, "meta": object{"api_version": object{"version": "2"}, "billed_units": object{"search_units": a.units[llm.SearchUnits]}}}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -16,9 +17,15 @@ var _ = register(imitation{
 	routes: []route{
 		{end: ":generateContent", endpoint: endpoint{api: llm.Generate, format: gemini{}}},
 		{end: ":streamGenerateContent", endpoint: endpoint{api: llm.Generate, format: gemini{}, stream: true}},
+		{end: ":embedContent", endpoint: endpoint{api: llm.GeminiEmbed, format: geminiEmbed{}}},
+		{end: ":batchEmbedContents", endpoint: endpoint{api: llm.GeminiEmbed, format: geminiEmbed{}}},
+		{end: ":predict", endpoint: endpoint{api: llm.GeminiImages, format: predict{}}},
+		{end: ":predictLongRunning", endpoint: endpoint{api: llm.GeminiVideos, format: veo{}}},
+		{end: "/cachedContents", endpoint: endpoint{api: llm.CachedContents, format: cachedContents{}}},
 	},
 	modelFolder: "/models/",
 	counting:    map[string]string{":countTokens": "totalTokens"},
+	fetched:     map[string]func(name string) object{"/operations/": operation},
 	errorBody:   googleError,
 	chat:        chatStyle{usageInEachChunk: true},
 })
@@ -109,10 +116,13 @@ func (gemini) body(a *answer, candidates []object, sent usage) object {
 	return object{"candidates": candidates, "usageMetadata": u, "modelVersion": a.Model, "responseId": a.id("")}
 }
 
-func (gemini) candidate(index int, parts []object, end string) object {
+func (gemini) candidate(a *answer, index int, parts []object, end string) object {
 	c := object{"index": index, "content": object{"role": "model", "parts": parts}}
 	if end != "" {
 		c["finishReason"] = end
+		if a.WebSearches > 0 && a.units[llm.WebSearches] > 0 {
+			c["groundingMetadata"] = object{"webSearchQueries": slices.Repeat([]string{"news"}, a.WebSearches)}
+		}
 	}
 	return c
 }
@@ -132,9 +142,10 @@ func (f gemini) whole(a *answer) object {
 	if a.tool != nil {
 		parts = append(parts, f.toolCall(a.tool))
 	}
+	parts = append(parts, f.pictures(a)...)
 	candidates := make([]object, a.Answers)
 	for i := range candidates {
-		candidates[i] = f.candidate(i, parts, f.end(a))
+		candidates[i] = f.candidate(a, i, parts, f.end(a))
 	}
 	return f.body(a, candidates, a.usage)
 }
@@ -146,7 +157,7 @@ func (f gemini) events(a *answer) iter.Seq[event] {
 		for _, p := range f.pieces(a) {
 			candidates := make([]object, a.Answers)
 			for i := range candidates {
-				candidates[i] = f.candidate(i, p.parts, p.end)
+				candidates[i] = f.candidate(a, i, p.parts, p.end)
 			}
 			e := event{output: p.output * a.Answers, reasoning: p.reasoning * a.Answers}
 			sent.output += e.output
@@ -177,7 +188,15 @@ func (f gemini) pieces(a *answer) []piece {
 	if t := a.tool; t != nil {
 		list = append(list, piece{parts: []object{f.toolCall(t)}, output: t.cost})
 	}
-	return append(list, piece{parts: []object{{"text": ""}}, end: f.end(a)})
+	return append(list, piece{parts: append(f.pictures(a), object{"text": ""}), end: f.end(a)})
+}
+
+// pictures returns the image of an answer, if it has tokens of images.
+func (gemini) pictures(a *answer) (parts []object) {
+	if a.usage.parts.OutputImage > 0 {
+		parts = append(parts, object{"inlineData": object{"mimeType": "image/png", "data": "iVBORw0KGgo="}})
+	}
+	return parts
 }
 
 func (gemini) broken(a *answer) event {

@@ -55,6 +55,8 @@ func (r *Reply) set(word string) (err error) {
 		r.WebSearches, err = number(value)
 	case "file-searches":
 		r.FileSearches, err = number(value)
+	case "code-runs":
+		r.CodeRuns, err = number(value)
 	case "tier":
 		r.Parts.Tier = value
 	case "cost":

@@ -21,6 +21,7 @@ type imitation struct {
 	routes      []route
 	modelFolder string                                           // the folder below which its paths name the model
 	counting    map[string]string                                // the ends of its paths that count tokens, and the field with the result
+	fetched     map[string]func(name string) object              // what clients fetch by its name, by the folder that it is in
 	errorBody   func(f failure) object                           // nil: as OpenAI
 	errorHeader func(h http.Header, f failure)                   // nil: it has none
 	retryHeader func(h http.Header, wait time.Duration)          // nil: it has none
@@ -51,6 +52,7 @@ var (
 	routes       []route
 	modelFolders []string
 	counting     = map[string]string{}
+	fetched      = map[string]func(name string) object{}
 )
 
 // register adds an imitation. It returns a value so that a file can call it when the package is loaded.
@@ -64,6 +66,7 @@ func register(i imitation) bool {
 		modelFolders = append(modelFolders, i.modelFolder)
 	}
 	maps.Copy(counting, i.counting)
+	maps.Copy(fetched, i.fetched)
 	return true
 }
 

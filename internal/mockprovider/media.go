@@ -2,6 +2,7 @@ package mockprovider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -116,8 +117,15 @@ func (f images) events(a *answer) iter.Seq[event] {
 	}
 }
 
-// search lets the provider search as often as the script says, if the call has a tool for it.
-func (a *answer) search() {
+// useTools lets the provider use its own tools as often as the script says, if the call has them. A Gemini before the
+// third bills all searches of a call as one.
+func (a *answer) useTools() {
+	if a.API == llm.Generate && a.usage.parts.OutputImage > 0 {
+		a.units[llm.Images] = int64(a.Answers)
+	}
+	if a.API == llm.Chat && (a.fields["web_search_options"] != nil || strings.Contains(a.Model, "-search-")) {
+		a.units[llm.WebSearches] = 1
+	}
 	tools, _ := a.fields["tools"].([]any)
 	for _, t := range tools {
 		tool, _ := t.(map[string]any)
@@ -126,8 +134,39 @@ func (a *answer) search() {
 			a.units[llm.WebSearches] = int64(a.WebSearches)
 		case kind == "file_search":
 			a.units[llm.FileSearches] = int64(a.FileSearches)
+		case kind == "code_interpreter" && fields(tool).in("container") != nil:
+			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
+		case tool["googleSearch"] != nil && strings.HasPrefix(a.Model, "gemini-2"):
+			a.units[llm.WebSearches] = int64(min(a.WebSearches, 1))
+		case tool["googleSearch"] != nil:
+			a.units[llm.WebSearches] = int64(a.WebSearches)
 		}
 	}
+}
+
+// videos is OpenAI's videos, which are ready when a client first asks for them.
+type videos struct{ single }
+
+func (videos) read(c *Call) error {
+	if c.fields.text("prompt") == "" {
+		return errors.New("prompt: a text is required")
+	}
+	seconds, _ := strconv.Atoi(cmp.Or(c.fields.text("seconds"), "4"))
+	seconds = max(seconds, c.fields.number("seconds"))
+	c.units[llm.VideoSeconds] = int64(seconds)
+	return nil
+}
+
+func (videos) whole(a *answer) object {
+	return object{
+		"id": a.id("video_"), "object": "video", "model": a.Model, "status": "queued", "progress": 0, "created_at": a.at.Unix(),
+		"seconds": strconv.FormatInt(a.units[llm.VideoSeconds], 10), "size": cmp.Or(a.fields.text("size"), "720x1280"),
+	}
+}
+
+// video returns a video that is ready.
+func video(id string) object {
+	return object{"id": id, "object": "video", "status": "completed", "progress": 100}
 }
 
 // speech is OpenAI's text to speech, which answers with audio.

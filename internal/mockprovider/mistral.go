@@ -2,6 +2,7 @@ package mockprovider
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 var _ = register(imitation{
 	provider:    llm.Mistral,
+	routes:      []route{{end: "/v1/ocr", endpoint: endpoint{api: llm.OCR, format: ocr{}}}},
 	retryHeader: retryAfter,
 	errorBody: func(f failure) object {
 		return object{"object": "error", "message": f.message, "type": cmp.Or(f.code, openAICodes.of(f.status)), "param": nil, "code": strconv.Itoa(f.status)}
@@ -25,3 +27,25 @@ var _ = register(imitation{
 		}
 	},
 })
+
+// ocr is Mistral's OCR. A document has three pages, unless the request lists those to be read.
+type ocr struct{ single }
+
+func (ocr) read(c *Call) error {
+	if c.fields["document"] == nil {
+		return errors.New("document: it is required")
+	}
+	c.units[llm.Pages] = 3
+	if list, ok := c.fields["pages"].([]any); ok {
+		c.units[llm.Pages] = int64(len(list))
+	}
+	return nil
+}
+
+func (ocr) whole(a *answer) object {
+	pages := make([]object, a.units[llm.Pages])
+	for i := range pages {
+		pages[i] = object{"index": i, "markdown": "a page", "images": []object{}, "dimensions": nil}
+	}
+	return object{"pages": pages, "model": a.Model, "usage_info": object{"pages_processed": len(pages), "doc_size_bytes": 100}}
+}

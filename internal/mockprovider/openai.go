@@ -21,11 +21,13 @@ var _ = register(imitation{
 		{end: "/images/generations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
 		{end: "/images/edits", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
 		{end: "/images/variations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
+		{end: "/v1/videos", endpoint: endpoint{api: llm.Videos, format: videos{}}},
 		{end: "/audio/speech", endpoint: endpoint{api: llm.Speech, format: speech{}}},
 		{end: "/audio/transcriptions", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}},
 		{end: "/audio/translations", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}},
 	},
 	counting:    map[string]string{"/responses/input_tokens": "input_tokens"},
+	fetched:     map[string]func(id string) object{"/videos/": video},
 	limits:      openAILimits,
 	retryHeader: retryAfter,
 })

@@ -24,6 +24,17 @@ func (e *exchange) countsTokens() bool {
 	return false
 }
 
+// fetches answers a request for something that an earlier one has begun, if it is one.
+func (e *exchange) fetches() bool {
+	for folder, object := range fetched {
+		if _, name, ok := strings.Cut(e.r.URL.Path, folder); ok && e.r.Method == http.MethodGet && !strings.Contains(name, "/") {
+			e.json(http.StatusOK, encode(object(name)))
+			return true
+		}
+	}
+	return false
+}
+
 // listsModels answers a request for the list of models, if it is one.
 func (e *exchange) listsModels() bool {
 	if e.r.Method != http.MethodGet || !strings.HasSuffix(e.r.URL.Path, "/models") {

@@ -38,6 +38,7 @@ func TestParts(t *testing.T) {
 			_, _ = m.Write([]byte(text))
 			got := m.Usage()
 			want.Input = c.Totals()["m"].Input
+			want.Units = c.Totals()["m"].Units
 			if got != want {
 				t.Errorf("%s, stream %t: got %+v\nwant %+v\n%s", a.name, stream, got, want, text)
 			}

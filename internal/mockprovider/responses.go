@@ -61,6 +61,9 @@ func (f responses) items(a *answer) []object {
 	for range a.units[llm.WebSearches] {
 		items = append(items, object{"id": a.id("ws_"), "type": "web_search_call", "status": "completed", "action": object{"type": "search", "query": "news"}})
 	}
+	for range a.CodeRuns * int(a.units[llm.Containers]) {
+		items = append(items, object{"id": a.id("ci_"), "type": "code_interpreter_call", "status": "completed", "container_id": a.id("cntr_"), "code": "1 + 1", "outputs": nil})
+	}
 	for range a.units[llm.FileSearches] {
 		items = append(items, object{"id": a.id("fs_"), "type": "file_search_call", "status": "completed", "queries": []string{"news"}, "results": nil})
 	}

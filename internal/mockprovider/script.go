@@ -51,6 +51,8 @@ type Reply struct {
 	// Anthropic has no tool for files.
 	WebSearches, FileSearches int
 
+	CodeRuns int // how often the provider runs code, if the call has a code interpreter: OpenAI's
+
 	// Parts are further parts of the prompt and of the answer, the tier, and the cost, as far as the
 	// API can report them.
 	Parts Parts

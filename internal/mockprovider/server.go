@@ -63,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
-	if e.countsTokens() || e.listsModels() || e.servesBatches() || e.servesBackground() {
+	if e.countsTokens() || e.listsModels() || e.fetches() || e.servesBatches() || e.servesBackground() {
 		return
 	}
 	if failed := e.read(); failed != nil {
@@ -144,7 +144,7 @@ func (e *exchange) answer() {
 			return
 		}
 	}
-	a.search()
+	a.useTools()
 	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite, Units: c.units})
 	e.headers(at, false)
 	switch {

@@ -1,41 +1,118 @@
 package main
 
-import "dappco.re/go/core/go-ratelimit/price"
+import (
+	"slices"
+	"strings"
 
-// media are prices that the data set does not have: of OpenAI's models that are paid for by the image and by the
-// character. The variants of an image model are its quality and the size of its images; an image of
-// which neither is known costs what the dearest does. All are second hand, read in November 2026 in pages that quote
-// https://openai.com/api/pricing: images in github.com/kevinhermawan/Canvas (model-info.json, of December 2023). That tts-1 costs 15 dollars for a million
-// characters is what a bill shows: s-anand.net, "OpenAI TTS cost", of November 2025; tts-1-hd is twice as dear.
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// media are prices that the data set does not have: of models that are paid for by the image, the character, the second
+// of video or the search. Behind the @ stands a variant: the quality and the size of images, and the size or resolution of
+// videos; a call of which the variant has no entry costs what the model's own entry says, which is the dearest.
+//
+// All are second hand, read in November 2026 in pages that quote the providers' own. OpenAI's images:
+// github.com/kevinhermawan/Canvas (model-info.json, of December 2023). That tts-1 costs 15 dollars for a million
+// characters is what a bill shows: s-anand.net, "OpenAI TTS cost", of November 2025; tts-1-hd is twice as dear. Sora:
+// anttisahla.com/ai/models/sora-2, of April 2026; its dearest size by docs.apiyi.com. Imagen: discuss.ai.google.dev,
+// topic 101173. Veo: github.com/api-evangelist/deepmind, of October 2026, and aifreeapi.com, of March 2026. Rankings:
+// cohere.com/pricing, of 2025.
 var media = []struct {
-	id    string
-	rates price.Rates
+	provider string
+	ids      []string
+	rates    price.Rates
 }{
-	{"dall-e-2@256x256", price.Rates{Image: 16_000_000}},
-	{"dall-e-2@512x512", price.Rates{Image: 18_000_000}},
-	{"dall-e-2", price.Rates{Image: 20_000_000}},
-	{"dall-e-3@standard-1024x1024", price.Rates{Image: 40_000_000}},
-	{"dall-e-3@standard-1024x1792", price.Rates{Image: 80_000_000}},
-	{"dall-e-3@standard-1792x1024", price.Rates{Image: 80_000_000}},
-	{"dall-e-3@hd-1024x1024", price.Rates{Image: 80_000_000}},
-	{"dall-e-3", price.Rates{Image: 120_000_000}},
-	{"tts-1", price.Rates{Characters: 15 * price.Dollar}},
-	{"tts-1-hd", price.Rates{Characters: 30 * price.Dollar}},
+	{"openai", []string{"dall-e-2@256x256"}, price.Rates{Image: 16_000_000}},
+	{"openai", []string{"dall-e-2@512x512"}, price.Rates{Image: 18_000_000}},
+	{"openai", []string{"dall-e-2"}, price.Rates{Image: 20_000_000}},
+	{"openai", []string{"dall-e-3@standard-1024x1024"}, price.Rates{Image: 40_000_000}},
+	{"openai", []string{"dall-e-3@standard-1024x1792", "dall-e-3@standard-1792x1024", "dall-e-3@hd-1024x1024"}, price.Rates{Image: 80_000_000}},
+	{"openai", []string{"dall-e-3"}, price.Rates{Image: 120_000_000}},
+	{"openai", []string{"tts-1"}, price.Rates{Characters: 15 * price.Dollar}},
+	{"openai", []string{"tts-1-hd"}, price.Rates{Characters: 30 * price.Dollar}},
+	{"openai", []string{"sora-2"}, price.Rates{VideoSecond: 100_000_000}},
+	{"openai", []string{"sora-2-pro@720x1280", "sora-2-pro@1280x720"}, price.Rates{VideoSecond: 300_000_000}},
+	{"openai", []string{"sora-2-pro@1024x1792", "sora-2-pro@1792x1024"}, price.Rates{VideoSecond: 500_000_000}},
+	{"openai", []string{"sora-2-pro"}, price.Rates{VideoSecond: 700_000_000}},
+	{"google", []string{"imagen-3.0-generate-002"}, price.Rates{Image: 30_000_000}},
+	{"google", []string{"imagen-4.0-fast-generate-001"}, price.Rates{Image: 20_000_000}},
+	{"google", []string{"imagen-4.0-generate-001"}, price.Rates{Image: 40_000_000}},
+	{"google", []string{"imagen-4.0-ultra-generate-001"}, price.Rates{Image: 60_000_000}},
+	{"google", []string{"veo-2.0-generate-001"}, price.Rates{VideoSecond: 350_000_000}},
+	{"google", []string{"veo-3.0-generate-001"}, price.Rates{VideoSecond: 400_000_000}},
+	{"google", []string{"veo-3.0-fast-generate-001"}, price.Rates{VideoSecond: 150_000_000}},
+	{"google", []string{"veo-3.1-generate-preview@720p", "veo-3.1-generate-preview@1080p", "veo-3.1-generate-001@720p", "veo-3.1-generate-001@1080p"}, price.Rates{VideoSecond: 400_000_000}},
+	{"google", []string{"veo-3.1-generate-preview", "veo-3.1-generate-001"}, price.Rates{VideoSecond: 600_000_000}},
+	{"google", []string{"veo-3.1-fast-generate-preview@720p", "veo-3.1-fast-generate-preview@1080p", "veo-3.1-fast-generate-001@720p", "veo-3.1-fast-generate-001@1080p"}, price.Rates{VideoSecond: 150_000_000}},
+	{"google", []string{"veo-3.1-fast-generate-preview", "veo-3.1-fast-generate-001"}, price.Rates{VideoSecond: 350_000_000}},
+	{"cohere", []string{"rerank-v3.5", "rerank-english-v3.0", "rerank-multilingual-v3.0"}, price.Rates{SearchUnits: 2 * price.Dollar}},
 }
 
-// addMedia adds the models of media to those of OpenAI.
+// extras are prices of what comes on top of the tokens of models whose names begin so, where the data set has none. Of two
+// that fit, the first one counts. Second hand, too: searches of Gemini 3 by github.com/api-evangelist/deepmind, of October
+// 2026, and of those before by discuss.ai.google.dev, topic 102927; what cached contents cost by the hour, and containers,
+// as the providers' own price lists had it in 2025.
+var extras = []struct {
+	provider, prefix string
+	rates            price.Rates
+}{
+	{"google", "gemini-1", price.Rates{WebSearches: 35 * price.Dollar, TokenHours: 9 * price.Dollar / 2}},
+	{"google", "gemini-2.5-pro", price.Rates{WebSearches: 35 * price.Dollar, TokenHours: 9 * price.Dollar / 2}},
+	{"google", "gemini-2", price.Rates{WebSearches: 35 * price.Dollar, TokenHours: price.Dollar}},
+	{"google", "gemini-3-pro", price.Rates{WebSearches: 14 * price.Dollar, TokenHours: 9 * price.Dollar / 2}},
+	{"google", "gemini-3.1-pro", price.Rates{WebSearches: 14 * price.Dollar, TokenHours: 9 * price.Dollar / 2}},
+	{"google", "gemini-3", price.Rates{WebSearches: 14 * price.Dollar, TokenHours: price.Dollar}},
+	{"openai", "gpt-4o-search-preview", price.Rates{WebSearches: 25 * price.Dollar}},
+	{"openai", "gpt-", price.Rates{Containers: 30_000_000}},
+	{"openai", "o", price.Rates{Containers: 30_000_000}},
+}
+
+// addMedia adds the models of media, and the prices of extras.
 func addMedia(all []provider) error {
 	for i := range all {
-		if all[i].ID != "openai" {
-			continue
-		}
 		for _, m := range media {
-			p, err := price.New(price.Terms{Rates: m.rates})
-			if err != nil {
+			for _, id := range m.ids {
+				if m.provider != all[i].ID || slices.ContainsFunc(all[i].Models, func(known model) bool { return known.ID == id }) {
+					continue
+				}
+				p, err := price.New(price.Terms{Rates: m.rates})
+				if err != nil {
+					return err
+				}
+				all[i].Models = append(all[i].Models, model{ID: id, Price: p})
+			}
+		}
+		for j := range all[i].Models {
+			if err := all[i].Models[j].addExtras(all[i].ID); err != nil {
 				return err
 			}
-			all[i].Models = append(all[i].Models, model{ID: m.id, Price: p})
 		}
+	}
+	return nil
+}
+
+// addExtras adds the prices of what comes on top of the tokens of a model. Models that are not paid for by tokens, and
+// those that generate no text, have none of it.
+func (m *model) addExtras(provider string) error {
+	for _, e := range extras {
+		terms := m.Price.Terms()
+		if e.provider != provider || !strings.HasPrefix(m.ID, e.prefix) || terms[0].Output <= 0 {
+			continue
+		}
+		for i := range terms {
+			r := &terms[i].Rates
+			if e.rates.Containers != 0 && r.WebSearches == 0 { // it has no tools of the provider
+				continue
+			}
+			for to, extra := range map[*price.Rate]price.Rate{&r.WebSearches: e.rates.WebSearches, &r.TokenHours: e.rates.TokenHours, &r.Containers: e.rates.Containers} {
+				if *to == 0 {
+					*to = extra
+				}
+			}
+		}
+		p, err := price.New(terms...)
+		m.Price = p
+		return err
 	}
 	return nil
 }

@@ -1,0 +1,142 @@
+package mockprovider
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// single is a part of the formats that have no streams.
+type single struct{}
+
+func (single) framing(*Call) framing          { return framing{} }
+func (single) events(*answer) iter.Seq[event] { return func(func(event) bool) {} }
+func (single) broken(*answer) event           { return event{} }
+
+// geminiEmbed is Gemini's embedContent and batchEmbedContents.
+type geminiEmbed struct{ embeddings }
+
+func (geminiEmbed) read(c *Call) error {
+	list, batch := c.fields["requests"].([]any)
+	if c.Answers = max(len(list), 1); !batch && c.fields["content"] == nil {
+		return errors.New("content is not specified")
+	}
+	for _, r := range list {
+		one, _ := r.(map[string]any)
+		c.Prompt += fields(one).count("content")
+	}
+	c.Prompt += c.fields.count("content")
+	return nil
+}
+
+func (f geminiEmbed) whole(a *answer) object {
+	vectors := make([]object, a.Answers)
+	for i := range vectors {
+		vectors[i] = object{"values": f.vector(a, i)}
+	}
+	body := object{"usageMetadata": object{"promptTokenCount": a.usage.input}}
+	if strings.HasSuffix(a.Path, ":batchEmbedContents") {
+		body["embeddings"] = vectors
+	} else {
+		body["embedding"] = vectors[0]
+	}
+	return body
+}
+
+// predict is Google's predict: Imagen's images, and embeddings on Vertex.
+type predict struct{ embeddings }
+
+func (predict) read(c *Call) error {
+	instances, _ := c.fields["instances"].([]any)
+	if len(instances) == 0 {
+		return errors.New("instances is not specified")
+	}
+	c.Prompt, c.Answers = c.fields.count("instances"), len(instances)
+	if !strings.Contains(c.Model, "imagen") {
+		c.API = llm.GeminiEmbed
+		return nil
+	}
+	samples := c.fields.in("parameters").number("sampleCount")
+	if samples == 0 {
+		samples = 4
+	}
+	c.Answers *= samples
+	c.units[llm.Images] = int64(c.Answers)
+	return nil
+}
+
+func (f predict) whole(a *answer) object {
+	predictions := make([]object, a.Answers)
+	for i := range predictions {
+		if a.API == llm.GeminiImages {
+			predictions[i] = object{"bytesBase64Encoded": "iVBORw0KGgo=", "mimeType": "image/png"}
+			continue
+		}
+		tokens := a.usage.input / a.Answers
+		if i == 0 {
+			tokens += a.usage.input % a.Answers
+		}
+		predictions[i] = object{"embeddings": object{"values": f.vector(a, i), "statistics": object{"truncated": false, "token_count": tokens}}}
+	}
+	return object{"predictions": predictions}
+}
+
+// veo is Veo's predictLongRunning. Its videos are ready when a client first asks for them.
+type veo struct{ single }
+
+func (veo) read(c *Call) error {
+	instances, _ := c.fields["instances"].([]any)
+	if len(instances) == 0 {
+		return errors.New("instances is not specified")
+	}
+	p := c.fields.in("parameters")
+	seconds := p.number("durationSeconds")
+	if seconds == 0 {
+		seconds = 8
+	}
+	c.units[llm.VideoSeconds] = int64(seconds * max(p.number("sampleCount"), 1) * len(instances))
+	return nil
+}
+
+func (veo) whole(a *answer) object {
+	_, path, _ := strings.Cut(a.Path, "/v1beta/")
+	path, _ = strings.CutSuffix(path, ":predictLongRunning")
+	return object{"name": fmt.Sprintf("%s/operations/mock%d", path, a.Number)}
+}
+
+// operation returns a long-running operation that has ended.
+func operation(name string) object {
+	video := object{"video": object{"uri": "https://generativelanguage.googleapis.com/v1beta/files/mock:download?alt=media"}}
+	return object{"name": name, "done": true, "response": object{
+		"@type":                 "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse",
+		"generateVideoResponse": object{"generatedSamples": []object{video}},
+	}}
+}
+
+// cachedContents is Gemini's cachedContents.
+type cachedContents struct{ single }
+
+func (cachedContents) read(c *Call) error {
+	c.Model = strings.TrimPrefix(c.Model, "models/")
+	c.Prompt = c.fields.count("contents", "systemInstruction", "tools")
+	kept := time.Hour
+	if ttl := c.fields.text("ttl"); ttl != "" {
+		var err error
+		if kept, err = time.ParseDuration(ttl); err != nil {
+			return err
+		}
+	}
+	c.units[llm.TokenHours] = (int64(c.Prompt)*int64(kept/time.Second) + 3599) / 3600
+	return nil
+}
+
+func (cachedContents) whole(a *answer) object {
+	return object{
+		"name": "cachedContents/" + a.id(""), "model": "models/" + a.Model, "createTime": a.at.UTC().Format(time.RFC3339),
+		"usageMetadata": object{"totalTokenCount": a.usage.input},
+	}
+}
