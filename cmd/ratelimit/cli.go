@@ -80,7 +80,7 @@ more than the limit ever passes.`,
 	root.Flags().BoolVar(&version, "version", false, "print which build this is") // cobra's own would link its templates
 	root.SetFlagErrorFunc(wrongFlag)
 	addGroup(root, "Run:", newServe(), newDemo(), newMock(), newBench())
-	addGroup(root, "See:", newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newWaiting(), newAudit(), newHealth())
+	addGroup(root, "See:", newTop(), newStatus(), newUsage(), newDecide(), newExplain(), newTail(), newWaiting(), newAudit(), newHealth(), newReconcile())
 	addGroup(root, "Act:", newProject(), newModel(), newKey(), newToken(), newMode(), newReload())
 	addGroup(root, "Prepare:", newCheck(), newPrices(), newMigrate(), newConvert(), newMan(), newVersion())
 	root.SetCompletionCommandGroupID("Prepare:")

@@ -169,7 +169,7 @@ func TestBatchesThatDoNotPass(t *testing.T) {
 		{"no calls", "\n\n", "batch", 400, "the batch has no calls"},
 		{"wrong purpose", call, "fine-tune", 400, "purpose"},
 		{"no price", strings.Replace(call, "gpt-4o", "nobody-knows-it", 1), "batch", 403, `the price of model \"nobody-knows-it\" is not known`},
-		{"no format", strings.Replace(call, "chat/completions", "videos", 1), "batch", 403, "is not known"},
+		{"no format", strings.Replace(call, "chat/completions", "whatever", 1), "batch", 403, "is not known"},
 		{"a long name", strings.Replace(call, "gpt-4o", strings.Repeat("x", 257), 1), "batch", 400, "a model's name of 257 bytes: it may have 256"},
 		{"two models", strings.Replace(call, `"model"`, `"model":"a","model"`, 1), "batch", 400, "model"},
 		{"two bodies", strings.Replace(call, `"body"`, `"body":{},"body"`, 1), "batch", 400, `has the field \"body\" twice`},

@@ -90,12 +90,12 @@ func TestUnpriced(t *testing.T) {
 		if spent := spentOf(t, r, "acme"); spent != want.spent {
 			t.Errorf("unpriced: %s: %v is spent, want %v", unpriced, spent, want.spent)
 		}
-		if a := r.post(t, "/openai/v1/videos", image, "X-Project-ID", "acme"); a.status != want.status {
+		if a := r.post(t, "/openai/v1/whatever", image, "X-Project-ID", "acme"); a.status != want.status {
 			t.Errorf("an image with unpriced: %s: %d %s", unpriced, a.status, a.body)
 		}
 		for _, free := range []answer{
 			r.do(t, http.MethodGet, "/openai/v1/models", "", "X-Project-ID", "acme"),
-			r.post(t, "/openai/v1/videos", image, "X-Project-ID", "without-a-budget"),
+			r.post(t, "/openai/v1/whatever", image, "X-Project-ID", "without-a-budget"),
 		} {
 			if free.status != http.StatusOK {
 				t.Errorf("unpriced: %s: %d %s", unpriced, free.status, free.body)

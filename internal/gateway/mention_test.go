@@ -26,13 +26,13 @@ func TestPausedModelThatIsMentioned(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"/openai/v1/videos", `{"model":"paused","prompt":"a cat"}`, 429, `has paused model \"paused\"`},
-		{"/openai/v1/videos", `{"prompt":"a cat","model":"paused"}`, 429, "has paused model"},
-		{"/openai/v1/videos", `{"prompt":"paused","model":"dall-e-3"}`, 200, ""},
-		{"/openai/v1/videos", `{"model":"dall-e-3","model":"paused"}`, 400, `has the field \"model\" twice`},
-		{"/openai/v1/videos", `{"model":"dall-e-3","Model":"paused"}`, 400, "it must be"},
-		{"/openai/v1/videos", `["paused"]`, 400, "must be a JSON object"},
-		{"/openai/v1/videos", `{"model":[` + many + `]}`, 400, "more than 100 models"},
+		{"/openai/v1/whatever", `{"model":"paused","prompt":"a cat"}`, 429, `has paused model \"paused\"`},
+		{"/openai/v1/whatever", `{"prompt":"a cat","model":"paused"}`, 429, "has paused model"},
+		{"/openai/v1/whatever", `{"prompt":"paused","model":"dall-e-3"}`, 200, ""},
+		{"/openai/v1/whatever", `{"model":"dall-e-3","model":"paused"}`, 400, `has the field \"model\" twice`},
+		{"/openai/v1/whatever", `{"model":"dall-e-3","Model":"paused"}`, 400, "it must be"},
+		{"/openai/v1/whatever", `["paused"]`, 400, "must be a JSON object"},
+		{"/openai/v1/whatever", `{"model":[` + many + `]}`, 400, "more than 100 models"},
 		{"/openai/v1/count_tokens", `{"model":"paused"}`, 200, ""},
 		{chat, `{"model":"fine","models":["other","paused"],"messages":[]}`, 429, "has paused model"},
 		{chat, `{"model":"fine","fallbacks":[{"model":"paused"}],"messages":[]}`, 429, "has paused model"},
@@ -68,7 +68,7 @@ func TestPausedUserThatIsMentioned(t *testing.T) {
 			"a file":   r.post(t, "/openai/v1/batches", submission(r.uploadFile(t, chatLines(1, 10)+line(user), "batch")), "X-Project-ID", "acme"),
 			"a batch":  r.post(t, "/anthropic/v1/messages/batches", inline(user), "X-Project-ID", "acme"),
 			"no call":  r.post(t, "/openai/v1/input_tokens/x", `{"safety_identifier":"`+user+`","model":"m"}`, "X-Project-ID", "other2"),
-			"an image": r.post(t, "/openai/v1/videos", `{"safety_identifier":"`+user+`","model":"m"}`, "X-Project-ID", "acme"),
+			"an image": r.post(t, "/openai/v1/whatever", `{"safety_identifier":"`+user+`","model":"m"}`, "X-Project-ID", "acme"),
 		} {
 			switch denied := strings.Contains(a.body, `has paused project \"acme/alice\"`) && a.status == 429; {
 			case what == "no call" && denied:

@@ -21,7 +21,7 @@ func TestPricedPass(t *testing.T) {
 		costs  price.Amount
 	}{{200, 2_000_000}, {400, 0}, {429, 0}, {500, 2_000_000}} {
 		status.Store(int64(answer.status))
-		if a := r.post(t, "/openai/v1/videos", "{}", "X-Project-ID", "acme"); a.status != answer.status {
+		if a := r.post(t, "/openai/v1/whatever", "{}", "X-Project-ID", "acme"); a.status != answer.status {
 			t.Errorf("%d: %d %s", answer.status, a.status, a.body)
 		}
 		if want += answer.costs; spentOf(t, r, "acme") != want {
@@ -29,7 +29,7 @@ func TestPricedPass(t *testing.T) {
 		}
 	}
 	dead := newRigBefore(t, strings.Replace(priced, "MOCK", `"http://127.0.0.1:1"`, 1)+"unpriced: {request: 0.002}\n", nil)
-	if a := dead.post(t, "/openai/v1/videos", "{}", "X-Project-ID", "acme"); a.status/100 != 5 || spentOf(t, dead, "acme") != 0 {
+	if a := dead.post(t, "/openai/v1/whatever", "{}", "X-Project-ID", "acme"); a.status/100 != 5 || spentOf(t, dead, "acme") != 0 {
 		t.Errorf("not sent: %d %s, and %v is spent", a.status, a.body, spentOf(t, dead, "acme"))
 	}
 	if sum := r.usage(t, books.Query{Project: "acme"}); sum.Total[books.Requests] != 4 || sum.Total[books.Nanodollars] != int64(want) {
@@ -40,10 +40,10 @@ func TestPricedPass(t *testing.T) {
 // The 403 for a path that has no price names the settings that give it one. Once, it named prices as
 // well, which have the prices of models alone.
 func TestUnpricedPassSaysWhatHelps(t *testing.T) {
-	const images = "/openai/v1/videos"
+	const images = "/openai/v1/whatever"
 	dear := strings.Replace(priced, "prices:\n", "prices:\n  gpt-image-1: {request: 0.04}\n", 1)
-	says := `the gateway does not read POST /v1/videos, and project \"acme\" has a limit in dollars, and nothing says what such a request costs: ` +
-		`the configuration must have endpoint_prices: {\"POST /v1/videos\": 0.02} for the provider \"openai\", with the price of a request in dollars, ` +
+	says := `the gateway does not read POST /v1/whatever, and project \"acme\" has a limit in dollars, and nothing says what such a request costs: ` +
+		`the configuration must have endpoint_prices: {\"POST /v1/whatever\": 0.02} for the provider \"openai\", with the price of a request in dollars, ` +
 		`or unknown_endpoints: count (each costs what unpriced says of a request) or pass (each costs nothing)`
 	for unpriced, want := range map[string]int{"deny": 403, "{input: 1}": 403, "{request: 0.001}": 200, "free": 200} {
 		r := newRigBefore(t, dear+"unpriced: "+unpriced+"\n", newSeen())

@@ -246,7 +246,7 @@ projects:
 		{"POST", chat, `{"messages":[]}`, 403},
 		{"POST", chat, `{"model":"gpt-4o-mini","model":"gpt-4o","messages":[]}`, 400},
 		{"POST", generate, `{"contents":[]}`, 403},
-		{"POST", "/openai/v1/videos", `{"model":"gpt-4o-mini"}`, 403},
+		{"POST", "/openai/v1/whatever", `{"model":"gpt-4o-mini"}`, 403},
 		{"POST", "/anthropic/v1/messages/batches", `{"requests":[{"params":{"model":"claude-opus-4-5","messages":[]}}]}`, 403},
 		{"POST", "/openai/v1/batches", `{}`, 400},
 		{"GET", "/openai/v1/models", ``, 200},

@@ -23,6 +23,9 @@ type Config struct {
 	Limits map[string]Limit // the limits of models, by name; other models have no limit
 	Delay  time.Duration    // the Delay of replies that have none
 	Now    func() time.Time // the clock; time.Now by default
+
+	// Bill returns what the APIs for administrators say that is billed; nil: there are no such APIs. Their key is "admin".
+	Bill func() []BillLine
 }
 
 // Server is a handler that answers as the providers do. Make one with [New].
@@ -63,7 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
-	if e.countsTokens() || e.listsModels() || e.fetches() || e.servesBatches() || e.servesBackground() {
+	if e.countsTokens() || e.listsModels() || e.servesBills() || e.fetches() || e.servesBatches() || e.servesBackground() {
 		return
 	}
 	if failed := e.read(); failed != nil {

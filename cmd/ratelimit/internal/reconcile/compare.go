@@ -1,0 +1,144 @@
+package reconcile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"dappco.re/go/core/go-ratelimit/price"
+)
+
+// Difference is one between the books and a bill.
+type Difference struct {
+	Day   string `json:"day"`
+	Model string `json:"model,omitempty"` // empty: of all tools of the day
+	Kind  Kind   `json:"kind"`
+	What  string `json:"what"`  // what is counted: requests, input tokens, output tokens, searches, nanodollars
+	Books int64  `json:"books"` // how much the books have
+	Bill  int64  `json:"bill"`  // how much the provider has
+}
+
+// Kind is why the books and a bill differ, as far as their numbers tell.
+type Kind string
+
+// The kinds of differences.
+const (
+	PastGateway Kind = "past the gateway" // calls that the gateway has not seen
+	Unbilled    Kind = "not billed"       // calls that the provider has not billed, or not yet
+	Estimated   Kind = "estimated tokens" // as many calls, with other tokens: those of broken streams are estimated
+	Tool        Kind = "tool not counted" // searches and other tools
+	Price       Kind = "changed price"    // the same tokens for other dollars
+)
+
+// at is what lines are compared by.
+type at struct{ day, model string }
+
+// Compare returns the differences between the books and a bill, in the order of days and models. name returns the name by
+// which models are compared: providers bill the release of a model that the books know by a shorter name.
+func Compare(books []Line, bill Bill, name func(model string) string) (list []Difference) {
+	ours, theirs := sums(books, name), sums(bill.Lines, name)
+	all := maps.Clone(ours)
+	maps.Copy(all, theirs)
+	tools := map[string]*toolSum{} // by day
+	for key := range all {
+		b, p := ours[key], theirs[key]
+		d := tools[key.day]
+		if d == nil {
+			d = &toolSum{}
+			tools[key.day] = d
+		}
+		found := compareModel(b, p, bill)
+		switch {
+		case key.model == "" || len(found) == 0 && b.Tools > 0:
+			d.books, d.bill, d.calls = d.books+b.Nanodollars, d.bill+p.Nanodollars, d.calls+b.Requests
+			found = nil
+		case b.Tools > 0:
+			d.unclear = true
+		case len(found) == 0 && !near(b.Nanodollars, p.Nanodollars, b.Requests):
+			found = []Difference{{Kind: Price, What: "nanodollars", Books: b.Nanodollars, Bill: p.Nanodollars}}
+		}
+		for _, f := range found {
+			f.Day, f.Model = key.day, key.model
+			list = append(list, f)
+		}
+	}
+	for day, d := range tools {
+		if !d.unclear && !near(d.books, d.bill, d.calls) {
+			list = append(list, Difference{Day: day, Kind: Tool, What: "nanodollars", Books: d.books, Bill: d.bill})
+		}
+	}
+	slices.SortFunc(list, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.What, b.What))
+	})
+	return list
+}
+
+// toolSum is what the models that have used tools cost in a day, with the tools, which a bill has on lines of their own.
+type toolSum struct {
+	books, bill, calls int64
+	unclear            bool // one of these models differs in something else
+}
+
+// compareModel returns the differences of one model in a day, but for that of its dollars.
+func compareModel(b, p Line, bill Bill) (found []Difference) {
+	add := func(kind Kind, what string, ours, theirs int64) {
+		if ours != theirs {
+			found = append(found, Difference{Kind: kind, What: what, Books: ours, Bill: theirs})
+		}
+	}
+	switch more := p.Input > b.Input && p.Output > b.Output; {
+	case bill.HasRequests && p.Requests > b.Requests:
+		add(PastGateway, "requests", b.Requests, p.Requests)
+	case bill.HasRequests && p.Requests < b.Requests:
+		add(Unbilled, "requests", b.Requests, p.Requests)
+	case !bill.HasRequests && more:
+		add(PastGateway, "input tokens", b.Input, p.Input)
+		add(PastGateway, "output tokens", b.Output, p.Output)
+	case !bill.HasRequests && p.Input == 0 && p.Output == 0:
+		add(Unbilled, "input tokens", b.Input, p.Input)
+		add(Unbilled, "output tokens", b.Output, p.Output)
+	default:
+		add(Estimated, "input tokens", b.Input, p.Input)
+		add(Estimated, "output tokens", b.Output, p.Output)
+	}
+	if bill.HasSearches {
+		add(Tool, "searches", b.Searches, p.Searches)
+	}
+	return found
+}
+
+// sums adds up the lines of each day and model.
+func sums(lines []Line, name func(string) string) map[at]Line {
+	all := map[at]Line{}
+	for _, l := range lines {
+		if l.Model != "" {
+			l.Model = name(l.Model)
+		}
+		key := at{l.Day, l.Model}
+		s := all[key]
+		s.Requests += l.Requests
+		s.Input += l.Input
+		s.Output += l.Output
+		s.Searches += l.Searches
+		s.Tools += l.Tools
+		s.Nanodollars += l.Nanodollars
+		all[key] = s
+	}
+	return all
+}
+
+// near reports whether two amounts of money are the same but for rounding: the books round each call up to a billionth of
+// a dollar, and bills are sums of numbers with a point.
+func near(books, bill, calls int64) bool {
+	const slack = 1000
+	return books-bill <= calls+slack && bill-books <= slack
+}
+
+// String says the difference in a sentence.
+func (d Difference) String() string {
+	if d.What == "nanodollars" {
+		return fmt.Sprintf("the books have %v, the bill %v", price.Amount(d.Books), price.Amount(d.Bill))
+	}
+	return fmt.Sprintf("the books have %d %s, the bill %d", d.Books, d.What, d.Bill)
+}
