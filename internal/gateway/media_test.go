@@ -113,7 +113,7 @@ func otherCalls() []endpointCall {
 			endpoint: gemini + "gemini-embedding-001:batchEmbedContents", model: "gemini-embedding-001", counted: "tokens", bill: perToken(150, 0),
 			body: `{"requests":[{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"one"}]}},{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"two"}]}}]}`,
 		},
-		endpointCall{endpoint: gemini + "gemini-2.5-flash:generateContent", model: "gemini-2.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches (a prompt is one)", bill: plus(perToken(300, 2_500), llm.WebSearches, 35_000_000)},
+		endpointCall{endpoint: gemini + "gemini-2.5-flash:generateContent", model: "gemini-2.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(300, 2_500), llm.WebSearches, 35_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:streamGenerateContent?alt=sse", model: "gemini-3.5-flash", body: search, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{endpoint: gemini + "gemini-2.5-flash-image:generateContent", model: "gemini-2.5-flash-image", body: picture, mock: "output=1300 output-image=1290", counted: "images, tokens", bill: pictured},
@@ -204,7 +204,7 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		if got != want || int64(spentOf(t, r, "acme")) != want[books.Nanodollars] || want[books.Nanodollars] == 0 {
 			t.Errorf("%s of %s:\n%v is booked, %v is spent; want\n%v", c.endpoint, c.model, got, spentOf(t, r, "acme"), want)
 		}
-		fmt.Fprintf(table, "| %s | `%s` | `%s` | %s | yes |\n", cmp.Or(c.provider, "openai"), short(strings.Replace(c.endpoint, c.model, "MODEL", 1)), c.model, c.counted)
+		fmt.Fprintf(table, "| %s | `%s` | `%s` | %s | yes |\n", cmp.Or(c.provider, "openai"), inTable(strings.Replace(c.endpoint, c.model, "MODEL", 1)), c.model, c.counted)
 	}
 	for _, other := range []struct {
 		provider string
@@ -230,14 +230,14 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 			if a.status != status || spentOf(t, r, "acme") != 0 {
 				t.Errorf("%s: %d %s, and %v is spent", endpoint, a.status, a.body, spentOf(t, r, "acme"))
 			}
-			fmt.Fprintf(table, "| %s | `%s` | | requests | %s |\n", other.provider, short(endpoint), what)
+			fmt.Fprintf(table, "| %s | `%s` | | requests | %s |\n", other.provider, inTable(endpoint), what)
 		}
 	}
 	checkEndpointsPage(t, table.String())
 }
 
-// short returns an endpoint without the folders of Vertex's paths, so that lines of the table are not too long.
-func short(endpoint string) string {
+// inTable returns an endpoint without the folders of Vertex's paths, so that lines of the table are not too long.
+func inTable(endpoint string) string {
 	return strings.Replace(endpoint, "/v1/projects/p/locations/l/publishers/google", "…", 1)
 }
 
