@@ -80,7 +80,9 @@ func TestUnitsOfSDKs(t *testing.T) {
 		"a cache of Gemini's": {"gemini-2.5-flash", func(t *testing.T, r *rig) error {
 			_, err := r.geminiSDK(t, "").Caches.Create(t.Context(), "gemini-2.5-flash", &genai.CreateCachedContentConfig{TTL: 90 * time.Minute, Contents: genai.Text("a long book, which is read again and again")})
 			return err
-		}, func(total mockprovider.Totals) int64 { return int64(total.Input)*300 + total.Units[llm.TokenHours]*1_000 }},
+		}, func(total mockprovider.Totals) int64 {
+			return int64(total.Input)*300 + total.Units[llm.TokenHours]*1_000
+		}},
 		"OpenAI's videos": {"sora-2-pro", func(t *testing.T, r *rig) error {
 			client := openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key))
 			v, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2-pro", Prompt: "a cat", Seconds: "8", Size: "1792x1024"})
