@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
-	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
 // Term is for how long a change at run time holds, and why it was made.
@@ -58,7 +58,7 @@ func readTerm(q url.Values, now time.Time) (ask askedTerm, err error) {
 		if wrong != nil || length < time.Second || length > 366*24*time.Hour {
 			return ask, problemf(http.StatusBadRequest, "until is %.40q: it must be reload, forever, or a time such as 30m, 2h or 7d, of at most 366 days", text)
 		}
-		ask.until = now.Add(length).Truncate(time.Second)
+		ask.until = now.Add(length).Truncate(time.Second).UTC() // as it is read from the store
 	}
 	return ask, nil
 }
@@ -128,24 +128,31 @@ func (a *Admin) endTerms() {
 	}
 }
 
-// endTerm ends one change, unless another gateway has, and records it.
+// endTerm ends one change, unless another gateway has, and records it. The term is removed last: if the store fails
+// before, or the gateway dies, the next try finds the term and does it all again.
 func (a *Admin) endTerm(ctx context.Context, key string, t control.Term) error {
 	a.changing.Lock()
 	defer a.changing.Unlock()
-	won, err := a.gateway.Controls().EndTerm(ctx, key, t)
-	if err != nil || !won {
+	board := a.gateway.Controls()
+	if err := board.Load(ctx); err != nil {
 		return err
 	}
 	kind, name, _ := strings.Cut(key, "/")
+	if !reflect.DeepEqual(board.State().Term(kind+"/", name), t) {
+		return nil // it has ended, or an operator has made another change
+	}
 	e := Entry{Who: "gateway expiry", Action: "change.end", Subject: name, Reason: t.Reason, Result: done}
-	e.Before, e.After, err = a.putBack(ctx, kind+"/", name, t)
-	if err != nil {
-		e.Result, e.Error = failed, message.Plain(err)
+	var err error
+	if e.Before, e.After, err = a.putBack(ctx, kind+"/", name, t); err != nil {
+		return err
+	}
+	if won, err := board.EndTerm(ctx, key, t); err != nil || !won {
+		return err
 	}
 	if err := a.audit.write(&e); err != nil {
 		a.log.Error("audit: the end of a change cannot be recorded", "error", err, "of", key)
 	}
-	return err
+	return nil
 }
 
 // putBack makes a project, a model or a key what it was before a change whose time is over: what the configuration says,
@@ -156,8 +163,7 @@ func (a *Admin) putBack(ctx context.Context, kind, name string, t control.Term) 
 	case control.KeyTerm:
 		return KeySettings{Paused: true}, KeySettings{}, board.SetKey(ctx, name, control.Key{})
 	case control.ModelTerm:
-		if t.Resume {
-			m := board.State().Model(name)
+		if m := board.State().Model(name); t.Resume && m.Paused {
 			m.Paused = false
 			err = board.SetModel(ctx, name, m)
 		}
@@ -167,20 +173,29 @@ func (a *Admin) putBack(ctx context.Context, kind, name string, t control.Term) 
 		to := a.gateway.ConfiguredQuota(name, t.QuotaBefore)
 		return newQuota(*t.Quota), newQuota(to), a.gateway.Models().SetQuota(name, to)
 	}
-	if t.Resume {
-		p := board.State().Project(name)
+	if p := board.State().Project(name); t.Resume && p.Paused {
 		p.Paused = false
 		err = board.SetProject(ctx, name, p)
 	}
 	if t.Limit == nil || err != nil {
 		return ProjectSettings{Paused: true}, ProjectSettings{}, err
 	}
-	to := t.LimitBefore
+	return a.putBackLimit(ctx, name, t)
+}
+
+// putBackLimit is putBack of the limit of a project. A limit that is not as the change has left it stays: an operator has
+// changed it since, or it was put back.
+func (a *Admin) putBackLimit(ctx context.Context, name string, t control.Term) (before, after any, err error) {
+	limits, to := a.gateway.Projects(), t.LimitBefore
 	if configured := a.gateway.Config().Projects[name]; configured != nil {
 		to = &configured.Limit
 	}
-	if to == nil {
-		return *t.Limit, nil, a.gateway.Projects().UnsetLimit(name)
+	if to != nil {
+		_, err = limits.ReplaceLimit(ctx, name, *t.Limit, *to)
+		return *t.Limit, *to, err
 	}
-	return *t.Limit, *to, a.gateway.Projects().SetLimit(name, *to)
+	if err = limits.Load(ctx); err == nil && limits.Limit(name) == *t.Limit {
+		err = limits.UnsetLimit(name)
+	}
+	return *t.Limit, nil, err
 }

@@ -1,11 +1,14 @@
 package admin
 
 import (
+	"database/sql"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
@@ -126,5 +129,72 @@ func TestTermsOfAFleet(t *testing.T) {
 	testkit.Eventually(t, "the end is recorded", func() bool { return ends() > 0 })
 	if n := ends(); n != 1 {
 		t.Errorf("it was ended %d times", n)
+	}
+}
+
+// The end of a change is not lost if the store fails, or the gateway dies, in the midst of it: the change ends with the
+// next try. What an operator has changed meanwhile stays.
+func TestTermsEndAfterAFault(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.db")
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+file, 1))
+	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(20000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, path, body, setting string }{
+		{"the limit of a project", "/v1/projects/search", `{"requests_per_minute": 7}`, "project/search"},
+		{"the term of a project", "/v1/projects/search", `{"requests_per_minute": 7}`, "control/term/project/search"},
+		{"a project that is not configured", "/v1/projects/own", `{"requests_per_minute": 7}`, "project/own"},
+		{"a pause", "/v1/projects/small", `{"paused": true}`, "control/project/small"},
+		{"the quota of a model", "/v1/quotas/gpt-4o", `{"max_rpm": 5}`, "control/term/model/gpt-4o"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r.want(t, 200, "PATCH", c.path+"?until=1h&reason=a+test", c.body)
+			due := map[string]control.Term{}
+			r.gateway.Controls().State().Terms(func(key string, t control.Term) { due[key] = t })
+			exec("CREATE TRIGGER put BEFORE INSERT ON settings WHEN CAST(new.name AS TEXT) = '" + c.setting + "' BEGIN SELECT RAISE(ABORT, 'not today'); END")
+			exec("CREATE TRIGGER remove BEFORE DELETE ON settings WHEN CAST(old.name AS TEXT) = '" + c.setting + "' BEGIN SELECT RAISE(ABORT, 'not today'); END")
+			for key, term := range due {
+				if err := r.endTerm(t.Context(), key, term); err == nil {
+					t.Fatalf("%s has ended although the store has failed", key)
+				}
+			}
+			exec("DROP TRIGGER put")
+			exec("DROP TRIGGER remove")
+			for key, term := range due {
+				if err := r.endTerm(t.Context(), key, term); err != nil {
+					t.Fatal(err)
+				}
+			}
+			state := r.gateway.Controls().State()
+			state.Terms(func(key string, _ control.Term) { t.Errorf("%s has a term", key) })
+			quota, _ := r.gateway.Models().Quota("gpt-4o")
+			_, own := r.gateway.Projects().Limits()["own"]
+			if n := r.gateway.Projects().Limit("search").RequestsPerMinute; n != 60 || own || quota.MaxRPM != 100 || state.Project("small").Paused {
+				t.Errorf("the change has not ended: %d, %v, %d, %v", n, own, quota.MaxRPM, state.Project("small").Paused)
+			}
+		})
+	}
+	r.want(t, 200, "PATCH", "/v1/projects/search?until=1h", `{"requests_per_minute": 7}`)
+	old := r.gateway.Controls().State().Term(control.ProjectTerm, "search")
+	r.want(t, 200, "PATCH", "/v1/projects/search?until=2h", `{"requests_per_minute": 8}`)
+	if err := r.endTerm(t.Context(), "project/search", old); err != nil || r.gateway.Projects().Limit("search").RequestsPerMinute != 8 {
+		t.Errorf("a later change was undone: %v", err)
+	}
+	ends := 0
+	for _, e := range as[AuditList](t, r.get(t, "/v1/audit?limit=1000")).Entries {
+		if e.Action == "change.end" {
+			ends++
+		}
+	}
+	if ends != 5 {
+		t.Errorf("the audit log has %d ends, want 5", ends)
 	}
 }
