@@ -155,7 +155,7 @@ func (r *MemberReport) add(other *MemberReport) {
 	}
 }
 
-// sane reports whether the numbers of a report are possible.
+// sane reports whether the numbers of a report, and the groups in it, are possible.
 func (r *MemberReport) sane() bool {
 	const most = 1 << 50
 	for _, t := range r.Parts {
@@ -163,8 +163,9 @@ func (r *MemberReport) sane() bool {
 			return false
 		}
 	}
-	for _, g := range r.In {
-		if !g.Terms.sane() {
+	for i, g := range r.In {
+		same := func(other InGroup) bool { return other.Name == g.Name }
+		if !g.Terms.sane() || g.Name == r.Name || slices.ContainsFunc(r.In[:min(i, mostGroups)], same) { // nothing is in itself
 			return false
 		}
 	}

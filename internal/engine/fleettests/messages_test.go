@@ -21,8 +21,9 @@ import (
 // overheard is a store that remembers the messages of its node.
 type overheard struct {
 	store.Store
-	mu   sync.Mutex
-	sent []string
+	mu      sync.Mutex
+	sent    []string
+	receive func(message []byte)
 }
 
 func (s *overheard) Publish(_ context.Context, message []byte) error {
@@ -35,7 +36,35 @@ func (s *overheard) Publish(_ context.Context, message []byte) error {
 	return nil
 }
 
-func (s *overheard) Subscribe(func([]byte)) (func(), error) { return func() {}, nil }
+func (s *overheard) Subscribe(receive func([]byte)) (func(), error) {
+	s.receive = receive
+	return func() {}, nil
+}
+
+// Whatever comes over the bus, nothing breaks, and calls pass as before.
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(`{"node":"x","key":"m/","report":{"m":[{"n":"p","t":{"Weight":1},"g":[{"n":"q","t":{}}],"w":true,"i":5,"p":[{"u":1,"c":2,"r":3,"h":true,"g":4}]}],"u":[[1,2,3]]}}`))
+	f.Add([]byte(`{"node":"x","waits":["m/","p/"],"wakes":["m/"],"reset":true,"key":"m/"}`))
+	f.Add([]byte(`{"node":"x","key":"m/","report":{"m":[{"n":"","p":[{"u":-9223372036854775808}]},{"n":"p","i":-1,"p":[{}]}],"u":[[],[9223372036854775807]]}}`))
+	f.Add([]byte(`{"node":"x","key":"m/","report":{"m":[{"n":"a","g":[{"n":"b"}],"p":[{}]},{"n":"b","g":[{"n":"a"}],"p":[{}]},{"n":"c","g":[{"n":"a"},{"n":"b"}],"p":[{}]}]}}`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		s := &overheard{Store: store.NewMemory()}
+		e := engine.New(engine.Config{Store: s, Owned: true, Clock: clock.New()})
+		defer e.Close()
+		m, p := e.NewShared("m/", "m", nil), e.NewOwn("p/", "p")
+		l := limit.New(1_000_000, time.Minute).Using(limit.SlidingLog)
+		if err := e.SetRules(m, &engine.Rules{Limits: []engine.Limit{{Name: "requests", Unit: engine.Requests, Limit: l}}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			var r engine.Result
+			if err := e.Try(t.Context(), &engine.Call{}, engine.Scopes{p, m}, &r); err != nil {
+				t.Fatal(err)
+			}
+			s.receive(message)
+		}
+	})
+}
 
 // A node reports on the models that are called, not on all others each time, and on every project,
 // however long its name is.

@@ -58,7 +58,7 @@ func (a *Admin) explain(r *http.Request) (any, error) {
 		if len(found) > 0 && keys.Within(found[0].Decision.Project, callerOf(r).project) {
 			e := found[0]
 			e.Decision.Gateway = all.name(i)
-			e.Limits, e.Advice = append([]AskedLimit{}, e.Limits...), append([]string{}, e.Advice...) // gob leaves out empty lists
+			e.Limits, e.Advice = append([]AskedLimit{}, e.Limits...), append([]string{}, e.Advice...) // an empty list is no null
 			return e, nil
 		}
 	}

@@ -1,9 +1,8 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -20,7 +19,7 @@ type OfFleet struct {
 }
 
 // questions is what the gateways of a fleet ask each other, by name: each answers for itself alone. An answer must be a
-// value that package gob can encode.
+// value that marshals.
 func (a *Admin) questions() map[string]func(q url.Values) (any, error) {
 	return map[string]func(q url.Values) (any, error){
 		"decisions": a.ownDecisions,
@@ -49,11 +48,37 @@ func (a *Admin) answer(question []byte) (body []byte) {
 	if err != nil {
 		return nil
 	}
-	var to bytes.Buffer
-	if err := gob.NewEncoder(&to).Encode(value); err != nil {
-		panic(err) // all answers are types that gob can encode
+	return writeAnswer(value)
+}
+
+// writeAnswer returns an answer as it is sent to other gateways.
+func writeAnswer(value any) []byte {
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // all answers are types that marshal
 	}
-	return to.Bytes()
+	return body
+}
+
+// maxValues is how many values an answer may have: about three times those of the largest that a gateway gives. An answer
+// with very many empty values would be small on the bus, and far too large in memory.
+const maxValues = 200_000
+
+var errTooManyValues = fmt.Errorf("an answer has more than %d values", maxValues)
+
+// readAnswer reads the answer of another gateway.
+func readAnswer[T any](body []byte) (value T, err error) {
+	values := 0
+	for _, mark := range body { // each value but the first of its list stands behind a comma
+		if mark == ',' || mark == '{' || mark == '[' {
+			values++
+		}
+	}
+	if values > maxValues {
+		return value, errTooManyValues
+	}
+	err = json.Unmarshal(body, &value)
+	return value, err
 }
 
 // gathered is what the gateways of a fleet have answered to a question.
@@ -80,8 +105,8 @@ func gatherWith[T any](ctx context.Context, a *Admin, name string, q url.Values,
 	}
 	all.Gateways = []string{a.fleet.Name()}
 	for _, each := range answers {
-		var value T
-		if err := gob.NewDecoder(bytes.NewReader(each.Body)).Decode(&value); err != nil {
+		value, err := readAnswer[T](each.Body)
+		if err != nil {
 			all.Silent = append(all.Silent, each.Gateway) // of a version whose answers are others
 			continue
 		}

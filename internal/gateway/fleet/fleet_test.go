@@ -208,3 +208,44 @@ func TestStrangeMessages(t *testing.T) {
 		t.Errorf("%v", f.members)
 	}
 }
+
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte(mark + `{"kind":"hello","from":"x","name":"b"}`))
+	f.Add([]byte(mark + `{"kind":"answer","from":"x","name":"b","id":"q","parts":2,"part":1}` + "\nabc"))
+	f.Add([]byte(mark + `{"kind":"none","from":"x","name":"b","id":"q"}`))
+	f.Add([]byte(mark + `{"kind":"bye","from":"x"}`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		g := &Fleet{name: "a", node: "me", work: make(chan func(), 1), members: map[string]*member{}, asking: map[string]*gathering{}}
+		g.members["x"] = &member{name: "b", seen: time.Now()}
+		q := g.begin("q")
+		for range 3 {
+			g.receive(message)
+		}
+		g.end("q", q)
+	})
+}
+
+// The answers to a question take a bounded room, however many gateways claim to be there, and however small what they send
+// is on the bus. A gateway that is not known has no answer.
+func TestHostileAnswers(t *testing.T) {
+	g := &Fleet{name: "a", node: "me", work: make(chan func(), 1), members: map[string]*member{}, asking: map[string]*gathering{}}
+	q := g.begin("q")
+	bomb := pack(make([]byte, maxBytes))
+	if len(bomb) > partBytes {
+		t.Fatalf("it has %d bytes", len(bomb))
+	}
+	for i := range 4 * maxMembers {
+		g.receive(append(fmt.Appendf(nil, mark+`{"kind":"answer","from":"n%d","name":"n%d","id":"q","parts":1}`+"\n", i, i), bomb...))
+		g.receive(append(fmt.Appendf(nil, mark+`{"kind":"answer","from":"n%d","name":"n%d","id":"q","parts":%d}`+"\n", i, i, maxParts), bomb...))
+	}
+	total := 0
+	for _, whole := range q.whole {
+		total += len(whole)
+	}
+	if total == 0 || total > maxGathered || len(g.members) > maxMembers || len(q.parts) > maxMembers {
+		t.Errorf("%d MB, %d members, %d answers in parts", total>>20, len(g.members), len(q.parts))
+	}
+	if _, err := unpack(pack(make([]byte, maxBytes+1))); err == nil {
+		t.Error("an answer that is too large was unpacked")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
@@ -37,7 +38,8 @@ const (
 
 	partBytes   = bus.MaxMessage - 1024 // of the body; the header has room beside it
 	maxParts    = 48
-	maxBytes    = 16 << 20 // of an answer that is unpacked
+	maxBytes    = 4 << 20  // of an answer that is unpacked
+	maxGathered = 64 << 20 // of all answers to a question
 	sendTimeout = time.Second
 )
 
@@ -46,6 +48,7 @@ type gathering struct {
 	awaited map[string]bool     // the gateways that have not answered yet
 	parts   map[string][][]byte // of answers that have not come whole
 	whole   map[string][]byte
+	bytes   int           // of the parts and the whole answers that have come
 	done    chan struct{} // closed when nobody is awaited
 }
 
@@ -147,6 +150,10 @@ func (f *Fleet) take(h *header, body []byte) {
 	case h.Parts < 1 || h.Parts > maxParts || h.Part < 0 || h.Part >= h.Parts:
 		return
 	}
+	if f.members[h.From] == nil || g.bytes+len(body) > maxGathered {
+		return
+	}
+	g.bytes += len(body)
 	parts := g.parts[h.From]
 	if len(parts) != h.Parts {
 		parts = make([][]byte, h.Parts)
@@ -159,8 +166,9 @@ func (f *Fleet) take(h *header, body []byte) {
 		}
 	}
 	delete(g.parts, h.From)
-	if whole, err := unpack(bytes.Join(parts, nil)); err == nil {
+	if whole, err := unpack(bytes.Join(parts, nil)); err == nil && g.bytes+len(whole) <= maxGathered {
 		g.whole[h.From] = whole
+		g.bytes += len(whole)
 	}
 	g.answered(h.From)
 }
@@ -187,6 +195,13 @@ func pack(body []byte) []byte {
 	return to.Bytes()
 }
 
+var errTooLarge = errors.New("an answer is too large")
+
+// unpack returns the bytes that pack has compressed, if they are not too many.
 func unpack(body []byte) ([]byte, error) {
-	return io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(body)), maxBytes))
+	whole, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(body)), maxBytes+1))
+	if len(whole) > maxBytes {
+		return nil, errTooLarge
+	}
+	return whole, err
 }
