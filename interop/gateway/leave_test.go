@@ -32,7 +32,7 @@ func TestLeave(t *testing.T) {
 			t.Errorf("%+v while the stream was open, then %+v; the provider has sent %+v", reserved, left, sent)
 		}
 		rec := r.Recent("", 0, 1)[0]
-		if rec.Outcome != gateway.Left || rec.Output != 5 || sent.Output != 5 {
+		if rec.Outcome != gateway.Left || rec.Output != allowed || sent.Output != 5 {
 			t.Errorf("%+v; the provider has sent %+v", rec, sent)
 		}
 	})

@@ -70,8 +70,9 @@ func TestFaults(t *testing.T) {
 			compare(t, "stream", mock, without, with)
 		}
 		r.idle(t)
+		const allowed = 60 // one stream ends without an error and without usage: it is charged all that it allows
 		used, sent := r.used()[s.model], r.provider.Totals()[s.model]
-		if used.Input > sent.Input || used.Output > sent.Output {
+		if used.Input > sent.Input || used.Output > max(sent.Output, allowed) {
 			t.Errorf("%+v is settled; the provider has sent %+v", used, sent)
 		}
 		if n := r.Models().Stats(s.model).Concurrent; n != 0 {
