@@ -98,3 +98,32 @@ func TestACallWaitsForWhatOthersHaveReserved(t *testing.T) {
 		})
 	}
 }
+
+// What a large call has reserved is known although small calls, for which the limit has room in plenty, come before and
+// after it: to the process that made it, and to others.
+func TestLargeCallsAmongSmallOnesAreKnownToBeReserved(t *testing.T) {
+	small, large := mayCost("p"), mayCost("p")
+	small.Dollars, small.MostDollars = cent/10_000, cent/10_000
+	large.MostDollars = 60 * cent
+	eachPair(t, project.Limit{Dollars: price.Dollar}, func(t *testing.T, here, elsewhere *project.Limiter, _ <-chan bool, _ func()) {
+		take := func(l *project.Limiter, c project.Call) project.Decision {
+			_, d, err := l.Take(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		for _, c := range []project.Call{small, small, large, small} {
+			if d := take(elsewhere, c); !d.Allowed {
+				t.Fatal(d.Reason())
+			}
+		}
+		for name, l := range map[string]*project.Limiter{"here": here, "elsewhere": elsewhere} {
+			for range 3 {
+				if d := take(l, large); d.Allowed || !d.Denying().Held {
+					t.Errorf("%s: another call has reserved most of it, and it says: %+v: %s", name, d.Denying(), d.Reason())
+				}
+			}
+		}
+	})
+}

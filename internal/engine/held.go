@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -82,8 +83,8 @@ func (r *Rules) planHold(part Part, p *plan, u Unit) error {
 // holdsLong reports whether a limit reserves the most of a call, and does not reset soon.
 func (r *Rules) holdsLong(l *Limit) bool { return r.Most[l.Unit] && l.Limit.Period() >= time.Hour }
 
-// holds returns the charges by which the store counts what the call reserves. There are none while the limits have room
-// for very many calls.
+// holds returns the charges by which the store counts what the call reserves. There are none if the limits have room for
+// very many calls like it.
 func (s *Standing) holds() []charge {
 	if !s.counts {
 		return nil
@@ -91,8 +92,11 @@ func (s *Standing) holds() []charge {
 	return s.plan.holds
 }
 
-// appendHolds appends what the call reserves.
+// appendHolds appends what the call reserves, unless it is little beside what was left at the last call.
 func (s *Standing) appendHolds(list []store.Charge, ask *Ask) []store.Charge {
+	s.counts = slices.ContainsFunc(s.plan.holds, func(c charge) bool {
+		return s.plan.rules.Amount(c.unit, ask) >= s.plan.rules.ample[c.unit].Load()
+	})
 	for _, c := range s.holds() {
 		list = append(list, c.Charge)
 		list[len(list)-1].N = s.plan.rules.Amount(c.unit, ask)
@@ -100,23 +104,22 @@ func (s *Standing) appendHolds(list []store.Charge, ask *Ask) []store.Charge {
 	return list
 }
 
-// noteRoom notes whether the limits on what the store counts have room for very many calls like this one. A call that asks
-// for nothing leaves it as it is.
-func (s *Standing) noteRoom(ask *Ask) {
-	r, ample := s.plan.rules, true
-	for i := range s.Len() {
-		l, said := s.At(i)
-		if !r.holdsLong(l) {
-			continue
+// noteRoom notes how large calls may be so that the limits on what the store counts have room for very many of them.
+func (s *Standing) noteRoom() {
+	r := s.plan.rules
+	for _, c := range s.plan.holds {
+		ample := int64(math.MaxInt64)
+		for i := range s.Len() {
+			if l, said := s.At(i); l.Unit == c.unit && r.holdsLong(l) {
+				ample = min(ample, said.Remaining/manyCalls)
+				if said.Local {
+					ample = 0
+				}
+			}
 		}
-		need := r.Amount(l.Unit, ask)
-		if need == 0 {
-			return
+		if r.ample[c.unit].Load() != ample {
+			r.ample[c.unit].Store(ample)
 		}
-		ample = ample && !said.Local && said.Remaining/manyCalls >= need
-	}
-	if r.ample.Load() != ample {
-		r.ample.Store(ample)
 	}
 }
 
@@ -131,19 +134,18 @@ func (s *Standing) Reserved(i int) int64 {
 }
 
 // heldByAll returns how much of a unit calls under way have reserved in all processes, and whether the store has counted
-// it.
+// it. Calls of this process that were too small to be counted may be more than that.
 func (s *Standing) heldByAll(u Unit) (n int64, counted bool) {
 	for i, hold := range s.holds() {
 		if hold.unit == u {
-			return s.said[:cap(s.said)][len(s.said)+i].Used, true
+			return max(s.said[:cap(s.said)][len(s.said)+i].Used, s.Scope.Held(u)), true
 		}
 	}
 	return 0, false
 }
 
 // noteHeld notes which limits of the scope deny a call only because of what calls under way have reserved: when these
-// end, the call may pass. A limit of which nobody knows what
-// is reserved counts as one of these.
+// end, the call may pass. A limit of which nobody knows what is reserved counts as one of these.
 func (s *Standing) noteHeld(ask *Ask) {
 	r := s.plan.rules
 	s.held = 0

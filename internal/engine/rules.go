@@ -92,11 +92,11 @@ type Rules struct {
 	Reserve float64 // the part of a shared scope's limits that is kept for flows that come anew
 
 	scope    *Scope
-	shadowOf *Rules       // the rules whose limits these count by, and do not deny; nil: they deny
-	budgets  *budgets     // nil: none of the limits is a budget
-	smallest [units]int64 // the least count of the unit's limits; 0: it has none
-	hard     bool         // some limit reserves the most of a call
-	ample    atomic.Bool  // the limits have room for very many calls, so that it does not matter what is reserved
+	shadowOf *Rules              // the rules whose limits these count by, and do not deny; nil: they deny
+	budgets  *budgets            // nil: none of the limits is a budget
+	smallest [units]int64        // the least count of the unit's limits; 0: it has none
+	hard     bool                // some limit reserves the most of a call
+	ample    [units]atomic.Int64 // of how large calls the limits have room for very many, so that it does not matter what these reserve
 }
 
 // Part is the part of a scope's limits that a call is charged to.

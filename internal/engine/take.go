@@ -103,7 +103,7 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, all claims)
 			return nil, err
 		}
 	}
-	if err := o.enter(said, &c.ask); err != nil {
+	if err := o.answered(said, &c.ask); err != nil {
 		return nil, err
 	}
 	if o.Denied {
@@ -146,7 +146,18 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 			return err
 		}
 	}
-	return o.enter(said, ask)
+	return o.answered(said, ask)
+}
+
+// answered is enter of what the store says now.
+func (o *Outcome) answered(said []limit.Decision, ask *Ask) error {
+	if err := o.enter(said, ask); err != nil {
+		return err
+	}
+	for i := range o.all {
+		o.all[i].noteRoom()
+	}
+	return nil
 }
 
 // begin makes an outcome ready for what the limits of a call's scopes say.
@@ -154,7 +165,7 @@ func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
 	*o = Outcome{all: make([]Standing, len(scopes))}
 	for i, s := range scopes {
 		p := s.planFor(e, part)
-		o.all[i] = Standing{Scope: s, plan: p, counts: len(p.holds) > 0 && !p.rules.ample.Load()}
+		o.all[i] = Standing{Scope: s, plan: p}
 		o.shadowed = o.shadowed || s.Kind == Shadow
 		if p.rules != nil {
 			o.noteShares(i, s, p.rules)
@@ -210,9 +221,6 @@ func (o *Outcome) enter(said []limit.Decision, ask *Ask) error {
 			return errTooFew
 		}
 		s.said, said = said[:n:all], said[all:]
-		if len(s.plan.holds) > 0 {
-			s.noteRoom(ask)
-		}
 		if s.denies() {
 			o.Denied = true
 			s.noteHeld(ask)
