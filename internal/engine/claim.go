@@ -169,7 +169,8 @@ func (all claims) extra() (list []int64) {
 
 // raise raises what a call is charged of its model's quotas by what shares were charged beyond what it asks for, because
 // calls of its flow use more: otherwise they would begin in numbers that exceed the quota together. No charge becomes
-// larger than a limit.
+// larger than a limit. A call that is the only one of its flow under way is charged what it asks for: so one that has used
+// very much does not end those after it, and it is learned when they use less.
 func (all claims) raise(o *Outcome, list []store.Charge) {
 	for i := range all {
 		cl := &all[i]
@@ -178,10 +179,10 @@ func (all claims) raise(o *Outcome, list []store.Charge) {
 		}
 		from := 0
 		for k := range cl.at {
-			from += len(o.all[k].plan.charges)
+			from += len(o.all[k].plan.charges) + len(o.all[k].holds())
 		}
 		for k, a := range cl.amounts() {
-			if a.Extra <= 0 {
+			if a.Extra <= 0 || a.Alone {
 				continue
 			}
 			u := cl.rules.Limits[cl.limits[k]].Unit

@@ -5,6 +5,7 @@ type Amount struct {
 	N     int64 // -1 if the call has no part in the quota
 	Count int64 // of the quota, as it is now
 	Extra int64 // what was charged beyond N, because such calls use more: set when the amount is taken
+	Alone bool  // no other call of the member is under way: set when the amount is taken
 }
 
 // charged returns what was charged for the amount.
@@ -186,7 +187,7 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 		if n <= 0 {
 			continue
 		}
-		amounts[i].Extra = extra
+		amounts[i].Extra, amounts[i].Alone = extra, m.open == 1
 		for x := m; x != nil; x = x.above {
 			t := &x.parts[i]
 			t.before = t.excess
