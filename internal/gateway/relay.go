@@ -44,7 +44,10 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 		used := x.call.Settle(context.WithoutCancel(x.ctx), x.meter, x.complete)
 		x.Input, x.Output, x.Cached, x.Exact = used.Input, used.Output, used.Cached, used.Exact
 		if !used.Exact {
-			x.Input, x.Output = int(x.call.Charged.Input), int(x.call.Charged.Output)
+			x.Output = int(x.call.Charged.Output)
+		}
+		if !used.Exact || used.Input < 0 {
+			x.Input = int(x.call.Charged.Input)
 		}
 		if fault := x.meter.Fault(); fault != "" && x.Outcome == Passed {
 			x.Outcome, x.Error = Failed, "the answer ends in an error: "+strings.ToValidUTF8(fault, "")

@@ -241,3 +241,19 @@ func TestBrokenStreams(t *testing.T) {
 		}
 	}
 }
+
+// A call whose answer reports its output alone is logged with the input that it was charged.
+func TestRecordOfAnAnswerWithoutInput(t *testing.T) {
+	r := newRigBefore(t, `
+providers:
+  openai: {base_url: MOCK, models: {gpt-4o: {max_tpm: 10000}}}
+`, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":{"completion_tokens":7}}`)
+	}))
+	r.post(t, chat, `{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"Hello"}]}`)
+	last := r.last(t)
+	charged := r.Models().Stats("gpt-4o").TPM
+	if last.Output != 7 || last.Input <= 0 || last.Input+last.Output != charged {
+		t.Errorf("of %d tokens that were charged, the record has %d and %d", charged, last.Input, last.Output)
+	}
+}
