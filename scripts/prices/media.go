@@ -14,9 +14,12 @@ import (
 // All are second hand, read in November 2026 in pages that quote the providers' own. OpenAI's images:
 // github.com/kevinhermawan/Canvas (model-info.json, of December 2023). That tts-1 costs 15 dollars for a million
 // characters is what a bill shows: s-anand.net, "OpenAI TTS cost", of November 2025; tts-1-hd is twice as dear. Sora:
-// anttisahla.com/ai/models/sora-2, of April 2026; its dearest size by docs.apiyi.com. Imagen: discuss.ai.google.dev,
-// topic 101173. Veo: github.com/api-evangelist/deepmind, of October 2026, and aifreeapi.com, of March 2026. Rankings:
-// cohere.com/pricing, of 2025.
+// anttisahla.com/ai/models/sora-2, of April 2026. Imagen: discuss.ai.google.dev, topic 101173. Veo 3.1:
+// github.com/api-evangelist/deepmind, of October 2026, and abzglobal.net ("Why AI video generation is much more
+// expensive"), of 2026. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025.
+//
+// No page that was read has these, which are from memory: Sora's dearest size, and Veo 2 and 3.0. Check them against your
+// bill, and set your own in the configuration's prices.
 var media = []struct {
 	provider string
 	ids      []string
@@ -50,8 +53,9 @@ var media = []struct {
 
 // extras are prices of what comes on top of the tokens of models whose names begin so, where the data set has none. Of two
 // that fit, the first one counts. Second hand, too: searches of Gemini 3 by github.com/api-evangelist/deepmind, of October
-// 2026, and of those before by discuss.ai.google.dev, topic 102927; what cached contents cost by the hour, and containers,
-// as the providers' own price lists had it in 2025.
+// 2026, and of those before by discuss.ai.google.dev, topic 102927; what cached contents of Pro cost by the hour by topic
+// 107349 there; searches of gpt-4o-search-preview by community.openai.com, topic 1363698. From memory, and in no page
+// that was read: what cached contents of Flash cost by the hour, and containers.
 var extras = []struct {
 	provider, prefix string
 	rates            price.Rates
