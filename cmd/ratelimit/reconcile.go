@@ -61,20 +61,7 @@ is 0 if there is no difference, and 3 if there is one. Days are those of UTC.`,
 			if name == "" {
 				name = source.Provider
 			}
-			if state != "" {
-				report, err := usageOf(c.Context(), state, q, now)
-				if err != nil {
-					return err
-				}
-				return show(report)
-			}
-			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-				report, err := client.Usage(c.Context(), q)
-				if err != nil {
-					return err
-				}
-				return show(report)
-			})(c, args)
+			return a.withUsage(c, state, q, now, show)
 		},
 	}
 	a.flags(c)

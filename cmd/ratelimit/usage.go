@@ -52,20 +52,7 @@ its state: a SQLite file, or a URL of Redis. Days and hours are those of UTC.`,
 				return usageError{errors.New("--json and --csv: it can be one of them")}
 			}
 			show := func(r admin.UsageReport) error { return printUsage(c.OutOrStdout(), r, asJSON, asCSV) }
-			if state != "" {
-				report, err := usageOf(c.Context(), state, q, now)
-				if err != nil {
-					return err
-				}
-				return show(report)
-			}
-			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-				report, err := client.Usage(c.Context(), q)
-				if err != nil {
-					return err
-				}
-				return show(report)
-			})(c, args)
+			return a.withUsage(c, state, q, now, show)
 		},
 	}
 	a.flags(c)
@@ -80,6 +67,24 @@ its state: a SQLite file, or a URL of Redis. Days and hours are those of UTC.`,
 	f.BoolVar(&asCSV, "csv", false, "print CSV")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// withUsage calls show with the answer to a query of the books: of a state, or of a gateway if state is empty.
+func (a *adminFlags) withUsage(c *cobra.Command, state string, q books.Query, now time.Time, show func(admin.UsageReport) error) error {
+	if state != "" {
+		report, err := usageOf(c.Context(), state, q, now)
+		if err != nil {
+			return err
+		}
+		return show(report)
+	}
+	return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
+		report, err := client.Usage(c.Context(), q)
+		if err != nil {
+			return err
+		}
+		return show(report)
+	})(c, nil)
 }
 
 // usageOf returns what the books in a state say.
