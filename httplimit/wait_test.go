@@ -15,7 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// doors are the two middlewares, which let so many requests pass a minute, each of which costs so much.
+// doors are the two middlewares of the package. Each gets how many requests may pass in a minute, and what a request costs.
 var doors = []struct {
 	name, limit string // limit is the name of 2 requests a minute
 	open        func(t *testing.T, perMinute int) func(cost int64, options ...Option) func(http.Handler) http.Handler

@@ -175,7 +175,7 @@ func (all claims) raise(o *Outcome, list []store.Charge) {
 	for i := range all {
 		cl := &all[i]
 		if cl.scope.Kind != Shared {
-			continue // what is reserved of a budget is what the call has asked for
+			continue // the limits of projects, keys and runs reserve exactly what the call asks for
 		}
 		from := 0
 		for k := range cl.at {

@@ -60,8 +60,8 @@ func (s *Scope) Held(u Unit) int64 {
 // weight. What a process that has died leaves reserved counts as used after that.
 const heldPeriod = time.Hour
 
-// manyCalls is for how many calls a limit has room if what they reserve does not matter to others: so many are not under
-// way at a time.
+// manyCalls is more calls than are under way at a time. While a limit has room for so many calls, what others have reserved
+// of it cannot be why it denies one.
 const manyCalls = 1 << 10
 
 // planHold lets the store count what calls of a part have reserved of a unit, if that comes back long before the limits on

@@ -139,7 +139,7 @@ type Share struct {
 	own bool // the limit is that of an own scope
 }
 
-// Sharer returns whose share it is: a project, or a key of one, which is told as "key" and its id.
+// Sharer returns whose share it is: a project, or a key of one, which is named "key" and its id.
 func (s *Share) Sharer() string { return sharerOf(s.Of) }
 
 // OfKey reports whether it is the share of a key.

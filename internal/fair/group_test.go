@@ -167,7 +167,7 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// What is dedicated to a project is for its users and its keys too.
+// The users and the keys of a project have a part of the minimum that is dedicated to the project.
 func TestDedicatedMinimumOfAGroup(t *testing.T) {
 	acme := newGroup("acme", nil, Terms{Min: 250000})
 	user := inGroup(acme, late(hog("acme/u", Terms{}), 210*time.Second))

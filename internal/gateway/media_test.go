@@ -68,7 +68,7 @@ type endpointCall struct {
 	counted         string // what it is counted in, for the table
 	bill            func(t mockprovider.Totals) int64
 	provider        string // empty: openai
-	mock            string // what the mock is told
+	mock            string // the header X-Mock, which says how the mock answers
 }
 
 // perUnit returns the bill of a model by one unit, in nanodollars.

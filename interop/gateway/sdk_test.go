@@ -13,7 +13,7 @@ type ask struct {
 	Base    string `json:"base"` // the base URL; empty: the SDK reads it, and the key, from the environment
 	Key     string `json:"key"`
 	Model   string `json:"model"`
-	Mock    string `json:"mock"`    // what the mock is told in X-Mock
+	Mock    string `json:"mock"`    // the header X-Mock, which says how the mock answers
 	Retries int    `json:"retries"` // how often the SDK may try again
 	Pieces  int    `json:"pieces"`  // of a stream that stays open, how many to wait for
 }

@@ -31,7 +31,7 @@ func (c *Config) checkAllowed(r *reader) {
 	}
 }
 
-// knows reports whether a name or a pattern can be that of a model: one of those that providers name, or one that has a price.
+// knows reports whether a name or a pattern fits a model that the configuration knows: one that a provider lists, or one that has a price.
 func (c *Config) knows(name string, known []string) bool {
 	if slices.ContainsFunc(known, func(model string) bool { return match(name, model) || match(model, name) }) {
 		return true

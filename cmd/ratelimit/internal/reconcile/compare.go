@@ -14,7 +14,7 @@ type Difference struct {
 	Day   string `json:"day"`
 	Model string `json:"model,omitempty"` // empty: of all tools of the day
 	Kind  Kind   `json:"kind"`
-	What  string `json:"what"`  // what is counted: requests, input tokens, output tokens, searches, nanodollars
+	What  string `json:"what"`  // the unit of both figures: requests, input tokens, output tokens, searches, nanodollars
 	Books int64  `json:"books"` // how much the books have
 	Bill  int64  `json:"bill"`  // how much the provider has
 }
@@ -31,7 +31,7 @@ const (
 	Price       Kind = "changed price"    // the same tokens for other dollars
 )
 
-// at is what lines are compared by.
+// at is a day and a model: lines of the books and of the bill that have both in common are compared.
 type at struct{ day, model string }
 
 // Compare returns the differences between the books and a bill, in the order of days and models. name returns the name by
