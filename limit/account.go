@@ -80,7 +80,7 @@ func (a *Account) enter(now int64) {
 	if a.epoch == 0 {
 		return
 	}
-	if now >= a.counters.fullAt && now >= a.FullAt() {
+	if now >= a.FullAt() {
 		*a = Account{counters: counters{each: a.counters.each[:0]}} // the room of the counters is used again
 		return
 	}
@@ -238,12 +238,7 @@ func unwrap(l *Limit, a, b backlog) backlog {
 
 // FullAt returns the time from which on nothing is in use. Then the account is the same
 // as the zero Account, and may be forgotten.
-func (a *Account) FullAt() int64 {
-	if log := a.counters.log; log != nil { // a fork, which shares the log, may have added a longer window
-		return max(a.counters.fullAt, log.fullAt())
-	}
-	return a.counters.fullAt
-}
+func (a *Account) FullAt() int64 { return a.counters.fullAt }
 
 // Entries returns the time and the amount of each take that the sliding log remembers,
 // oldest first.
@@ -288,12 +283,12 @@ func (a *Account) Fit(limits []Limit, now int64) {
 	}
 }
 
-// Fork returns a copy for decisions at now that take nothing. Fitting the copy to other
-// limits leaves the account as it is.
-func (a *Account) Fork(now int64) *Account {
+// Fork returns a copy for decisions that take nothing. They leave the account as it is, under
+// whatever limits.
+func (a *Account) Fork() *Account {
 	fork := *a
 	fork.counters.each = slices.Clone(a.counters.each)
-	if log := a.counters.log; log != nil && now < a.seen { // the copy will move entries
+	if log := a.counters.log; log != nil {
 		fork.counters.log = log.clone()
 	}
 	return &fork

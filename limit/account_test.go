@@ -244,7 +244,7 @@ func (h *accountHistory) compareEntries(now int64) {
 
 // lookAside checks a fork, under other limits and at a time that may be in the past.
 func (h *accountHistory) lookAside(now int64) {
-	fork := h.account.Fork(now)
+	fork := h.account.Fork()
 	others := slices.Clone(h.limits)
 	for i := range others {
 		others[i].count, others[i].burst = others[i].count+1, others[i].burst+1
@@ -752,7 +752,7 @@ func TestFitTidiesTheLog(t *testing.T) {
 		a.Take(limits[:1], now, 1)
 		now += int64(time.Millisecond)
 	}
-	before := []Decision{a.Fork(now).Check(limits[0], now, 1), a.Fork(now).Check(limits[1], now, 1)}
+	before := []Decision{a.Fork().Check(limits[0], now, 1), a.Fork().Check(limits[1], now, 1)}
 	a.Fit(limits, now)
 	for i, l := range limits {
 		if got := a.Check(l, now, 1); got != before[i] {

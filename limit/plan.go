@@ -121,8 +121,7 @@ func (a *Account) Peek(p *Plan, now, n int64, verdicts []Verdict) (allowed bool)
 	case now >= a.FullAt():
 		a = &Account{}
 	case a.plan != p || now < a.seen:
-		a.plan = nil // the fork may share the history, and lay its windows out otherwise
-		a = a.Fork(now)
+		a = a.Fork()
 		a.layOut(p, now)
 	}
 	log := a.logOf(p, now)

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 	"time"
@@ -52,5 +53,21 @@ func TestPlanPlaces(t *testing.T) {
 		if !slices.Equal(p.at, test.at) || len(p.periods) != test.windows || !slices.Equal(p.counters, test.counters) || p.Buckets() != test.buckets {
 			t.Errorf("%s: %+v", test.name, p)
 		}
+	}
+}
+
+// A look under a longer limit changes nothing: the account is forgotten when it would have been without it.
+func TestPeekChangesNothing(t *testing.T) {
+	minute, day := PerMinute(5).Using(SlidingLog), PerDay(9).Using(SlidingLog)
+	now := time.Date(2026, time.March, 14, 7, 0, 0, 0, time.UTC).UnixNano()
+	var a Account
+	a.Take([]Limit{minute}, now, 1)
+	before, _ := a.AppendBinary(nil)
+	verdicts := make([]Verdict, 1)
+	if !a.Peek(a.PlanOf([]Limit{day}), now, 1, verdicts) || verdicts[0].Used != 1 {
+		t.Errorf("the look says %+v", verdicts)
+	}
+	if after, _ := a.AppendBinary(nil); !bytes.Equal(before, after) || a.FullAt() != now+int64(time.Minute) {
+		t.Errorf("%x before the look, %x after it, forgotten after %v", before, after, time.Duration(a.FullAt()-now))
 	}
 }

@@ -89,7 +89,7 @@ func (s *mapStore) Peek(ctx context.Context, charges []store.Charge) ([]limit.De
 	now := s.clock()
 	all := s.accountsOf(charges)
 	for i := range all {
-		all[i] = all[i].Fork(now) // a look changes nothing
+		all[i] = all[i].Fork() // a look changes nothing
 	}
 	return untaken(charges, all, now, ask(charges, all, now)), nil
 }

@@ -32,7 +32,7 @@ func Take(charges []Charge, now int64) ([]limit.Receipt, []limit.Decision) {
 func Peek(charges []Charge, now int64) []limit.Decision {
 	forks := make([]Charge, len(charges))
 	for i, c := range charges {
-		forks[i] = Charge{c.Fork(now), c.Limits, c.N}
+		forks[i] = Charge{c.Fork(), c.Limits, c.N}
 	}
 	decisions, _ := ask(forks, now)
 	withoutTake(forks, now, decisions)

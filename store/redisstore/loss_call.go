@@ -213,7 +213,7 @@ func (b *ledgers) peek(charges []store.Charge, p share) []limit.Decision {
 	defer b.mu.Unlock()
 	c := b.newCall(charges, p)
 	for i, g := range c.ledgers {
-		fork := &ledger{account: *g.account.Fork(c.now), pending: g.pending} // a copy, so that a peek with other limits does not change the ledger
+		fork := &ledger{account: *g.account.Fork(), pending: g.pending} // a copy, so that a peek with other limits does not change the ledger
 		fork.fit(charges[i].Limits, p, c.now)
 		c.ledgers[i] = fork
 	}
