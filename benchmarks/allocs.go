@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // allocations counts what a decision allocates, admitted and denied.
@@ -40,10 +41,16 @@ func allocs(c contestant, q quota) float64 {
 // doors are the ways in that tell more than yes or no.
 func doors() []contestant {
 	return []contestant{
-		{name: nameSpend, kind: ours, keyed: true, build: projectSpend},
+		{name: "project.Limiter.Spend", kind: ours, keyed: true, build: projectSpend},
 		{name: nameLimit + ".Take", kind: ours, keyed: true, build: limitTake},
 		{name: nameLimit + ".Peek", kind: ours, keyed: true, build: limitPeek},
 	}
+}
+
+// projectSpend spends of a project that has count requests a minute, as many an hour and as many a day.
+func projectSpend(q quota) instance {
+	n := int(q.count)
+	return spending(&project.Limit{RequestsPerMinute: n, RequestsPerHour: n, RequestsPerDay: n})
 }
 
 func limitTake(q quota) instance {

@@ -54,7 +54,7 @@ func wholeCall() dialogue {
 // streamedCall is one whose answer comes in chunks. It asks for its usage, so that those who want
 // to know that have nothing to put in, nor to leave out.
 func streamedCall() dialogue {
-	return dialogue{bytes.Replace(chatBody(1<<10, 2), streamed, []byte(`"stream":true,"stream_options":{"include_usage":true}`), 1), gatewayStream.bytes()}
+	return dialogue{bytes.Replace(chatBody(1<<10, 2), streamed, []byte(`"stream":true,"stream_options":{"include_usage":true}`), 1), bytes.Join(gatewayEvents, nil)}
 }
 
 // asFast requires ours to answer as many requests as the bare proxy, or a part of them.

@@ -20,16 +20,6 @@ type upstream struct {
 	held chan struct{} // streams that are asked to hold go on when this is closed
 }
 
-// gatewayEvents is of how many chunks a stream is.
-const gatewayEvents = 20
-
-// gatewayStream is what is streamed.
-var gatewayStream = func() stream {
-	s := chatStream(gatewayEvents - 4) // and a beginning, an end, the usage, [DONE]
-	s.size = len(s.bytes())
-	return s
-}()
-
 func newUpstream() (*upstream, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,7 +28,7 @@ func newUpstream() (*upstream, error) {
 	u := &upstream{Listener: l, held: make(chan struct{})}
 	u.whole = append(upstreamHead("application/json", fmt.Sprintf("Content-Length: %d", len(callAnswer))), callAnswer...)
 	head := upstreamHead("text/event-stream; charset=utf-8", "Transfer-Encoding: chunked")
-	for _, e := range gatewayStream.events {
+	for _, e := range gatewayEvents {
 		u.chunks = append(u.chunks, fmt.Appendf(head, "%x\r\n%s\r\n", len(e), e))
 		head = nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
@@ -70,4 +71,19 @@ func growthName(n int) string {
 		return fmt.Sprintf("%d,%03d,%03d", n/1_000_000, n/1_000%1_000, n%1_000)
 	}
 	return fmt.Sprintf("%d,%03d", n/1_000, n%1_000)
+}
+
+// spending returns a loop of a request of each project.
+func spending(each *project.Limit) instance {
+	ctx := context.Background()
+	l := project.New(each)
+	decide := func(keys []string) (n int) {
+		for _, key := range keys {
+			if d, err := l.Spend(ctx, project.Call{Project: key}); d.Allowed && err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	return instance{decide: decide, close: func() { _ = l.Close() }}
 }

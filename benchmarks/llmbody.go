@@ -1,34 +1,12 @@
 package main
 
 import (
-	"encoding/base64"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
-	"math/rand/v2"
+	"strings"
 )
 
-// body is a request of OpenAI's chat API.
-type body struct {
-	name  string
-	text  []byte
-	image bool // its content is in parts, and most of it is an image
-}
-
-const (
-	bodyModel  = "gpt-4o"
-	bodyOutput = 1024 // max_tokens
-)
-
-// bodies are small, large, and as large as they get. shrink is for tests.
-func bodies(shrink func(int) int) []body {
-	sized := func(n int) int { return max(shrink(n), 1<<10) }
-	return []body{
-		{name: "1KB", text: chatBody(1<<10, 2)},
-		{name: "100KB", text: chatBody(sized(100<<10), 40)},
-		{name: "10MB", text: chatBody(sized(10<<20), 400)},
-		{name: "10MB-image", text: imageBody(sized(10 << 20)), image: true},
-	}
-}
+const bodyModel = "gpt-4o"
 
 const (
 	bodyHead = `{"model":"` + bodyModel + `","stream":true,"max_tokens":1024,"temperature":0.2,"messages":[` +
@@ -54,15 +32,49 @@ func chatBody(size, messages int) []byte {
 	return append(text, bodyTail...)
 }
 
-// imageBody asks about a picture of about so many bytes.
-func imageBody(size int) []byte {
-	picture := make([]byte, (size-len(bodyHead)-len(bodyTail))*3/4)
-	noise := rand.NewChaCha8([32]byte{})
-	noise.Read(picture)
-	header := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
-	header = binary.BigEndian.AppendUint32(header, 2048)
-	header = binary.BigEndian.AppendUint32(header, 1536)
-	copy(picture, append(header, 8, 2, 0, 0, 0)) // the rest is as random as what is compressed
-	return fmt.Appendf(nil, `%s,{"role":"user","content":[{"type":"text","text":"What does this show?"},`+
-		`{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}%s`, bodyHead, base64.StdEncoding.EncodeToString(picture), bodyTail)
-}
+// gatewayEvents are the 20 events of a stream of OpenAI's chat API that was asked for its usage.
+var gatewayEvents = func() (events [][]byte) {
+	const chunk = `data: {"id":"chatcmpl-CcP4d0mTqLr8xVnB2sYwKe6ZfUg1H","object":"chat.completion.chunk","created":1763216400,` +
+		`"model":"gpt-4o-2024-08-06","service_tier":"default","system_fingerprint":"fp_b54fe76834","choices":[%s],"usage":%s}` + "\n\n"
+	const deltas = 16
+	add := func(choice, usage string) { events = append(events, fmt.Appendf(nil, chunk, choice, usage)) }
+	add(`{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}`, "null")
+	for i := range deltas {
+		add(fmt.Sprintf(`{"index":0,"delta":{"content":"%s"},"logprobs":null,"finish_reason":null}`, word(i)), "null")
+	}
+	add(`{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}`, "null")
+	add("", fmt.Sprintf(`{"prompt_tokens":512,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":128,"audio_tokens":0},`+
+		`"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`, deltas, 512+deltas))
+	return append(events, []byte("data: [DONE]\n\n"))
+}()
+
+// prose is what prompts and answers are made of: mostly words, with the line ends, quotes, code
+// and foreign letters that make JSON strings longer than their texts.
+var prose = strings.SplitAfter(`A limiter decides, before a call is sent, whether the provider would take it. It keeps a count of what was used `+
+	`in the last minute, and asks: "is there room for this one, too?" Where there is none, the call waits its turn.
+
+	if d := limiter.Take(key, tokens); !d.Allowed {
+		return fmt.Errorf("try again in %v: limit <%s> & co", d.RetryAfter, d.Limit)
+	}
+
+Naïve counters let two windows' worth pass at a boundary; a café in Zürich or 東京 would call that „zwei zum Preis von einem“. `+
+	`An exact one remembers when each request came, so that in any minute, wherever it begins, no more than the limit has passed.
+`, " ")
+
+// escapedProse are its words as they stand in a JSON string, as most SDKs write it.
+var escapedProse = func() []string {
+	var words []string
+	for _, w := range prose {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(w); err != nil {
+			panic(err)
+		}
+		words = append(words, b.String()[1:b.Len()-len("\"\n")])
+	}
+	return words
+}()
+
+// word is the i-th word of an endless text as it stands in a JSON string, with the space after it.
+func word(i int) string { return escapedProse[i%len(escapedProse)] }

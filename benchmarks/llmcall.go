@@ -153,7 +153,8 @@ func (c *caller) call() bool {
 		return false
 	}
 	defer response.Body.Close()
-	return drain(response.Body) == len(callAnswer) && response.StatusCode == http.StatusOK
+	n, err := io.Copy(io.Discard, response.Body)
+	return err == nil && int(n) == len(callAnswer) && response.StatusCode == http.StatusOK
 }
 
 // What a call has used, as the answer says.
@@ -207,4 +208,25 @@ func answering(elsewhere int) http.Handler {
 		}
 		w.Write(callAnswer)
 	})
+}
+
+// cpuCost is in nanoseconds of CPU a decision, of the whole process: on loopback, of the server too.
+func (s sample) cpuCost() float64 { return float64(s.cpu.Nanoseconds()) / float64(s.decisions) }
+
+// percent is how much more a is than b, or how many times it where that says more.
+func percent(a, b float64) string {
+	if a >= 10*b {
+		return fmt.Sprintf("%.0fx", a/b)
+	}
+	return fmt.Sprintf("%+.1f%%", 100*(a/b-1))
+}
+
+// addsAtMost requires a to take at most so many percent more than b.
+func addsAtMost(where string, a, b row, most float64) check {
+	return check{
+		figure:   fmt.Sprintf("%s: %s against %s", where, a.name, b.name),
+		required: fmt.Sprintf("at most %.0f%% more time", most),
+		measured: percent(a.value, b.value),
+		pass:     100*a.value <= (100+most)*b.value,
+	}
 }

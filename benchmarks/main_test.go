@@ -36,16 +36,6 @@ func TestEveryContestantHasARow(t *testing.T) {
 	for _, w := range waiters() {
 		waiting = append(waiting, w.name)
 	}
-	var wrapping []string
-	for _, m := range middlewares() {
-		wrapping = append(wrapping, m.name)
-	}
-	var reading []string
-	for _, s := range streams(1) {
-		for _, w := range ways(s) {
-			reading = append(reading, w.of(s))
-		}
-	}
 	passing := []string{nameDirect}
 	for _, p := range proxies() {
 		passing = append(passing, p.name)
@@ -69,40 +59,21 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"wait/10k":               waiting,
 		"wait/100k":              waiting,
 		"wait/1M":                waiting,
-		"slidinglog":             {"denied, 100 entries", "denied, 100000 entries", "moving window, 100 entries", "moving window, 100000 entries"},
-		"quota/acquire":          {nameSince, nameAllow, nameAcquire},
 		"quota/scopes":           {nameSince, nameModel, nameBoth, nameTwoOf, nameSixOf},
-		"quota/window":           {"up to 100 requests in the minute", "100,000 requests in the minute", "scan and sum, 100,000 requests"},
 		"sqlite":                 {nameProcesses, nameSeparate, nameCombined},
 		"redis/hot":              {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
 		"redis/1k":               {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
 		"redis/calls":            {"one project, 1 caller", "one project, 64 callers", "one project, 256 callers", "100 projects, 64 callers"},
-		"redis/limits":           {nameOne, nameSix, nameAlgorithms, nameSettle},
-		"redis/lost":             {nameMemory, nameLost},
-		"project/windows":        {nameSince, nameOneWindow, nameThreeWindows},
-		"project/memory":         {"requests each: 1", "requests each: 2"},
-		"project/fair":           {"weight-3", "weight-1"},
 		"growth/projects/memory": growing,
 		"growth/requests/memory": growing,
 		"growth/projects/time":   growing,
 		"growth/requests/time":   growing,
-		"middleware":             wrapping,
-		"middleware/parallel":    wrapping,
-		"llm/meter/https":        reading,
-		"llm/meter/events":       reading,
-		"llm/meter/bursts":       reading,
-		"llm/meter/memory":       reading,
-		"llm/request/1KB":        {nameRead, nameUnmarshal, nameGJSON},
-		"llm/request/100KB":      {nameRead, nameUnmarshal, nameGJSON},
-		"llm/request/10MB":       {nameRead, nameUnmarshal, nameGJSON},
-		"llm/request/10MB-image": {nameRead, nameUnmarshal, nameGJSON},
 		"llmhttp/call":           {nameTransport, nameLLMHTTP, nameElsewhere},
 		"llmhttp/call/parallel":  {nameTransport, nameLLMHTTP, nameElsewhere},
 		"gateway/json":           passing,
 		"gateway/json/alone":     passing,
 		"gateway/sse":            passing,
 		"gateway/sse/alone":      passing,
-		"gateway/reserve":        {nameExpected, nameMost},
 		"gateway/budget":         spending,
 		"gateway/streams":        passing[1:],
 		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),

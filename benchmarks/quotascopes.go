@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	model = "gpt-4o"
+
 	nameModel    = "a model"
 	nameBoth     = "a project and a model"
 	nameTwoOf    = "the engine, 2 scopes"
@@ -23,6 +25,17 @@ const (
 	promptTokens = 900
 	outputTokens = 100
 )
+
+// ample is a quota that no loop here can use up, in the dimensions that most models have.
+var ample = ratelimit.ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1 << 50, MaxRPD: 1 << 40}
+
+func newModelLimiter() *ratelimit.RateLimiter {
+	l, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{model: ample}})
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
 
 // scopes compares calls that are charged to a model alone, to a project and a model, and to six
 // scopes. Each is reserved and settled, in memory, by one goroutine.

@@ -51,19 +51,6 @@ func redisKeys(name string, n int) scenario {
 	})
 }
 
-// redisLimits measures what a decision costs with more limits than one, and what it costs to settle it.
-func redisLimits(b *bench, server *redistest.Server) (result, error) {
-	rows, err := redisTurns(b, server, redisDecisions(), newKeys(1))
-	if err != nil {
-		return result{}, err
-	}
-	const name = "redis/limits"
-	return result{
-		reports: []report{newRedisReport(b, name, "one key in Redis, 64 goroutines", rows)},
-		checks:  []check{costsAtMost(name, named(rows, nameSix), named(rows, nameOne), 2.5)},
-	}, nil
-}
-
 // redisSlice is a contestant's turn: the way to a server and back needs longer ones than memory does.
 func (b *bench) redisSlice() time.Duration { return 4 * b.slice }
 

@@ -17,7 +17,7 @@ func TestWithoutRedis(t *testing.T) {
 	if status := Main([]string{"-run", "^redis/", "-plots", ""}, &stdout, &stderr); status != 0 {
 		t.Fatalf("status %d: %s", status, &stderr)
 	}
-	for _, name := range []string{"hot", "1k", "calls", "limits", "lost"} {
+	for _, name := range []string{"hot", "1k", "calls"} {
 		want := "redis/" + name + ": skipped, redis-server is not installed: make deps installs it"
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, &stdout)
@@ -98,21 +98,5 @@ func TestCrowd(t *testing.T) {
 		return nil
 	}, time.Hour); !errors.Is(err, fault) {
 		t.Errorf("error %v, want %v", err, fault)
-	}
-}
-
-func TestPercentile(t *testing.T) {
-	var hundred []time.Duration
-	for i := range 100 {
-		hundred = append(hundred, time.Duration(i+1))
-	}
-	for _, test := range []struct {
-		of   []time.Duration
-		p    int
-		want float64
-	}{{hundred, 50, 50}, {hundred, 99, 99}, {hundred[:1], 99, 1}} {
-		if got := percentile(test.of, test.p); got != test.want {
-			t.Errorf("percentile %d of %d: %v, want %v", test.p, len(test.of), got, test.want)
-		}
 	}
 }

@@ -23,10 +23,6 @@ const (
 	nameRedisStore = "redisstore"
 	nameEvalsha    = "an EVALSHA a decision"
 	nameOnce       = "an EVALSHA a decision, which happens once"
-	nameOne        = "one limit"
-	nameSix        = "six limits"
-	nameAlgorithms = "six limits of six algorithms"
-	nameSettle     = "one limit, taken and settled"
 )
 
 // vast admits all that is asked here, and regains one a second: what was used stays in Redis while
@@ -65,21 +61,6 @@ func redisContestants() []redisContestant {
 	}
 }
 
-// redisDecisions are ours with more and with less to do.
-func redisDecisions() []redisContestant {
-	var six, algorithms []limit.Limit
-	for i := range 6 {
-		six = append(six, limit.New(vast.count, vast.period/time.Duration(i+1)))
-		algorithms = append(algorithms, vast.limit().Using(limit.Algorithm(i)))
-	}
-	return []redisContestant{
-		{name: nameOne, kind: ours, build: redisStore(vast.limit())},
-		{name: nameSix, kind: ours, build: redisStore(six...)},
-		{name: nameAlgorithms, kind: ours, build: redisStore(algorithms...)},
-		{name: nameSettle, kind: ours, build: redisSettled},
-	}
-}
-
 // openRedis opens a store whose counters no other contestant sees.
 func openRedis(addr string, cfg redisstore.Config) (*redisstore.Store, error) {
 	cfg.URL = "redis://" + addr
@@ -100,23 +81,6 @@ func redisStore(limits ...limit.Limit) func(addr string) (asker, error) {
 		}
 		return asker{ask, func() { s.Close() }}, nil
 	}
-}
-
-// redisSettled takes what a call may cost, and settles what it did.
-func redisSettled(addr string) (asker, error) {
-	s, err := openRedis(addr, redisstore.Config{Timeout: patience})
-	if err != nil {
-		return asker{}, err
-	}
-	ctx, limits := context.Background(), []limit.Limit{vast.limit()}
-	ask := func(key string) (bool, error) {
-		receipt, decisions, err := s.Take(ctx, []store.Charge{{Key: key, Limits: limits, N: 10}})
-		if err != nil || !store.Allowed(decisions) {
-			return false, err
-		}
-		return true, s.Settle(ctx, receipt, []int64{7})
-	}
-	return asker{ask, func() { s.Close() }}, nil
 }
 
 // leastGCRA is no more than GCRA needs. ARGV: microseconds that one costs, and that all may.
