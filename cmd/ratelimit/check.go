@@ -71,6 +71,9 @@ func summary(cfg *config.Config, width int) []string {
 	about.Add("admin API", aboutAdmin(&cfg.Admin))
 	about.Add("state", cfg.RedactedState())
 	about.Add("keys", clientsNeed(cfg))
+	if len(cfg.Included) > 0 {
+		about.Add("included", aboutIncluded(cfg.Included))
+	}
 	if cfg.Mode == config.ModeShadow {
 		about.Add("mode", "shadow: limits count calls, and deny none")
 	}
@@ -89,6 +92,15 @@ func summary(cfg *config.Config, width int) []string {
 	empty := []string{""}
 	lines := slices.Concat(about.Lines(width), empty, aboutProviders(cfg, width), empty, aboutModels(cfg, width), empty, aboutProjects(cfg, width))
 	return append(lines, aboutHardness(lines, width)...)
+}
+
+// aboutIncluded returns the names of files, or of the first of them and how many there are.
+func aboutIncluded(files []string) string {
+	const most = 5
+	if more := len(files) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more files", strings.Join(files[:most], ", "), more)
+	}
+	return strings.Join(files, ", ")
 }
 
 func secured(files config.TLS) string {

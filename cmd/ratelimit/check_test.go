@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,6 +35,8 @@ projects:
   batch: {max_share: 50%}
   chat: {min_share: 12.5%, max_share: 50%}
   vip: {min_share: 20%, dedicated: true}
+  search/news: {}
+  search/news/eu: {models: [gpt-x]}
   search: {requests_per_minute: 60, tokens_per_day: 5_000_000, max_concurrent: 20, weight: 3, priority: 1, max_wait: 0s, models: ["gpt-*"]}
 `)
 	got := run(t, "check", path)
@@ -51,6 +54,8 @@ projects:
 		"https://api.openai.com",
 		"from the configuration",
 		"(any other)",
+		"gpt-* (as search)\n",
+		"not at all  gpt-x\n",
 	} {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("there is no %q in\n%s", want, got.stdout)
@@ -63,6 +68,18 @@ projects:
 
 // Whoever checks a file sees who signs in where, what a collector gets, and what becomes of endpoints that the gateway does not
 // read; and a model that is probably misspelled.
+// check names the files that a configuration includes.
+func TestCheckIncluded(t *testing.T) {
+	var names []string
+	for i := range 7 {
+		names = append(names, file(t, "team.yaml", fmt.Sprintf("projects: {team-%d: {}}", i)))
+	}
+	got := run(t, "check", file(t, "gateway.yaml", "include: ["+strings.Join(names, ", ")+"]"))
+	if got.code != exitFine || !strings.Contains(got.stdout, "team-6") || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), "included "+strings.Join(names[:5], ", ")+" and 2 more files") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestCheckTellsOtherSettings(t *testing.T) {
 	t.Setenv("TEST_TOKEN", "token-very-secret")
 	got := run(t, "check", file(t, "gateway.yaml", `

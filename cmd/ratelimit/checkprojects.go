@@ -19,18 +19,33 @@ import (
 func aboutProjects(cfg *config.Config, width int) []string {
 	t := console.NewTable(console.Text("project"), console.Text("limits").Below(), console.Number("weight"), console.Number("priority"),
 		console.Text("share"), console.Number("waits up to"), console.Text("models").Below())
+	tree := config.NewTree(cfg)
 	for _, id := range slices.Sorted(maps.Keys(cfg.Projects)) {
-		t.Add(aboutProject(id, cfg.Projects[id])...)
+		t.Add(aboutProject(id, cfg.Projects[id], allowed(tree, id))...)
 	}
-	t.Add(aboutProject("(any other)", cfg.Defaults)...)
+	t.Add(aboutProject("(any other)", cfg.Defaults, allowed(tree, "(any other)"))...)
 	return t.Lines(width)
 }
 
-func aboutProject(id string, p *config.Project) []string {
-	models := "all"
-	if len(p.Models) > 0 {
-		models = strings.Join(p.Models, ", ")
+// allowed returns which models a project may call: those that it names, or else those of the nearest one above it that names some.
+func allowed(tree *config.Tree, id string) string {
+	for path := id; ; {
+		if p := tree.At(path); p != nil && len(p.Models) > 0 {
+			models := strings.Join(p.Models, ", ")
+			if path != id {
+				models += " (as " + path + ")"
+			}
+			return models
+		}
+		end := strings.LastIndexByte(path, '/')
+		if end < 0 {
+			return "all"
+		}
+		path = path[:end]
 	}
+}
+
+func aboutProject(id string, p *config.Project, models string) []string {
 	wait := "not at all"
 	if p.MaxWait > 0 {
 		wait = p.MaxWait.Round(time.Millisecond).String()

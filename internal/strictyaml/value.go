@@ -44,6 +44,12 @@ func (v Value) record(to *[]nodeFault, format string, args ...any) {
 	*to = append(*to, nodeFault{f, v.node})
 }
 
+// Place returns where a value of the file begins, as file:line:column.
+func (v Value) Place() string {
+	n := v.doc.nodes[v.node]
+	return fmt.Sprintf("%s:%d:%d", v.doc.file, n.line, n.column)
+}
+
 // Faulty reports whether something is wrong with the value or its content.
 func (v Value) Faulty() bool {
 	return slices.ContainsFunc(v.doc.faults, func(f nodeFault) bool { return v.node <= f.node && f.node < v.doc.after(v.node) })

@@ -19,7 +19,7 @@ func (c *Config) checkAllowed(r *reader) {
 	}
 	slices.Sort(known)
 	for _, path := range slices.Sorted(maps.Keys(c.Projects)) {
-		at := r.at("projects", path)
+		at := r.projects[path].value
 		if !at.Has("models") {
 			continue // as above it
 		}

@@ -20,12 +20,12 @@ func TestBounds(t *testing.T) {
 		aliases += fmt.Sprintf("x%d: &l%d [*l%d, *l%d]\n", i, i+1, i, i)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"bytes":    {"#" + strings.Repeat("x", 1<<20), "larger than 1048576 bytes"},
-		"entries":  {strings.Repeat("a: b\n", 60_000), "more than 100000 keys and values"},
+		"bytes":    {"#" + strings.Repeat("x", 4<<20), "larger than 4194304 bytes"},
+		"entries":  {strings.Repeat("a: b\n", 210_000), "more than 400000 keys and values"},
 		"brackets": {strings.Repeat("[\n", 40_000), "exceeded max depth of 10000"},
 		"braces":   {strings.Repeat("{a: ", 20_000), "exceeded max depth of 10000"},
 		"dashes":   {strings.Repeat("- ", 40_000), "exceeded max depth of 10000"},
-		"aliases":  {aliases, "more than 100000 keys and values"},
+		"aliases":  {aliases, "more than 400000 keys and values"},
 		"models":   {models.String(), "may have 1000 models"},
 		"faults":   {strings.Repeat("a: b\n", 1000), "duplicate key"},
 	} {
@@ -41,15 +41,15 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A thousand projects are not too many.
+// Ten thousand projects with five fields each are not too many for one file.
 func TestManyProjects(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("projects:\n")
-	for i := range 2_000 {
-		fmt.Fprintf(&text, "  p%d: {requests_per_minute: %d, weight: 2, priority: 1}\n", i, i)
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "  department-%d/team-%d: {requests_per_minute: %d, tokens_per_month: 5_000_000, dollars_per_month: 149.50, weight: 2, min_share: 0.001%%}\n", i%100, i, i)
 	}
 	c := parsed(t, text.String())
-	if len(c.Projects) != 2_000 || c.Projects["p1999"].Limit.RequestsPerMinute != 1999 {
+	if len(c.Projects) != 10_000 || c.Projects["department-99/team-9999"].Limit.RequestsPerMinute != 9999 {
 		t.Errorf("%d projects", len(c.Projects))
 	}
 }

@@ -34,6 +34,7 @@ type Config struct {
 	Server      Server               `json:"server"`
 	OTLP        *OTLP                `json:"otlp,omitempty"` // nil: no collector gets traces and metrics
 	Log         Log                  `json:"log"`
+	Included    []string             `json:"-"` // the files that the file includes, whose projects are among Projects
 	Blank       bool                 `json:"-"` // the file exists and has no field
 	Warnings    []string             `json:"-"` // about fields that are valid, but hardly meant so
 }

@@ -336,10 +336,10 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%+v: got %v, want %s", o, err, want)
 		}
 	}
-	if err := os.WriteFile(path+".large", []byte("#"+strings.Repeat("x", 1<<20)), 0o600); err != nil {
+	if err := os.WriteFile(path+".large", []byte("#"+strings.Repeat("x", 4<<20)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Load(path+".large", config.Overrides{}); err == nil || !strings.Contains(err.Error(), "larger than 1048576 bytes") {
+	if _, err := config.Load(path+".large", config.Overrides{}); err == nil || !strings.Contains(err.Error(), "larger than 4194304 bytes") {
 		t.Error(err)
 	}
 	if _, err := config.Load(path+".missing", config.Overrides{}); err == nil || !strings.HasPrefix(err.Error(), "ratelimit: the configuration cannot be read: ") {

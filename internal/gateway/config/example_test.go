@@ -78,6 +78,9 @@ func everything(t *testing.T) string {
 		}
 	}
 	certificate(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "projects.yaml"), []byte("projects: {included: {}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	text := regexp.MustCompile(`(?m)^( *)# `).ReplaceAllString(config.Example, "$1")
 	return strings.NewReplacer("\nkeys: off", "\nkeys: required", "/run/secrets", dir, "/etc/ratelimit", dir).Replace(text)
 }

@@ -18,10 +18,10 @@ type Overrides struct {
 	State  string // --state
 }
 
-// These bound the time and the memory that a file can take.
+// These bound the time and the memory that one file can take.
 const (
-	maxBytes = 1 << 20
-	maxParts = 100_000
+	maxBytes = 4 << 20
+	maxParts = 400_000
 )
 
 // Load reads the file at a path, or the defaults where the path is empty, with the values of
@@ -52,9 +52,9 @@ func readFile(path string) ([]byte, error) {
 func Parse(name string, text []byte) (*Config, error) { return read(name, text, Overrides{}) }
 
 func read(name string, text []byte, o Overrides) (*Config, error) {
-	r := &reader{strictyaml.Parse(name, string(text), maxBytes, maxParts), map[string]yamlValue{}}
+	r := &reader{Document: strictyaml.Parse(name, string(text), maxBytes, maxParts), name: name, flags: map[string]yamlValue{}, projects: map[string]entry{}}
 	c := defaults()
-	c.read(r.Root())
+	c.read(r)
 	c.Blank = name != "" && r.Blank()
 	if c.Blank {
 		r.at().Warn("it is empty: every setting has its default")
@@ -62,19 +62,17 @@ func read(name string, text []byte, o Overrides) (*Config, error) {
 	r.override("listen", "--listen", o.Listen, address(&c.Listen))
 	r.override("admin.listen", "--admin", o.Admin, adminAddress(&c.Admin.Listen))
 	r.override("state", "--state", o.State, storage(&c.State))
-	if len(r.Faults()) == 0 {
+	if len(r.faults()) == 0 {
 		c.Prices = c.Prices.WithProviders(c.kinds())
 		c.check(r)
 	}
-	var faults []error
-	for _, f := range r.Faults() {
-		faults = append(faults, Fault(f))
-	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(r.faults()...); err != nil {
 		return nil, err
 	}
-	for _, w := range r.Warnings() {
-		c.Warnings = append(c.Warnings, w.String())
+	for _, d := range append([]*strictyaml.Document{r.Document}, r.included...) {
+		for _, w := range d.Warnings() {
+			c.Warnings = append(c.Warnings, w.String())
+		}
 	}
 	return c, nil
 }
@@ -86,10 +84,26 @@ var (
 	short = strictyaml.Short
 )
 
-// A reader knows where each value stands, in the file or on the command line.
+// A reader knows where each value stands, in a file or on the command line.
 type reader struct {
 	*strictyaml.Document
-	flags map[string]yamlValue // the values on the command line, by the path of the field that each wins over
+	name     string                 // of the file
+	included []*strictyaml.Document // the files that the file includes
+	flags    map[string]yamlValue   // the values on the command line, by the path of the field that each wins over
+	projects map[string]entry       // the projects of all files, by their paths
+}
+
+// maxFaults is how many faults of all files are reported.
+const maxFaults = 100
+
+// faults returns what is wrong with the files, in the order of their lines.
+func (r *reader) faults() (all []error) {
+	for _, d := range append([]*strictyaml.Document{r.Document}, r.included...) {
+		for _, f := range d.Faults() {
+			all = append(all, Fault(f))
+		}
+	}
+	return all[:min(len(all), maxFaults)]
 }
 
 // override reads a value of the command line in place of the file's.

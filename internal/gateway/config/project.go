@@ -105,37 +105,44 @@ func (pr *Project) readModels(at yamlValue) {
 	}
 }
 
-// entry is a project in the file.
+// entry is a project in a file.
 type entry struct {
 	path       string
 	key, value yamlValue
 }
 
-// readProjects reads the projects, those above others first: a field that a project does not have
+// readProjects reads the projects of all files, those above others first: a field that a project does not have
 // is as above it.
-func (c *Config) readProjects(at yamlValue) {
+func (c *Config) readProjects(r *reader, sections []yamlValue) {
 	var all []entry
-	at.Entries(func(path string, key, value yamlValue) {
-		if err := project.CheckPath(path); err != nil {
-			key.Fault("%s", message.Detail(err, project.ErrInvalid))
-			return
-		}
-		if strings.Contains(path, "*") && !project.IsTemplate(path) {
-			key.Warn("the * in it is a character like any other: it stands for every name only if the name is * alone, as in acme/*")
-		}
-		all = append(all, entry{path, key, value})
-	})
+	for _, at := range sections {
+		at.Entries(func(path string, key, value yamlValue) {
+			if err := project.CheckPath(path); err != nil {
+				key.Fault("%s", message.Detail(err, project.ErrInvalid))
+				return
+			}
+			if strings.Contains(path, "*") && !project.IsTemplate(path) {
+				key.Warn("the * in it is a character like any other: it stands for every name only if the name is * alone, as in acme/*")
+			}
+			if other, taken := r.projects[path]; taken {
+				key.Fault("duplicate project %s, which is at %s already: it must occur once", message.Quote(path), other.key.Place())
+				return
+			}
+			r.projects[path] = entry{path, key, value}
+			all = append(all, r.projects[path])
+		})
+	}
 	slices.SortStableFunc(all, func(a, b entry) int {
 		return cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/"))
 	})
-	tree, limits := NewTree(c), map[string]project.Limit{}
+	tree := NewTree(c)
 	for _, e := range all {
 		pr := tree.inherited(e.path)
 		pr.read(e.value)
 		tree.add(e.path, pr)
 		c.Projects[e.path] = pr
-		e.checkShares(pr, limits)
 	}
+	c.checkShares(all)
 }
 
 // inherited returns the settings that a project has before its own are read. A project below no other
@@ -161,17 +168,20 @@ func (t *Tree) inherited(path string) *Project {
 	}
 }
 
-// checkShares finds a minimum share that no quota has room for beside those of limits.
-func (e *entry) checkShares(pr *Project, limits map[string]project.Limit) {
-	if project.IsTemplate(e.path) && pr.Limit.MinShare > 0 {
-		e.value.At("min_share").Fault("%v: it must be left out in a template, because every project that has the template would have that much", pr.Limit.MinShare)
-		return
-	}
-	limits[e.path] = pr.Limit
-	if !e.value.Has("min_share") {
-		return
+// checkShares finds minimum shares of templates, and minimum shares that no quota has room for.
+func (c *Config) checkShares(all []entry) {
+	limits := map[string]project.Limit{}
+	var last entry
+	for _, e := range all {
+		switch l := c.Projects[e.path].Limit; {
+		case l.MinShare == 0:
+		case project.IsTemplate(e.path):
+			e.value.At("min_share").Fault("%v: it must be left out in a template, because every project that has the template would have that much", l.MinShare)
+		default:
+			limits[e.path], last = l, e
+		}
 	}
 	if err := project.CheckShares(limits); err != nil {
-		e.value.At("min_share").Fault("%s", message.Plain(err))
+		last.value.At("min_share").Fault("%s", message.Plain(err))
 	}
 }

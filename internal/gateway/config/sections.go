@@ -6,9 +6,10 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 )
 
-// read reads the whole file. It reads the defaults of projects before the projects.
-func (c *Config) read(p yamlValue) {
-	p.Fields(
+// read reads the whole file, and the files that it includes. It reads the defaults of projects before the projects.
+func (c *Config) read(r *reader) {
+	var projects []yamlValue // the section of each file
+	r.Root().Fields(
 		field("listen", address(&c.Listen)),
 		field("tls", certificate(&c.TLS)),
 		field("admin", c.readAdmin),
@@ -19,7 +20,8 @@ func (c *Config) read(p yamlValue) {
 		field("mode", mode(&c.Mode)),
 		field("providers", c.readProviders),
 		field("defaults", c.Defaults.readDefaults),
-		field("projects", c.readProjects),
+		field("include", func(p yamlValue) { c.Included = r.include(p) }),
+		field("projects", func(p yamlValue) { projects = append(projects, p) }),
 		field("users", c.Users.read),
 		field("runs", c.Runs.read),
 		field("books", c.Books.read),
@@ -30,6 +32,10 @@ func (c *Config) read(p yamlValue) {
 		field("otlp", func(p yamlValue) { c.OTLP = readOTLP(p) }),
 		field("log", c.Log.read),
 	)
+	for _, d := range r.included {
+		projects = append(projects, d.Root().At("projects"))
+	}
+	c.readProjects(r, projects)
 }
 
 // mode reads whether limits are enforced.

@@ -16,7 +16,7 @@ type certificate struct {
 }
 
 func newCertificate(files config.TLS) (*certificate, error) {
-	c := &certificate{files: files, cert: newWatcher(files.Cert), key: newWatcher(files.Key)}
+	c := &certificate{files: files, cert: newWatcher(files.Cert, nil), key: newWatcher(files.Key, nil)}
 	return c, c.load()
 }
 

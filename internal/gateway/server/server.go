@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	gc, stopTuning := tuneGC()
 	defer stopTuning()
-	s := &server{Options: o, configFile: newWatcher(o.File)} // before the file is read, so that no change is missed
+	s := &server{Options: o, configFile: newWatcher(o.File, config.Includes)} // before the file is read, so that no change is missed
 	cfg, err := s.load()
 	if err != nil {
 		return err
