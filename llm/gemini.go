@@ -77,6 +77,7 @@ var _ = register(dialect{
 				tierField, generationConfig, backgroundField, {name: "previous_interaction_id", kind: fieldContext, fixed: true},
 			}),
 			bounds: []setting{configMaxTokens}, boundObject: "generation_config", boundName: "max_output_tokens",
+			measure: measureGemini, units: []unitNumber{{WebSearches, webSearches, true}},
 			keyHeader: googleKey, keyUnless: "/openai/",
 			refuse: refuseGoogle,
 			refuseInStream: func(_ Refusal, body object) []byte {
@@ -247,8 +248,8 @@ var (
 // stream, whose last event has the whole interaction, with its usage.
 var (
 	interactionTop = extend(commonTop, members{
-		"usage": interactionUsage, "outputs": itemsNode, "steps": itemsNode,
-		"interaction": {members: members{"usage": interactionUsage, "error": faultNode, "service_tier": tierNode}},
+		"usage": interactionUsage, "outputs": itemsNode, "steps": itemsNode, "id": idNode, "status": statusNode,
+		"interaction": {members: members{"usage": interactionUsage, "error": faultNode, "service_tier": tierNode, "id": idNode, "status": statusNode}},
 		"delta": {members: members{
 			"text": textNode, "content": contentNode, "partial_arguments": textNode, "arguments": argsNode, "name": nameNode,
 		}},
@@ -263,6 +264,10 @@ var (
 		"input_tokens_by_modality": promptModalities, "inputTokensByModality": promptModalities,
 		"cached_tokens_by_modality": cachedModalities, "cachedTokensByModality": cachedModalities,
 		"output_tokens_by_modality": outputModalities, "outputTokensByModality": outputModalities,
+		"grounding_tool_count": groundingCounts, "groundingToolCount": groundingCounts,
+	}}
+	groundingCounts = &node{members: members{"type": kindNode, "count": countNode}, sums: true, entries: []entryNumber{
+		{"google_search", webSearches}, {"google_maps", webSearches},
 	}}
 )
 

@@ -13,7 +13,7 @@ type node struct {
 	counted bool          // each entry counts as 1, and has no number of its own
 	answers bool          // an object is an answer, or a piece of one
 	each    number        // each object or string adds 1 to the number; noNumber: none does
-	sums    bool          // of a roleNumber: the numbers of one value are added up
+	sums    bool          // of a roleNumber, or of entries: the numbers of one value are added up
 }
 
 // members are the members of an object that matter, by their names.

@@ -224,10 +224,14 @@ func (v *values) endEntry(entry *node) {
 	v.current.clear(entryTokens)
 	for _, e := range entry.entries {
 		if bytes.EqualFold(v.entryKind.bytes(), []byte(e.kind)) {
-			if entry.counted {
+			n := v.current.n[entryTokens]
+			switch {
+			case entry.counted:
 				v.current.increase(e.number)
-			} else {
-				v.current.set(e.number, v.current.n[entryTokens])
+			case entry.sums && v.current.has(e.number):
+				v.current.set(e.number, min(v.current.n[e.number]+n, maxNumber))
+			default:
+				v.current.set(e.number, n)
 			}
 		}
 	}

@@ -9,18 +9,22 @@ import (
 // single has the facts by which a single call is settled, beside those of a batch.
 type single struct {
 	Kind  llm.Provider `json:"kind"`
-	Quota string       `json:"quota"` // the name of the quota that was charged
+	API   llm.API      `json:"api"`
+	Tier  string       `json:"tier,omitempty"`  // that the request asks for
+	Quota string       `json:"quota"`           // the name of the quota that was charged
+	Where string       `json:"where,omitempty"` // the provider's own path to the response; empty: only clients can fetch it
 }
 
 // Background returns a call that the provider goes on with after its answer as a batch of one call, which its
-// response settles when somebody fetches it. From then on only the batch can be settled.
-func (c *Call) Background() *Batch {
+// response settles when somebody fetches it. From then on only the batch can be settled. where is the provider's own
+// path to the response, if the gateway can fetch it with an account of its own, or "".
+func (c *Call) Background(where string) *Batch {
 	b := &Batch{
 		Limits: c.Limits, Prices: c.Prices, Provider: c.priceProvider(), Owner: c.Owner,
-		single: &single{c.Request.Provider, c.Quota},
+		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Quota, where},
 		at:     c.quoted.at, prices: map[string]*price.Price{c.Request.Model: c.quoted.price},
 		expected: Total{
-			Calls: 1, Used: llm.Usage{Input: c.estimated.Input, Output: c.estimated.Output}, Dollars: int64(c.reserved),
+			Calls: 1, Used: llm.Usage{Input: c.estimated.Input, Output: c.estimated.Output}, Units: c.Request.Units, Dollars: int64(c.reserved),
 		},
 		reservation: c.reservation,
 		owners:      engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base, Shadow: c.ShadowOf},
@@ -30,17 +34,28 @@ func (c *Call) Background() *Batch {
 	return b
 }
 
+// Where returns the provider's own path to the response of a single call, or "", and the API that it is of: see
+// [Call.Background].
+func (b *Batch) Where() (path string, api llm.API) {
+	if b.single == nil {
+		return "", ""
+	}
+	return b.single.Where, b.single.API
+}
+
 // SettleCall settles a call that the provider has made in the background, by the usage that its response reports.
 func (b *Batch) SettleCall(used llm.Usage) {
 	if b.single == nil {
 		return
 	}
-	q, _ := b.Limits.Models.Quota(b.single.Quota)
-	cost := b.cost("", used)
-	if used.CostTold && llm.TellsCost(b.single.Kind) {
-		cost = price.Amount(max(used.Cost, 0))
+	c := &Call{Limits: b.Limits, Prices: b.Prices, Provider: b.Provider}
+	c.Request = llm.Request{Endpoint: llm.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, Units: b.expected.Units}
+	for c.Request.Model = range b.prices { // it has one
 	}
-	t := Total{Exact: true}
-	t.add(used, cost)
+	c.quoteAt(b.at)
+	used = c.withUnits(used)
+	q, _ := b.Limits.Models.Quota(b.single.Quota)
+	t := Total{Exact: true, Units: used.Units}
+	t.add(used, c.usedPrice(used))
 	b.settled.Do(func() { b.commit(&t, used.TokensBy(b.single.Kind, q.Count)) })
 }

@@ -44,7 +44,7 @@ type Batch struct {
 type Total struct {
 	Calls   int
 	Used    llm.Usage
-	Units   llm.Units `json:"units,omitzero"` // the most that the calls can use beside tokens; the results do not report it
+	Units   llm.Units `json:"units,omitzero"` // beside tokens: the most that calls can use, which results do not report
 	Dollars int64     // nanodollars; [price.Unknown], if the price of any call is
 	Exact   bool      // the provider has reported all of it
 }
@@ -226,7 +226,8 @@ func (r *Results) Unread() { r.Exact = false }
 // it. Only the first call for a batch counts, whoever fetches the results.
 func (r *Results) Settle() {
 	expected := &r.batch.expected
-	r.Exact = r.Exact && expected.Units == (llm.Units{})
+	r.Units = expected.Units
+	r.Exact = r.Exact && r.Units == (llm.Units{})
 	if !r.Exact {
 		r.Used.Input, r.Used.Output = max(r.Used.Input, expected.Used.Input), max(r.Used.Output, expected.Used.Output)
 		r.Calls = max(r.Calls, expected.Calls)
@@ -246,11 +247,13 @@ func (b *Batch) commit(t *Total, tokens llm.Tokens) {
 	entry := b.entry(t)
 	if b.deposit != nil {
 		own, _ := hidden.Of[engine.Projects](b.Limits.Projects).Scopes(b.owners) // the limits themselves are corrected without them
+		b.deposit.Count(t.Units)
 		b.deposit.CommitPriced(tokens, t.Dollars, t.Exact, entry, own.List())
 		return
 	}
 	if b.reservation != nil {
 		r := (*engine.Reservation)(b.reservation)
+		r.Count(t.Units)
 		if entry != nil {
 			r.Book(*entry)
 		}

@@ -65,15 +65,19 @@ type quoted struct {
 	at      time.Time    // zero: it was not looked up yet
 }
 
-// quote looks up the price of the call. It is that of the model that the request names, even if the
-// response names another one: what was reserved and what is settled must be of one price, and a
-// response names the release of the same model. Where a provider chooses among models of
-// different prices, it reports the cost: see [llm.TellsCost].
+// quote looks up the price of the call, unless that was done before. It is that of the model that the
+// request names, even if the response names another one: what was reserved and what is settled must be
+// of one price, and a response names the release of the same model. Where a provider chooses among
+// models of different prices, it reports the cost: see [llm.TellsCost].
 func (c *Call) quote() {
-	if !c.quoted.at.IsZero() {
-		return
+	if c.quoted.at.IsZero() {
+		c.quoteAt(time.Now())
 	}
-	c.quoted.at = time.Now()
+}
+
+// quoteAt looks up the price of the call that holds at a time.
+func (c *Call) quoteAt(at time.Time) {
+	c.quoted.at = at
 	c.quoted.price = c.Prices.ofVariant(c.priceProvider(), c.Request.Model, c.Request.Variant, c.quoted.at)
 	c.quoted.units = c.quoted.price
 	if p := c.quoted.price; p == nil || c.Request.Units == (llm.Units{}) {

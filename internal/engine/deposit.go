@@ -158,6 +158,9 @@ func (d *deposited) reservation(e *Engine) *Reservation {
 	return &Reservation{engine: e, asked: d.Ask, at: d.At, waited: d.Waited, project: d.Project, model: d.Model, count: d.Count, member: &fair.Who{Name: cmp.Or(d.Member, d.Project)}}
 }
 
+// Count is [Reservation.Count] for a deposit.
+func (d *Deposit) Count(used llm.Units) { d.reservation.Count(used) }
+
 // CommitPriced is [Reservation.CommitPriced] for a deposit, of which exact says whether it is known for certain what
 // was used, and books an entry unless it is nil. The store sees to it that a deposit is committed once. scopes are those of the project, as far as they are
 // known: their shares are corrected, and calls that wait for what is given back go on.

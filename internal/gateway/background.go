@@ -3,7 +3,9 @@ package gateway
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -18,18 +20,31 @@ func (x *exchange) leaveOpen(meter *llm.Meter) bool {
 	if used := meter.Usage(); used.Exact && used.Input >= 0 || id == "" || len(id) >= maxResponseID {
 		return false
 	}
-	x.g.batches.open(responseName(x.Provider, id), x.call.Background())
+	x.g.batches.open(responseName(x.Provider, id), x.call.Background(x.whereToFetch(id)))
 	return true
 }
 
-// readResponse returns what reads a response of OpenAI's responses as it passes, whole or as a stream, and settles the
-// call that it is of if that was left open.
-func (x *exchange) readResponse(id string) func(*http.Response) io.Reader {
+// whereToFetch returns the path at which the gateway itself can fetch a response, with the account that the call was
+// made with. It is empty if that account is the client's.
+func (x *exchange) whereToFetch(id string) string {
+	if !x.gatewayAccount {
+		return ""
+	}
+	where := url.URL{Path: strings.TrimRight(x.target.Path, "/") + "/" + id}
+	if version := x.target.Query()["api-version"]; version != nil { // Azure's
+		where.RawQuery = url.Values{"api-version": version}.Encode()
+	}
+	return where.String()
+}
+
+// readResponse returns what reads a response of an API as it passes, whole or as a stream, and settles the call that it
+// is of if that was left open.
+func (x *exchange) readResponse(api llm.API, id string) func(*http.Response) io.Reader {
 	return func(response *http.Response) io.Reader {
 		if response.StatusCode != http.StatusOK {
 			return response.Body
 		}
-		return &responseReader{x: x, id: id, body: response.Body, meter: llm.NewMeter(llm.Responses, response.Header)}
+		return &responseReader{x: x, id: id, body: response.Body, meter: llm.NewMeter(api, response.Header)}
 	}
 }
 
@@ -42,8 +57,12 @@ type responseReader struct {
 	ended bool
 }
 
-// endStatuses are those of a response that does not change any more.
-var endStatuses = []string{"completed", "incomplete", "failed", "cancelled"}
+// endStatuses are those of a response that does not change any more. An interaction of Gemini's requires an action of
+// the client, which sends the next one.
+var endStatuses = []string{"completed", "incomplete", "failed", "cancelled", "requires_action"}
+
+// responseAPIs are the APIs whose calls can go on in the background, by the folders of their responses.
+var responseAPIs = map[string]llm.API{"responses": llm.Responses, "interactions": llm.Interactions}
 
 // Read settles the call before the client gets the end of the response. A response that has ended without usage,
 // because it was cancelled or has failed, may have cost all that was reserved.

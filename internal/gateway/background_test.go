@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ const backgroundRig = `
 providers:
   openai: {base_url: MOCK, models: {gpt-4o: {max_rpm: 100, max_tpm: 1000000, max_concurrent: 50}}}
   azure: {base_url: MOCK, kind: azure}
+  gemini: {base_url: MOCK}
 prices: {gpt-4o: {input: 1, output: 10}}
 projects:
   acme: {dollars: 0.01, tokens_per_day: 1_000_000, max_concurrent: 40}
@@ -48,11 +51,16 @@ func TestBackground(t *testing.T) {
 		{"a part", path, []string{path + "/ID", path + "/ID"}, []string{"Range", "bytes=0-20", "Accept-Encoding", "gzip", "X-Project-ID", "acme"}},
 		{"in another case", path, []string{"/openai/v1/Responses/ID", "/openai/V1//RESPONSES/ID/"}, nil},
 		{"cancelled too late", path, []string{path + "/ID", path + "/ID", path + "/ID/cancel"}, nil},
+		{"an interaction of Gemini's", "/gemini/v1beta/interactions", []string{"/gemini/v1beta/interactions/ID", "/gemini/v1beta/Interactions/ID"}, nil},
 		{"Azure", "/azure/openai/v1/responses", []string{"/azure/openai/v1/responses/ID?api-version=preview", "/azure/openai/v1/responses/ID"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, backgroundRig, mockprovider.Config{})
-			id := field(t, r.post(t, c.create, inBackground, "X-Project-ID", "acme"), "id")
+			body := inBackground
+			if strings.Contains(c.create, "interactions") {
+				body = strings.Replace(body, `"max_output_tokens":500`, `"generation_config":{"max_output_tokens":500}`, 1)
+			}
+			id := field(t, r.post(t, c.create, body, "X-Project-ID", "acme"), "id")
 			reserved := full - r.dollars(t, "acme")
 			if most := price.Amount(500 * 10_000); reserved < most || reserved > most+500*1000 {
 				t.Errorf("%v are reserved, want %v and the prompt", reserved, most)
@@ -166,5 +174,99 @@ func TestBackgroundStream(t *testing.T) {
 	a := r.do(t, "GET", "/openai/v1/responses/resp_mock1?stream=true", "", "X-Project-ID", "other")
 	if got := full - r.dollars(t, "acme"); got >= 500*10_000 || got == 0 || !r.noBatches(t) {
 		t.Errorf("%v are charged after the response was fetched: %s", got, a.body)
+	}
+}
+
+// What the tools of a call in the background have cost is settled as that of any other call: by the provider's word,
+// and one container however often code has run in it. Limits in these units get back what was not used.
+func TestBackgroundTools(t *testing.T) {
+	yaml := strings.NewReplacer("output: 10}", "output: 10, web_searches: 10, containers: 0.03}", "acme: {dollars: 0.01", "acme: {dollars: 1, web_searches_per_day: 100").Replace(backgroundRig)
+	r := newRig(t, yaml, mockprovider.Config{})
+	body := strings.Replace(inBackground, "{", `{"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}],`, 1)
+	id := field(t, r.post(t, "/openai/v1/responses", body, "X-Project-ID", "acme", "X-Mock", "web-searches=2 code-runs=3"), "id")
+	for range 2 {
+		r.do(t, "GET", "/openai/v1/responses/"+id, "", "X-Project-ID", "acme")
+	}
+	want := usedAlone(r.provider.Totals()["gpt-4o"]) + 2*price.Dollar/100 + 3*price.Dollar/100
+	if got := price.Dollar - r.dollars(t, "acme"); got != want || !r.noBatches(t) {
+		t.Errorf("%v are charged, want %v", got, want)
+	}
+	d, err := r.Projects().Peek(t.Context(), "acme")
+	if err != nil || window(t, d, "web_searches_per_day").Remaining != 98 {
+		t.Errorf("%+v, %v", d.Windows(), err)
+	}
+	sum := r.usage(t, books.Query{Project: "acme"}).Total
+	if sum[books.Nanodollars] != int64(want) || sum[books.WebSearches] != 2 || sum[books.Containers] != 1 {
+		t.Errorf("the books have %+v", sum)
+	}
+}
+
+// The response of a call in the background that no client fetches is fetched by the gateway, with its own account: by
+// the next gateway on the same state, if the first has ended. It is asked for less and less often, and not any more once
+// it has ended. A call that was made with a client's account is left alone.
+func TestBackgroundThatNobodyFetches(t *testing.T) {
+	t.Setenv("KEY", "sk-own")
+	yaml := "state: " + filepath.Join(t.TempDir(), "state.db") + "\n" + strings.Replace(backgroundRig, "openai: {base_url: MOCK,", "openai: {base_url: MOCK, key: {env: KEY},", 1)
+	provider := mockprovider.New(mockprovider.Config{})
+	var mu sync.Mutex // guards asked and status
+	var asked []string
+	status := 0
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodGet {
+			provider.ServeHTTP(w, r)
+			return
+		}
+		asked = append(asked, r.URL.String()+" "+r.Header.Get("Authorization"))
+		if status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+		provider.ServeHTTP(w, r)
+	})
+	id := ""
+	t.Run("a gateway that ends", func(t *testing.T) {
+		r := newRigBefore(t, yaml, handler)
+		id = field(t, r.post(t, "/openai/v1/responses?api-version=preview&key=k", inBackground, "X-Project-ID", "acme"), "id")
+		r.post(t, "/azure/openai/v1/responses", inBackground, "X-Project-ID", "other", "Api-Key", "sk-client")
+	})
+	r := newRigBefore(t, yaml, handler)
+	reserved := full - r.dollars(t, "acme")
+	begun := time.Now()
+	for _, step := range []struct {
+		minutes, status, asked int // asked is how often the response was asked for until then
+		charged                price.Amount
+	}{
+		{0, 0, 0, reserved},   // too early
+		{2, 0, 1, reserved},   // in progress
+		{2, 0, 1, reserved},   // it waits a minute
+		{3, 503, 2, reserved}, // the provider does not answer
+		{4, 0, 2, reserved},   // it waits two minutes
+		{5, 0, 3, -1},         // it has ended
+		{500, 0, 3, -1},
+	} {
+		mu.Lock()
+		status = step.status
+		mu.Unlock()
+		r.batches.poll(t.Context(), begun.Add(time.Duration(step.minutes)*time.Minute))
+		mu.Lock()
+		want := step.charged
+		if want < 0 {
+			// The other call is still open, and has no output yet.
+			want = price.Amount(provider.Totals()["gpt-4o"].Input/2*1000 + provider.Totals()["gpt-4o"].Output*10_000)
+		}
+		if got := full - r.dollars(t, "acme"); got != want || len(asked) != step.asked {
+			t.Errorf("after %d minutes %v are charged, want %v; asked: %q, want %d", step.minutes, got, want, asked, step.asked)
+		}
+		mu.Unlock()
+	}
+	for _, a := range asked {
+		if want := "/v1/responses/" + id + "?api-version=preview Bearer sk-own"; a != want {
+			t.Errorf("asked for %q, want %q", a, want)
+		}
+	}
+	if sum := r.usage(t, books.Query{Project: "acme"}); sum.Total[books.Requests] != 1 || r.noBatches(t) {
+		t.Errorf("the books have %+v, or the client's own call is not open", sum)
 	}
 }

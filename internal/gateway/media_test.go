@@ -116,6 +116,10 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: gemini + "gemini-2.5-flash:generateContent", model: "gemini-2.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(300, 2_500), llm.WebSearches, 35_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:streamGenerateContent?alt=sse", model: "gemini-3.5-flash", body: search, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
+		endpointCall{
+			endpoint: "POST /v1beta/interactions", model: "gemini-3.5-flash", mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000),
+			body: `{"model":"gemini-3.5-flash","input":"what is new?","generation_config":{"max_output_tokens":50},"tools":[{"type":"google_search"}]}`,
+		},
 		endpointCall{endpoint: gemini + "gemini-2.5-flash-image:generateContent", model: "gemini-2.5-flash-image", body: picture, mock: "output=1300 output-image=1290", counted: "images, tokens", bill: pictured},
 		endpointCall{endpoint: gemini + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: imagen, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
 		endpointCall{endpoint: gemini + "veo-3.1-generate-preview:predictLongRunning", model: "veo-3.1-generate-preview", body: veo, counted: "seconds of video", bill: perUnit(llm.VideoSeconds, 400_000_000)},

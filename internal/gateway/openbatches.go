@@ -20,7 +20,8 @@ type openBatches struct {
 	g       *Gateway
 	vault   deposits.Depository
 	reads   fileReads
-	more    chan struct{} // a batch was opened
+	more    chan struct{}     // a batch was opened
+	polls   map[string]polled // the calls whose responses the gateway fetches, by their names in the store
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
@@ -61,6 +62,7 @@ func newOpenBatches(g *Gateway) *openBatches {
 	o.stop = stop
 	if o.vault != nil {
 		o.running.Go(func() { o.closeDue(ctx) })
+		o.running.Go(func() { o.pollDue(ctx) })
 	}
 	return o
 }

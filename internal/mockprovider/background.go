@@ -9,6 +9,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
+// A laterFormat has answers that clients fetch later.
+type laterFormat interface {
+	format
+	standing(a *answer, status string) object // returns the answer before it has ended
+}
+
 // background has the responses of calls that set background, by their ids. A response is queued when the call comes,
 // in progress when a client first asks for it, and has ended when a client asks again. A client that streams it waits
 // until it ends.
@@ -20,15 +26,18 @@ type background struct {
 // later is a response that ends later.
 type later struct {
 	*answer
+	format laterFormat
 	status string // "queued", "in_progress", "cancelled", or empty once the answer is there
 }
 
 // isBackground reports whether a call is answered in the background.
-func (c *Call) isBackground() bool { return c.API == llm.Responses && c.fields.flag("background") }
+func (c *Call) isBackground() bool {
+	return (c.API == llm.Responses || c.API == llm.Interactions) && c.fields.flag("background")
+}
 
 // queue keeps an answer for later, and says so.
 func (e *exchange) queue(a *answer) {
-	l := &later{a, "queued"}
+	l := &later{a, e.format.(laterFormat), "queued"}
 	e.keepLater(l)
 	e.json(http.StatusOK, encode(l.object()))
 }
@@ -40,15 +49,15 @@ func (e *exchange) keepLater(l *later) {
 	if b.byID == nil {
 		b.byID = map[string]*later{}
 	}
-	b.byID[l.id("resp_")] = l
+	b.byID[l.object()["id"].(string)] = l
 }
 
 // object returns the response as it stands.
 func (l *later) object() object {
 	if l.status == "" {
-		return responses{}.end(l.answer)
+		return l.format.whole(l.answer)
 	}
-	return responses{}.response(l.answer, l.status, []object{}, nil)
+	return l.format.standing(l.answer, l.status)
 }
 
 // complete ends a response that was not cancelled.
@@ -65,7 +74,7 @@ func (e *exchange) servesBackground() bool {
 	for i, name := range names {
 		rest := names[i+1:]
 		cancels := e.r.Method == http.MethodPost && len(rest) == 2 && strings.EqualFold(rest[1], "cancel")
-		if !strings.EqualFold(name, "responses") || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
+		if !strings.EqualFold(name, "responses") && !strings.EqualFold(name, "interactions") || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
 			continue
 		}
 		b := &e.server.background
@@ -90,7 +99,7 @@ func (e *exchange) servesBackground() bool {
 // sendLater sends a response as it stands, or as a stream.
 func (e *exchange) sendLater(l *later) {
 	query := e.r.URL.Query()
-	e.call, e.format = *l.Call, responses{}
+	e.call, e.format = *l.Call, l.format
 	if query.Get("stream") == "true" {
 		e.complete(l)
 		e.streamLater(l.answer, query.Get("starting_after"))

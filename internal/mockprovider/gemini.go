@@ -21,6 +21,7 @@ var _ = register(imitation{
 		{end: ":batchEmbedContents", endpoint: endpoint{api: llm.GeminiEmbed, format: geminiEmbed{}}},
 		{end: ":predict", endpoint: endpoint{api: llm.GeminiImages, format: predict{}}},
 		{end: ":predictLongRunning", endpoint: endpoint{api: llm.GeminiVideos, format: veo{}}},
+		{end: "/interactions", endpoint: endpoint{api: llm.Interactions, format: interactions{}}},
 		{end: "/cachedContents", endpoint: endpoint{api: llm.CachedContents, format: cachedContents{}}},
 	},
 	modelFolder: "/models/",

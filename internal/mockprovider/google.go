@@ -140,3 +140,67 @@ func (cachedContents) whole(a *answer) object {
 		"usageMetadata": object{"totalTokenCount": a.usage.input},
 	}
 }
+
+// interactions is Gemini's interactions.
+type interactions struct{}
+
+func (interactions) framing(*Call) framing { return sseEnd }
+
+func (interactions) read(c *Call) error {
+	if c.fields["input"] == nil {
+		return errors.New("input is not specified")
+	}
+	c.Stream = c.fields.flag("stream")
+	c.MaxOutput = c.fields.in("generation_config").number("max_output_tokens")
+	c.Prompt = c.fields.count("input", "system_instruction", "tools")
+	return nil
+}
+
+func (f interactions) whole(a *answer) object {
+	o := f.standing(a, a.end("completed", "incomplete", "requires_action"))
+	o["steps"] = []object{{"type": "model_output", "content": []object{{"type": "text", "text": a.fullText()}}}}
+	u := object{
+		"total_input_tokens": a.usage.input, "total_cached_tokens": a.usage.cached, "total_output_tokens": a.usage.output - a.usage.reasoning,
+		"total_thought_tokens": a.usage.reasoning, "total_tool_use_tokens": 0, "total_tokens": a.usage.input + a.usage.output,
+	}
+	if a.units[llm.WebSearches] > 0 {
+		u["grounding_tool_count"] = []object{{"type": "google_search", "count": a.WebSearches}}
+	}
+	o["usage"] = u
+	return o
+}
+
+func (interactions) standing(a *answer, status string) object {
+	return object{"id": a.id("v1_"), "object": "interaction", "model": a.Model, "status": status}
+}
+
+func (f interactions) events(a *answer) iter.Seq[event] {
+	return func(yield func(event) bool) {
+		s := &sender{yield: yield}
+		emit := func(name string, data object, e event) {
+			data["event_type"] = name
+			e.name, e.data = name, data
+			s.send(e)
+		}
+		delta := func(kind, key string, value any, e event) {
+			emit("step.delta", object{"index": 0, "delta": object{"type": kind, key: value}}, e)
+		}
+		emit("interaction.created", object{"interaction": f.standing(a, "in_progress")}, event{})
+		for text, n := range a.pieces(a.thoughts) {
+			delta("thought_summary", "content", object{"type": "text", "text": text}, event{output: n, reasoning: n})
+		}
+		for text, n := range a.pieces(a.text) {
+			delta("text", "text", text, event{output: n})
+		}
+		if t := a.tool; t != nil {
+			delta("arguments", "partial_arguments", t.argument(), event{output: t.cost})
+		}
+		emit("interaction.completed", object{"interaction": f.whole(a)}, event{})
+	}
+}
+
+func (interactions) broken(a *answer) event {
+	body := a.failure().body(llm.Gemini)
+	body["event_type"] = "error"
+	return event{name: "error", data: body}
+}

@@ -136,9 +136,9 @@ func (a *answer) useTools() {
 			a.units[llm.FileSearches] = int64(a.FileSearches)
 		case kind == "code_interpreter" && fields(tool).in("container") != nil:
 			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
-		case tool["googleSearch"] != nil && strings.HasPrefix(a.Model, "gemini-2"):
+		case (tool["googleSearch"] != nil || kind == "google_search") && strings.HasPrefix(a.Model, "gemini-2"):
 			a.units[llm.WebSearches] = int64(min(a.WebSearches, 1))
-		case tool["googleSearch"] != nil:
+		case tool["googleSearch"] != nil || kind == "google_search":
 			a.units[llm.WebSearches] = int64(a.WebSearches)
 		}
 	}

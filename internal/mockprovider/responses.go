@@ -55,6 +55,10 @@ func (f responses) end(a *answer) object {
 
 func (f responses) whole(a *answer) object { return f.end(a) }
 
+func (f responses) standing(a *answer, status string) object {
+	return f.response(a, status, []object{}, nil)
+}
+
 // items returns the parts of the answer.
 func (f responses) items(a *answer) []object {
 	items := []object{}

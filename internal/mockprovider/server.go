@@ -153,7 +153,7 @@ func (e *exchange) answer() {
 	switch {
 	case c.Stream:
 		if c.isBackground() {
-			e.keepLater(&later{answer: a})
+			e.keepLater(&later{answer: a, format: e.format.(laterFormat)})
 		}
 		e.stream(a)
 	case c.isBackground():
