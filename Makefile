@@ -1,9 +1,9 @@
 # `make` lists the targets. CI runs `make test`, and `make apidiff`.
 
 MODULES := . interop benchmarks
-# What the race detector watches, and what is only simulated or measured: it would take ten times as long.
-RACED   := . interop
-PLAIN   := scripts/release internal/scenes benchmarks deploy
+# Tested without the race detector, which would take up to ten times as long: what simulates, measures, or drives other
+# programs and SDKs. It watches all others in `make test`, and these programs and SDKs in `make soak`.
+PLAIN   := scripts/release internal/scenes benchmarks deploy interop
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -23,7 +23,8 @@ AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
-LONG    := ./store/redisstore ./internal/gateway/scenarios ./cmd/ratelimit . ./internal/gateway/admin ./internal/engine/fleettests
+LONG    := ./store/redisstore ./internal/gateway/scenarios . ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
+	./llm ./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine/fleettests ./internal/gateway/server
 # Packages whose tests take longest, or need other programs, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/
 
@@ -44,14 +45,13 @@ quick: ## the tests of a minute and a half, without the race detector: vet, the 
 
 lint:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
-	@staticcheck=$$($(TOOL) -n staticcheck) && for m in $(RACED); do \
-		(cd $$m && go vet $(RACE) ./... && GOFLAGS="$(RACE)" $$staticcheck ./...) || exit 1; done && \
-		(cd benchmarks && $(STATIC) go vet ./... && $(STATIC) $$staticcheck ./...)
+	@staticcheck=$$($(TOOL) -n staticcheck) && go vet $(RACE) ./... && GOFLAGS="$(RACE)" $$staticcheck ./... && \
+		for m in interop benchmarks; do (cd $$m && $(STATIC) go vet ./... && $(STATIC) $$staticcheck ./...) || exit 1; done
 	@cd deploy && $(STATIC) go vet ./...
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@go run ./scripts/suite -modules '$(RACED)' -first '$(LONG)' -plain '$(PLAIN)' -- $(RACE) $(SHORT) -timeout 15m
+	@go run ./scripts/suite -modules . -first '$(LONG)' -plain '$(PLAIN)' -- $(RACE) $(SHORT) -timeout 15m
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas

@@ -19,6 +19,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -290,7 +291,7 @@ func TestMediaAtOnce(t *testing.T) {
 		} {
 			var passed, lost atomic.Int64
 			var all sync.WaitGroup
-			for range 300 {
+			for range testkit.Rounds(50, 300) {
 				all.Go(func() {
 					switch a := c.send(t, r, project); a.status {
 					case http.StatusOK:

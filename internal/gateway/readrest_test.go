@@ -21,46 +21,85 @@ func TestTheRestIsReadWhenTheClientLeaves(t *testing.T) {
 		{"a response", "/openai/v1/responses", inBackground, "/openai/v1/responses/resp_1", response},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			left := make(chan struct{})
-			r := newRigBefore(t, batchRig, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				switch {
-				case strings.HasSuffix(r.URL.Path, "/in/content"):
-					io.WriteString(w, chatLines(1, 1000))
-				case strings.HasSuffix(r.URL.Path, "/out/content"), strings.HasSuffix(r.URL.Path, "/resp_1"):
-					io.WriteString(w, c.answer[:36])
-					w.(http.Flusher).Flush()
-					<-left
-					io.WriteString(w, strings.Repeat(" ", 16<<20)) // more than connections hold, so that the gateway notices
-					io.WriteString(w, c.answer[36:])
-				case r.Method == "GET":
-					io.WriteString(w, `{"data":[{"id":"b","status":"completed","output_file_id":"out"}]}`)
-				case strings.HasSuffix(r.URL.Path, "/batches"):
-					io.WriteString(w, submitted)
-				default:
-					io.WriteString(w, `{"id":"resp_1","status":"queued","usage":null}`)
+			synctest.Test(t, func(t *testing.T) {
+				g, err := New(gatewaytest.Config(t, batchRig, "http://127.0.0.1:1"), Options{})
+				if err != nil {
+					t.Fatal(err)
 				}
-			}))
-			if a := r.post(t, c.submit, c.body, "X-Project-ID", "acme"); a.status != 200 || r.noBatches(t) {
-				t.Fatalf("%d %s", a.status, a.body)
-			}
-			ctx, leave := context.WithCancel(t.Context())
-			request, _ := http.NewRequestWithContext(ctx, "GET", r.url+c.fetch, nil)
-			request.Header.Set("X-Project-ID", "acme")
-			answer, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(answer.Body, make([]byte, 36)); err != nil {
-				t.Fatal(err)
-			}
-			leave()
-			answer.Body.Close()
-			close(left)
-			if r.settled(t); !r.noBatches(t) {
-				t.Error("it is not settled")
-			}
+				defer g.Close()
+				r, provider := &rig{Gateway: g}, &resumed{answer: c.answer, left: make(chan struct{})}
+				g.setup.Load().upstreams["openai"].deployments[0].transport = provider
+				request := httptest.NewRequest("POST", "http://127.0.0.1"+c.submit, strings.NewReader(c.body))
+				request.Header.Set("X-Project-ID", "acme")
+				a := httptest.NewRecorder()
+				if g.ServeHTTP(a, request); a.Code != 200 || r.noBatches(t) {
+					t.Fatalf("%d %s", a.Code, a.Body)
+				}
+				ctx, leave := context.WithCancel(t.Context())
+				served := make(chan struct{})
+				client := leaving{httptest.NewRecorder(), ctx}
+				go func() {
+					defer close(served)
+					defer func() { recover() }() // the gateway breaks the connection off
+					request := httptest.NewRequest("GET", "http://127.0.0.1"+c.fetch, nil).WithContext(ctx)
+					request.Header.Set("X-Project-ID", "acme")
+					g.ServeHTTP(client, request)
+				}()
+				synctest.Wait()
+				leave()
+				close(provider.left)
+				<-served
+				if got := client.Body.String(); got != c.answer[:36] || !r.noBatches(t) {
+					t.Errorf("the client has %q, and nothing is left to settle: %t", got, r.noBatches(t))
+				}
+			})
 		})
 	}
+}
+
+// resumed answers as a provider of batches and of responses does. It sends the begin of an answer that settles
+// something, and the rest in two parts when the client has left.
+type resumed struct {
+	answer string
+	left   chan struct{}
+}
+
+func (p *resumed) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body io.ReadCloser
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/in/content"):
+		body = io.NopCloser(strings.NewReader(chatLines(1, 1000)))
+	case strings.HasSuffix(r.URL.Path, "/out/content"), strings.HasSuffix(r.URL.Path, "/resp_1"):
+		answer, w := io.Pipe()
+		body = answer
+		go func() {
+			defer w.Close()
+			io.WriteString(w, p.answer[:36])
+			<-p.left
+			io.WriteString(w, p.answer[36:40])
+			io.WriteString(w, p.answer[40:])
+		}()
+	case r.Method == "GET":
+		body = io.NopCloser(strings.NewReader(`{"data":[{"id":"b","status":"completed","output_file_id":"out"}]}`))
+	case strings.HasSuffix(r.URL.Path, "/batches"):
+		body = io.NopCloser(strings.NewReader(submitted))
+	default:
+		body = io.NopCloser(strings.NewReader(`{"id":"resp_1","status":"queued","usage":null}`))
+	}
+	return &http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, Header: http.Header{}, Body: body, ContentLength: -1}, nil
+}
+
+// leaving is a client that takes nothing any more once its context has ended.
+type leaving struct {
+	*httptest.ResponseRecorder
+	ctx context.Context
+}
+
+func (l leaving) Write(data []byte) (int, error) {
+	if err := l.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return l.ResponseRecorder.Write(data)
 }
 
 // silent answers a request with a body that has nothing until the context of the request ends.
