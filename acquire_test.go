@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,7 +26,6 @@ type waiting struct {
 	rl      *RateLimiter
 	start   time.Time
 	mu      sync.Mutex
-	passed  []string // the names of the calls, in order
 	at      map[string]time.Duration
 	errs    map[string]error
 	results map[string]*Reservation
@@ -52,9 +50,6 @@ func (w *waiting) begin(name string, call func() (*Reservation, error)) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.at[name], w.errs[name], w.results[name] = time.Since(w.start), err, res
-		if err == nil {
-			w.passed = append(w.passed, name)
-		}
 	}()
 	synctest.Wait()
 }
@@ -96,13 +91,6 @@ func (w *waiting) fails(name string, at time.Duration, err error) {
 	if got, ok := w.at[name]; !ok || !errors.Is(w.errs[name], err) || got != at || w.results[name] != nil {
 		w.t.Fatalf("%s has returned: %t, at %v, with %v; want %v at %v", name, ok, got, w.errs[name], err, at)
 	}
-}
-
-// order returns the names of the calls that have passed so far, in order.
-func (w *waiting) order() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.passed)
 }
 
 func (w *waiting) result(name string) *Reservation {
@@ -189,56 +177,6 @@ func TestAcquireWaitsExactly(t *testing.T) {
 	}
 }
 
-// TestFirstComeFirstServed has a large call in the middle of the line. Small calls that would
-// fit do not overtake it.
-func TestFirstComeFirstServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxTPM: 100})
-		memTake(t, w.rl, 50)
-		w.sleep(30 * time.Second)
-		memTake(t, w.rl, 50)
-		w.sleep(31 * time.Second)
-		w.acquire(t.Context(), "small", 20)
-		w.acquire(t.Context(), "large", 100)
-		w.acquire(t.Context(), "tiny", 1)
-		w.acquire(t.Context(), "none", 0)
-		w.sleep(time.Minute)
-		w.passes("small", time.Minute)
-		w.waits("large", "tiny", "none")
-		w.acquire(t.Context(), "late", 1)
-		w.sleep(90 * time.Second)
-		w.waits("large", "tiny", "none", "late") // 80 of 100 tokens are free, but not for these calls
-		w.sleep(2 * time.Minute)
-		w.passes("large", 2*time.Minute)
-		w.waits("tiny")
-		w.sleep(3 * time.Minute)
-		w.passes("tiny", 3*time.Minute)
-		w.passes("none", 3*time.Minute)
-		w.passes("late", 3*time.Minute)
-		w.nobody()
-	})
-}
-
-// TestManyAreServedInOrder: waiting calls pass in the order in which they came, ten a minute.
-// The order among calls that pass at the same instant cannot be observed.
-func TestManyAreServedInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxRPM: 10, MaxTPM: 1000})
-		for i := range 100 {
-			w.acquire(t.Context(), fmt.Sprint(i), rand.IntN(101))
-		}
-		w.sleep(9*time.Minute - 1)
-		if n := len(w.order()); n != 90 {
-			t.Errorf("%d have passed; want 90", n)
-		}
-		w.sleep(9 * time.Minute)
-		for i := range 100 {
-			w.passes(fmt.Sprint(i), time.Duration(i/10)*time.Minute)
-		}
-		w.nobody()
-	})
-}
-
 // TestWaitersWakeSooner: a waiting call passes as soon as a refund makes room for it.
 func TestWaitersWakeSooner(t *testing.T) {
 	quota := ModelQuota{MaxTPM: 100, MaxRPM: 2, MaxRPD: 2, MaxConcurrent: 2}
@@ -315,25 +253,6 @@ func TestOneSettlementServesMany(t *testing.T) {
 		w.waits("5")
 		w.sleep(61 * time.Second)
 		w.passes("5", 61*time.Second)
-		w.nobody()
-	})
-}
-
-// TestDebtsDelayWaiters: if a debt or a refund changes when a waiting call may pass, the call
-// passes exactly then.
-func TestDebtsDelayWaiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxTPM: 100})
-		memTake(t, w.rl, 60)
-		w.sleep(10 * time.Second)
-		later := memTake(t, w.rl, 40)
-		w.acquire(t.Context(), "a", 50)
-		w.sleep(20 * time.Second)
-		later.Commit(70, 0)
-		w.sleep(time.Minute)
-		w.waits("a")
-		w.sleep(70 * time.Second)
-		w.passes("a", 70*time.Second)
 		w.nobody()
 	})
 }
@@ -513,101 +432,6 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// TestFirstGivesUp: when the first call in line gives up, the next passes at once if it fits.
-func TestFirstGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxTPM: 100})
-		memTake(t, w.rl, 50)
-		ctx, giveUp := context.WithCancel(t.Context())
-		w.acquire(ctx, "large", 100)
-		w.acquire(t.Context(), "a", 20)
-		w.acquire(t.Context(), "b", 30)
-		w.acquire(t.Context(), "c", 1)
-		w.sleep(10 * time.Second)
-		giveUp()
-		synctest.Wait()
-		w.fails("large", 10*time.Second, context.Canceled)
-		w.passes("a", 10*time.Second)
-		w.passes("b", 10*time.Second)
-		w.waits("c")
-		memDenied(t, w.rl, 1)
-		w.sleep(time.Minute)
-		w.passes("c", time.Minute)
-		w.nobody()
-	})
-}
-
-// TestCancelledWaitsLeaveNoTrace has a thousand waiting calls give up, some of them at the
-// head of the line. A bubble does not end while a goroutine is left in it.
-func TestCancelledWaitsLeaveNoTrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxTPM: 1000, MaxRPM: 1000, MaxConcurrent: 1000})
-		start := time.Now()
-		memTake(t, rl, 1000).Commit(500, 500)
-		var group sync.WaitGroup
-		for i := range 1000 {
-			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Duration(1+rand.IntN(40_000))*time.Millisecond)
-			group.Go(func() {
-				defer cancel()
-				var err error
-				if i%3 == 0 {
-					err = rl.WaitForCapacity(ctx, memModel, 1)
-				} else {
-					_, err = rl.Acquire(ctx, memModel, 1)
-				}
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v; want the deadline", err)
-				}
-			})
-		}
-		group.Wait()
-		synctest.Wait()
-		memNobodyWaits(t, rl)
-		if s := rl.Stats(memModel); s.RPM != 1 || s.RPD != 1 || s.Concurrent != 0 {
-			t.Errorf("%+v; want one call", s)
-		}
-		memPassesIn(t, rl, 1, DecisionTPMLimit, time.Until(start.Add(time.Minute)))
-		memTake(t, rl, 1000)
-	})
-}
-
-// TestOneAsks: of a thousand waiting calls only the first asks the store, once for each time
-// at which it may pass. Any other call with a timer would ask too.
-func TestOneAsks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const waiters = 1000
-		rl := memLimiter(t, ModelQuota{MaxRPM: 1})
-		var readings atomic.Int64
-		memReads(rl, func() { readings.Add(1) })
-		memTake(t, rl, 1)
-		var group sync.WaitGroup
-		ctx, cancel := context.WithCancel(t.Context())
-		var served atomic.Int64
-		for range waiters {
-			group.Go(func() {
-				if _, err := rl.Acquire(ctx, memModel, 1); err == nil {
-					served.Add(1)
-				}
-			})
-			synctest.Wait()
-		}
-		readings.Store(0)
-		time.Sleep(time.Minute - 1)
-		synctest.Wait()
-		if n := readings.Load(); n != 0 {
-			t.Errorf("the clock was read %d times while there was nothing to have", n)
-		}
-		time.Sleep(9*time.Minute + 1)
-		synctest.Wait()
-		if n := readings.Load(); served.Load() != 10 || n > 120 { // the limiter and its store read the same clock
-			t.Errorf("%d were served, and the clock read %d times; want 10, and a few readings each", served.Load(), n)
-		}
-		cancel()
-		group.Wait()
-		memNobodyWaits(t, rl)
-	})
-}
-
 // TestOneTimer looks at the allocations: the first call of a line has a timer, and the others
 // have none.
 func TestOneTimer(t *testing.T) {
@@ -706,37 +530,6 @@ func TestWaitForCapacity(t *testing.T) {
 			t.Errorf("%+v; want one call, of nothing", s)
 		}
 		w.nobody()
-	})
-}
-
-// TestSlotsInOrder: as calls end, calls that wait for a slot begin, one for one.
-func TestSlotsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxConcurrent: 2})
-		for i := range 10 {
-			w.acquire(t.Context(), fmt.Sprint(i), 1)
-		}
-		for i := range 8 {
-			w.sleep(time.Duration(i+1) * time.Second)
-			if len(w.order()) != i+2 {
-				t.Fatalf("%d have passed; want %d", len(w.order()), i+2)
-			}
-			res := w.result(w.order()[i])
-			if i%2 == 0 {
-				res.Commit(1, 1)
-			} else {
-				res.Cancel()
-			}
-			res.Cancel()
-			synctest.Wait()
-		}
-		for i := range 10 {
-			w.passes(fmt.Sprint(i), max(0, time.Duration(i-1)*time.Second))
-		}
-		w.nobody()
-		if s := w.rl.Stats(memModel); s.Concurrent != 2 {
-			t.Errorf("%+v; want 2 at a time", s)
-		}
 	})
 }
 

@@ -441,86 +441,6 @@ func TestCallNever(t *testing.T) {
 	})
 }
 
-// No more calls of a project wait for a model than MaxWaiting. Further calls fail at once,
-// with the decision on them.
-func TestCallCrowded(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		limits := perMinute(50, 0)()
-		projectsWith(rl, project.Config{MaxWaiting: 2})
-		for _, model := range []string{"m", "n"} {
-			c := projectCall{Model: model, Project: "p", Limits: only(limits)}
-			tryCall(t, rl, c)
-			for range 2 {
-				go acquireCall(rl, t.Context(), c)
-				synctest.Wait()
-			}
-			start := time.Now()
-			res, d, err := acquireCall(rl, t.Context(), c)
-			if res != nil || !errors.Is(err, ratelimit.ErrCrowded) || d.Allowed || d.Limit != "max_rpm" || time.Since(start) != 0 {
-				t.Errorf("%v, %+v, %v", res, d, err)
-			}
-			if rl.Waiting(model) != 2 {
-				t.Errorf("%d wait; want 2", rl.Waiting(model))
-			}
-			c.Project = "q"
-			go acquireCall(rl, t.Context(), c)
-			synctest.Wait()
-			if rl.Waiting(model) != 3 {
-				t.Errorf("%d wait; want another project's too", rl.Waiting(model))
-			}
-		}
-		if left := remaining(t, rl, "p", only(limits)); left[0] != 48 {
-			t.Errorf("%v left; want 48", left)
-		}
-	})
-}
-
-// While calls of a project wait for the project's limits, no other call of the project
-// overtakes them, whichever model it is for. Calls of other projects do.
-func TestCallNobodyOvertakes(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 100}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		p := projectCall{Model: "m", Project: "p", Limits: perMinute(0, 10), Estimated: 6}
-		tryCall(t, rl, p)
-		time.Sleep(20 * time.Second)
-		passed := make(chan time.Time, 1)
-		go func() {
-			if _, d, err := acquireCall(rl, t.Context(), p); err != nil || !d.Allowed {
-				t.Errorf("%+v, %v", d, err)
-			}
-			passed <- time.Now()
-		}()
-		synctest.Wait()
-		again, by, waiting := rl.Ahead("p")
-		if !waiting || by != "tokens_per_minute" || again != 40*time.Second {
-			t.Errorf("%v, %s, %t", again, by, waiting)
-		}
-		if _, _, waiting := rl.Ahead("q"); waiting {
-			t.Error("nobody of q waits")
-		}
-		for _, model := range []string{"m", "n", "unknown", ""} {
-			small := projectCall{Model: model, Project: "p", Limits: p.Limits, Estimated: 1}
-			_, d := tryCall(t, rl, small)
-			if d.Allowed || d.RetryAfter != 40*time.Second || d.Limit != "tokens_per_minute" || d.Code != ratelimit.DecisionProjectLimit {
-				t.Errorf("%q: %+v", model, d)
-			}
-			small.Project = "q"
-			if _, d := tryCall(t, rl, small); !d.Allowed {
-				t.Errorf("%q: %+v", model, d)
-			}
-		}
-		if res, d := rl.TryAcquire("m", 1); res == nil {
-			t.Errorf("%+v", d)
-		}
-		start := time.Now()
-		if at := <-passed; at.Sub(start) != 40*time.Second {
-			t.Errorf("it passed after %v", at.Sub(start))
-		}
-		if _, _, waiting := rl.Ahead("p"); waiting {
-			t.Error("nobody waits any more")
-		}
-	})
-}
-
 // A call that both its model and its project deny waits in the model's line if the model
 // denies for longer. It keeps its position before later calls.
 func TestCallThatBothDeny(t *testing.T) {
@@ -578,41 +498,6 @@ func TestCallWakes(t *testing.T) {
 			synctest.Wait()
 			if passed.Load() != 2 {
 				t.Errorf("%q: %d have passed; want both", models, passed.Load())
-			}
-		}
-	})
-}
-
-// A wait that is cancelled has taken nothing of either limit, and returns the last decision.
-func TestCallGivesUp(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		for _, tt := range []struct{ model, limit string }{{"m", "max_rpm"}, {"n", "requests_per_minute"}, {"", "requests_per_minute"}} {
-			p := projectCall{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
-			q := p
-			q.Project, q.Limits = "q"+tt.model, perMinute(5, 0)
-			tryCall(t, rl, p)
-			waits := p
-			if tt.model == "m" {
-				waits = q
-			}
-			before := remaining(t, rl, waits.Project, waits.Limits)
-			ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Second)
-			res, d, err := acquireCall(rl, ctx, waits)
-			cancel()
-			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != time.Minute {
-				t.Errorf("%q: %v, %+v, %v", tt.model, res, d, err)
-			}
-			if after := remaining(t, rl, waits.Project, waits.Limits); !slices.Equal(after, before) {
-				t.Errorf("%q: %v left; want %v", tt.model, after, before)
-			}
-			if tt.model != "" && rl.Stats(tt.model).RPM != 1 {
-				t.Errorf("%+v", rl.Stats(tt.model))
-			}
-			if _, _, waiting := rl.Ahead(waits.Project); waiting || rl.Waiting(tt.model) != 0 {
-				t.Errorf("%q: somebody waits", tt.model)
-			}
-			if _, _, err := acquireCall(rl, ctx, q); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("ended before: %v", err)
 			}
 		}
 	})

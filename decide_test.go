@@ -324,43 +324,6 @@ func TestDecisionStats(t *testing.T) {
 	})
 }
 
-// TestWindowsAtTheNanosecond: usage counts for exactly as long as its window, and not a
-// nanosecond longer.
-func TestWindowsAtTheNanosecond(t *testing.T) {
-	quota := ModelQuota{MaxRPM: 100, MaxTPM: 100, MaxRPD: 100, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 100, MaxConcurrent: 100}
-	for _, tt := range []struct {
-		name  string
-		lasts time.Duration
-		of    func(ModelStats) int
-	}{
-		{"RPM", time.Minute, func(s ModelStats) int { return s.RPM }},
-		{"TPM", time.Minute, func(s ModelStats) int { return s.TPM / 2 }},
-		{"RPD", 24 * time.Hour, func(s ModelStats) int { return s.RPD }},
-		{"input TPM", time.Minute, func(s ModelStats) int { return s.InputTPM }},
-		{"output TPM", time.Minute, func(s ModelStats) int { return s.OutputTPM }},
-		{"TPD", 24 * time.Hour, func(s ModelStats) int { return s.TPD / 2 }},
-		{"concurrency", 10 * time.Minute, func(s ModelStats) int { return s.Concurrent }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				rl := memLimiter(t, quota)
-				for _, step := range []struct {
-					wait time.Duration
-					used int
-				}{{0, 1}, {tt.lasts - 1, 1}, {1, 0}, {tt.lasts, 0}} {
-					if step.wait == 0 {
-						memTakeSplit(t, rl, Tokens{Input: 1, Output: 1})
-					}
-					time.Sleep(step.wait)
-					if got := tt.of(rl.Stats(memModel)); got != step.used {
-						t.Errorf("%v later %d is used; want %d", step.wait, got, step.used)
-					}
-				}
-			})
-		})
-	}
-}
-
 // TestDayIsAnchored: a day is the 24 hours from its first request on. The next day begins with
 // the next request, not where the last day ended.
 func TestDayIsAnchored(t *testing.T) {

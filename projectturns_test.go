@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -643,103 +642,6 @@ func TestCallsForSeveralModelsPassInTurn(t *testing.T) {
 					rt.Fatal(wrong)
 				}
 			})
-		})
-	}
-}
-
-// quietly makes the calls of a project that sometimes reaches its limit, and returns the
-// result of each, and when it came. If waits is set, some of the calls wait.
-func quietly(rl *ratelimit.RateLimiter, waits bool) (trace []string) {
-	start := time.Now()
-	for i := range 150 {
-		time.Sleep(700 * time.Millisecond)
-		c := of("quiet")
-		c.Estimated = i % 7
-		ask := rl.TryAcquireCall
-		if i%5 == 4 && waits {
-			ask = rl.AcquireCall
-			c.MaxWait = 3 * time.Second
-		}
-		res, d, err := ask(context.Background(), c)
-		if i%10 == 4 {
-			res.Cancel()
-		} else {
-			res.Commit(i%3, i%4)
-		}
-		at := fmt.Sprintf("call %d at %v: %t, %q, %v, %v:", i, time.Since(start), d.Allowed, d.Limit, d.RetryAfter, err)
-		for _, s := range d.Windows() {
-			at += fmt.Sprintf(" %s %d %v %v", s.Window.Name, s.Remaining, s.RetryAfter, s.ResetAfter)
-		}
-		trace = append(trace, at)
-	}
-	return trace
-}
-
-// loudly makes a hundred times as many calls as a project's limit allows, of every kind, until
-// ctx ends.
-func loudly(ctx context.Context, rl *ratelimit.RateLimiter) {
-	c := of("loud")
-	c.Estimated = 5
-	var all sync.WaitGroup
-	for i := range 5 {
-		all.Go(func() {
-			for time.Sleep(time.Duration(i) * 7 * time.Millisecond); ctx.Err() == nil; time.Sleep(35 * time.Millisecond) {
-				res, _, _ := rl.TryAcquireCall(ctx, c)
-				res.Cancel()
-			}
-		})
-		all.Go(func() {
-			for ctx.Err() == nil {
-				within, cancel := testkit.WithHiddenTimeout(ctx, time.Duration(100+i)*7*time.Millisecond)
-				res, _, _ := rl.AcquireCall(within, c)
-				res.Commit(9, 9)
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-}
-
-// A project at a hundred times its limit changes nothing for another project of the same
-// model: neither which calls are admitted, nor the decisions, nor the waits.
-func TestProjectsOfAModelAreApart(t *testing.T) {
-	for name, kind := range map[string]struct {
-		open  func() ratelimit.Store
-		waits bool
-	}{
-		"memory":              {func() ratelimit.Store { return store.NewMemory() }, true},
-		"another store":       {func() ratelimit.Store { return another{store.NewMemory()} }, true},
-		"a store that is far": {func() ratelimit.Store { return slowly{store.NewMemory(), time.Millisecond} }, false}, // its waits are a little random
-	} {
-		t.Run(name, func(t *testing.T) {
-			open := func(t *testing.T) *ratelimit.RateLimiter {
-				rl := onStore(t, kind.open(), quotas{"m": plenty})
-				withProjects(t, rl, project.Config{Default: &project.Limit{RequestsPerMinute: 60, RequestsPerHour: 100, TokensPerMinute: 200}})
-				return rl
-			}
-			var alone, beside []string
-			synctest.Test(t, func(t *testing.T) { alone = quietly(open(t), kind.waits) })
-			synctest.Test(t, func(t *testing.T) {
-				rl := open(t)
-				ctx, cancel := context.WithCancel(context.Background())
-				var loud sync.WaitGroup
-				loud.Go(func() { loudly(ctx, rl) })
-				beside = quietly(rl, kind.waits)
-				cancel()
-				loud.Wait()
-			})
-			denied := 0
-			for i := range alone {
-				if alone[i] != beside[i] {
-					t.Fatalf("alone:  %s\nbeside: %s", alone[i], beside[i])
-				}
-				if strings.Contains(alone[i], "false") {
-					denied++
-				}
-			}
-			if denied < 10 || denied > 140 {
-				t.Errorf("%d of %d calls were denied: that shows little", denied, len(alone))
-			}
 		})
 	}
 }

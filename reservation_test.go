@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"maps"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"sync"
@@ -134,34 +133,6 @@ func TestRefundsAreNoHeadroomLater(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestRefundsInOneWindow: reservations of the same instant and of different ones are each
-// corrected by themselves, in any order.
-func TestRefundsInOneWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxTPM: 1000, MaxRPM: 100})
-		start := time.Now()
-		a, b := memTake(t, rl, 100), memTake(t, rl, 200)
-		time.Sleep(10 * time.Second)
-		c := memTake(t, rl, 300)
-		time.Sleep(10 * time.Second)
-		d := memTake(t, rl, 400)
-		memDenied(t, rl, 1)
-		c.Commit(0, 30)
-		a.Commit(110, 0)
-		d.Cancel()
-		if s := rl.Stats(memModel); s.TPM != 340 || s.RPM != 3 {
-			t.Fatalf("%+v; want 340 tokens of 3 requests", s)
-		}
-		b.Commit(900, 0)
-		memPassesIn(t, rl, 1, DecisionTPMLimit, time.Until(start.Add(60*time.Second)))
-		if s := rl.Stats(memModel); s.TPM != 30 || s.RPM != 1 {
-			t.Fatalf("%+v; want 30 tokens of 1 request", s)
-		}
-		memTake(t, rl, 970)
-		memPassesIn(t, rl, 30, DecisionTPMLimit, 10*time.Second)
-	})
 }
 
 // TestSettleWhatWasNotEstimated: tokens of a call with an estimate of zero count from the time
@@ -458,42 +429,6 @@ func TestEndedOnce(t *testing.T) {
 		t.Errorf("%+v; want 50 calls of 200 tokens, and one of 1000", s)
 	}
 	kept.Cancel()
-}
-
-// TestSettleInAFullLog: beyond the size of the log, each reservation is still corrected by
-// itself, and usage leaves the window a little late.
-func TestSettleInAFullLog(t *testing.T) {
-	const calls = 30_000
-	rl := memLimiter(t, ModelQuota{MaxTPM: 10 * calls, MaxRPM: calls})
-	clock := memClock(rl)
-	start := clock.now
-	var taken []*Reservation
-	for range calls {
-		taken = append(taken, memTake(t, rl, 10))
-		clock.pass(time.Millisecond)
-	}
-	memDenied(t, rl, 1)
-	random := rand.New(rand.NewPCG(1, 2))
-	random.Shuffle(calls, func(i, k int) { taken[i], taken[k] = taken[k], taken[i] })
-	sum := 10 * calls
-	for i, res := range taken[:calls/2] {
-		res.Commit(i%20, 0)
-		sum += i%20 - 10
-	}
-	if s := rl.Stats(memModel); s.TPM != sum || s.RPM != calls {
-		t.Fatalf("%+v; want %d tokens of %d calls", s, sum, calls)
-	}
-	for _, res := range taken[calls/2:] {
-		res.Cancel()
-		sum -= 10
-	}
-	if s := rl.Stats(memModel); s.TPM != sum || s.RPM != calls/2 {
-		t.Fatalf("%+v; want %d tokens of %d calls", s, sum, calls/2)
-	}
-	clock.now = start + int64(time.Minute) + int64(calls*time.Millisecond) - int64(time.Millisecond)
-	if s := rl.Stats(memModel); s.TPM != 0 || s.RPM != 0 {
-		t.Errorf("%+v; want nothing a minute later", s)
-	}
 }
 
 // The naive model follows what the package promises, with no regard to cost: a list of calls,

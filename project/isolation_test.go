@@ -120,38 +120,6 @@ func wantIsolation(t *testing.T, waits bool, create func(t *testing.T) *project.
 	}
 }
 
-// While a call of one project asks in turn, calls of other projects are not denied.
-func TestNoisyWaitersDenyNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, project.Config{
-			Limits: map[string]project.Limit{"loud": {RequestsPerMinute: 1}, "quiet": {RequestsPerMinute: 1 << 40}},
-			Store:  far{store.NewMemory()},
-		})
-		use(t, l, "loud", 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		var loud sync.WaitGroup
-		loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud"}) })
-		defer loud.Wait()
-		defer cancel()
-		time.Sleep(away + away/2) // it asks for the second time: it is in line now
-		synctest.Wait()
-		for what, wake := range map[string]func(){
-			"it has asked":         func() {},
-			"its limit was set":    func() { l.SetLimit("loud", project.Limit{RequestsPerMinute: 1}) },
-			"its time has come":    func() { time.Sleep(time.Minute - 2*away) },
-			"another of it waits":  func() { loud.Go(func() { l.Acquire(ctx, project.Call{Project: "loud", Priority: 1}) }) },
-			"something came back":  func() { l.Reset(ctx, "nobody") },
-			"it may have had less": func() { l.SetLimits(map[string]project.Limit{"loud": {RequestsPerMinute: 1, RequestsPerHour: 1}}) },
-		} {
-			wake()
-			synctest.Wait() // it is on its way to the store
-			if _, d, err := l.Take(ctx, project.Call{Project: "quiet"}); err != nil || !d.Allowed {
-				t.Errorf("%s: %q, %v, %v", what, d.Limit, d.RetryAfter, err)
-			}
-		}
-	})
-}
-
 // Ids that look alike are different projects: what one uses or resets is its own.
 func TestIDsDoNotCollide(t *testing.T) {
 	ids := []string{"a", "a%2Fb", "a%252Fb", "a%2Frequests", "a.requests", "requests", "...", ".a", "%", "A", "**", "[a]", "{a}", "{b}"}

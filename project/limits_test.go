@@ -138,26 +138,6 @@ func TestLimitIsCopied(t *testing.T) {
 	}
 }
 
-// More requests at different times than a project's memory has room for: never more
-// than the limit, and they come back not much late.
-func TestManyTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const most = 10_000
-		l := limited(t, project.Limit{RequestsPerDay: most})
-		start := time.Now()
-		for range most {
-			use(t, l, "p", 1)
-			time.Sleep(time.Second)
-		}
-		d := spend(t, l, project.Call{Project: "p"})
-		if early := time.Since(start) + d.RetryAfter - 24*time.Hour; d.Allowed || early < 0 || early > 24*time.Hour/1024 {
-			t.Fatalf("after %v: %t, again in %v", time.Since(start), d.Allowed, d.RetryAfter)
-		}
-		time.Sleep(d.RetryAfter)
-		use(t, l, "p", 1)
-	})
-}
-
 const month = 30 * 24 * time.Hour
 
 // A budget is of any 30 days: what was used comes back when these are over, to the
@@ -187,32 +167,6 @@ func TestMonthSlides(t *testing.T) {
 			}
 		})
 	}
-}
-
-// More calls than a project's memory has room for, with all windows: never more than the
-// budget in any 30 days, and it comes back not much late.
-func TestManyTimesInAMonth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const calls = 20_000
-		l := limited(t, project.Limit{TokensPerMinute: 1 << 40, TokensPerHour: 1 << 40, TokensPerDay: 1 << 40, TokensPerMonth: calls})
-		c := project.Call{Project: "p", Estimated: 1}
-		start := time.Now()
-		for range calls {
-			if d := spend(t, l, c); !d.Allowed {
-				t.Fatalf("%+v", d)
-			}
-			time.Sleep(2 * time.Minute)
-		}
-		d := spend(t, l, c)
-		if late := time.Since(start) + d.RetryAfter - month; d.Allowed || late < 0 || late > month*4/1024 {
-			t.Fatalf("after %v: %t, again in %v", time.Since(start), d.Allowed, d.RetryAfter)
-		}
-		c.Estimated = calls
-		time.Sleep(spend(t, l, c).RetryAfter)
-		if d := spend(t, l, c); !d.Allowed || time.Since(start) < month+(calls-1)*2*time.Minute {
-			t.Errorf("after %v: %t, %v", time.Since(start), d.Allowed, d.RetryAfter)
-		}
-	})
 }
 
 // The largest limits, and calls, count exactly.

@@ -16,37 +16,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-func TestFirstComeFirstServed(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, TokensPerMinute: 100}}, func(t *testing.T, l *line, c project.Call) {
-		var want []string
-		for i := range 9 {
-			name := fmt.Sprint(i)
-			c.Estimated = (i * 37) % 100 // a large call is not passed by small ones
-			l.join(t.Context(), name, c)
-			want = append(want, name)
-		}
-		l.sleep(20 * time.Minute)
-		l.passed(t, want...)
-	})
-}
-
-func TestPriority(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1}}, func(t *testing.T, l *line, c project.Call) {
-		for _, each := range []struct {
-			name     string
-			priority int
-		}{{"first", 0}, {"low", -1}, {"a", 0}, {"high", 5}, {"b", 0}, {"higher", 6}, {"high too", 5}} {
-			c.Priority = each.priority
-			l.join(t.Context(), each.name, c)
-		}
-		l.passed(t, "first")
-		l.sleep(time.Minute)
-		l.passed(t, "first", "higher")
-		l.sleep(time.Hour)
-		l.passed(t, "first", "higher", "high", "high too", "a", "b", "low")
-	})
-}
-
 func TestWaitsExactlyAsLongAsItWasTold(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 3, TokensPerHour: 10}}, func(t *testing.T, l *line, c project.Call) {
 		c.Estimated = 3
