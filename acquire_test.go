@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -97,12 +96,6 @@ func (w *waiting) result(name string) *Reservation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.results[name]
-}
-
-func (w *waiting) err(name string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.errs[name]
 }
 
 // nobody fails the test if a call still waits.
@@ -236,27 +229,6 @@ func TestWaitersWakeSooner(t *testing.T) {
 	}
 }
 
-// TestOneSettlementServesMany: one refund lets all calls pass that fit into it.
-func TestOneSettlementServesMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxTPM: 100})
-		reserved := memTake(t, w.rl, 100)
-		for i := range 6 {
-			w.acquire(t.Context(), fmt.Sprint(i), 20)
-		}
-		w.sleep(time.Second)
-		reserved.Cancel()
-		synctest.Wait()
-		for i := range 5 {
-			w.passes(fmt.Sprint(i), time.Second)
-		}
-		w.waits("5")
-		w.sleep(61 * time.Second)
-		w.passes("5", 61*time.Second)
-		w.nobody()
-	})
-}
-
 // TestNobodyOvertakes: while a call waits, TryAcquire denies, and says when the first waiting
 // call passes.
 func TestNobodyOvertakes(t *testing.T) {
@@ -383,52 +355,6 @@ func TestSmallerQuotaWhileSomebodyWaits(t *testing.T) {
 		w.sleep(time.Minute)
 		w.passes("small", time.Minute)
 		w.nobody()
-	})
-}
-
-// TestContextEnds: a call whose context ends takes nothing, and returns the context's error.
-func TestContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiting(t, ModelQuota{MaxTPM: 100})
-		past, cancel := context.WithCancel(t.Context())
-		cancel()
-		w.acquire(past, "past", 1) // there is room, but the context has ended
-		w.fails("past", 0, context.Canceled)
-		expired, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-		defer cancel()
-		w.acquire(expired, "expired", 1)
-		w.fails("expired", 0, context.DeadlineExceeded)
-		w.begin("capacity", func() (*Reservation, error) { return nil, w.rl.WaitForCapacity(past, memModel, 1) })
-		w.fails("capacity", 0, context.Canceled)
-		if s := w.rl.Stats(memModel); s.TPM != 0 || s.RPM != 0 {
-			t.Fatalf("%+v; want nothing used", s)
-		}
-		memTake(t, w.rl, 100)
-		deadline, cancel := testkit.WithHiddenTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		behind, giveUp := context.WithCancel(t.Context())
-		w.acquire(deadline, "first", 50)
-		w.acquire(behind, "second", 50)
-		w.acquire(t.Context(), "third", 50)
-		w.sleep(10 * time.Second)
-		giveUp()
-		synctest.Wait()
-		w.fails("second", 10*time.Second, context.Canceled)
-		w.waits("first", "third")
-		w.sleep(30 * time.Second)
-		w.fails("first", 30*time.Second, context.DeadlineExceeded)
-		w.waits("third")
-		w.sleep(time.Minute)
-		w.passes("third", time.Minute)
-		if s := w.rl.Stats(memModel); s.TPM != 50 || s.RPM != 1 || s.RPD != 2 {
-			t.Errorf("%+v; want one call of 50", s)
-		}
-		w.nobody()
-		for _, name := range []string{"past", "first", "second"} {
-			if !strings.HasPrefix(w.err(name).Error(), "ratelimit: ") {
-				t.Errorf("the error is %q", w.err(name))
-			}
-		}
 	})
 }
 
@@ -591,60 +517,4 @@ func TestModelsWaitApart(t *testing.T) {
 		w.sleep(time.Minute)
 		w.passes("a", time.Minute)
 	})
-}
-
-// TestSlotsUnderStress: with real goroutines and the real clock, no more calls are under way
-// at a time than there are slots.
-func TestSlotsUnderStress(t *testing.T) {
-	const slots, workers, calls = 3, 16, 200
-	rl := memLimiter(t, ModelQuota{MaxConcurrent: slots, MaxRPM: workers * calls, MaxTPM: workers * calls * 10})
-	var running, most, done atomic.Int64
-	var group sync.WaitGroup
-	for worker := range workers {
-		group.Go(func() {
-			for i := range calls {
-				var res *Reservation
-				var err error
-				switch (worker + i) % 4 {
-				case 0:
-					var d Decision
-					if res, d = rl.TryAcquire(memModel, 10); !d.Allowed {
-						continue
-					}
-				case 1:
-					ctx, cancel := testkit.WithHiddenTimeout(t.Context(), time.Duration(rand.IntN(int(time.Millisecond))))
-					res, err = rl.Acquire(ctx, memModel, 10)
-					cancel()
-				default:
-					res, err = rl.Acquire(t.Context(), memModel, 10)
-				}
-				if err != nil {
-					continue
-				}
-				now := running.Add(1)
-				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
-				}
-				runtime.Gosched()
-				running.Add(-1)
-				done.Add(1)
-				res.Commit(5, 5)
-			}
-		})
-	}
-	group.Go(func() {
-		for range 200 {
-			rl.Stats(memModel)
-			rl.State()
-			rl.Decide(memModel, 1)
-			runtime.Gosched()
-		}
-	})
-	group.Wait()
-	memNobodyWaits(t, rl)
-	if most.Load() > slots {
-		t.Errorf("%d at a time; want %d at most", most.Load(), slots)
-	}
-	if s := rl.Stats(memModel); s.Concurrent != 0 || int64(s.RPM) != done.Load() || int64(s.TPM) != 10*done.Load() || done.Load() < workers*calls/2 {
-		t.Errorf("%+v; want %d calls of 10 tokens", s, done.Load())
-	}
 }

@@ -169,49 +169,6 @@ func TestProjectPriority(t *testing.T) {
 	})
 }
 
-// A project waits as long as projects of a higher priority do, and no longer than its call may
-// wait.
-func TestLowPriorityStarves(t *testing.T) {
-	ofRanks(t, func(t *testing.T, w *turns) {
-		patient := of("low")
-		patient.MaxWait = 3 * time.Second
-		w.join(t.Context(), "low", patient)
-		last := "now"
-		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			w.join(t.Context(), name, of("high"))
-			time.Sleep(time.Second)
-			w.next(t, last, name)
-			last = name
-		}
-		w.failed(t, "low", 3*time.Second, context.DeadlineExceeded)
-	})
-}
-
-// A new call passes at once, although calls of other projects wait, if its project has a
-// higher priority and there is room for it.
-func TestHighPriorityPassesThoseThatWait(t *testing.T) {
-	ofRanks(t, func(t *testing.T, w *turns) {
-		w.end("now", -1)
-		all := of("usual")
-		all.Estimated = 60
-		w.join(t.Context(), "first", all)
-		w.end("first", 60)
-		w.join(t.Context(), "waits", all) // waits for the end of the minute
-		small := all
-		small.Estimated = 10
-		for id, allowed := range map[string]bool{"low": false, "usual": false, "high": true} {
-			small.Project = id
-			res, d, err := w.TryAcquireCall(t.Context(), small)
-			if err != nil || d.Allowed != allowed {
-				t.Errorf("%s: %t, %q, %v, %v", id, d.Allowed, d.Limit, d.RetryAfter, err)
-			}
-			res.Cancel()
-		}
-		w.sleep(time.Minute)
-		w.passed(t, "now", "first", "waits")
-	})
-}
-
 // A new priority counts from the next call of the project that has to wait.
 func TestPriorityIsSet(t *testing.T) {
 	ofRanks(t, func(t *testing.T, w *turns) {
@@ -226,24 +183,6 @@ func TestPriorityIsSet(t *testing.T) {
 		w.next(t, "high", "low")
 		w.next(t, "low", "low too")
 		w.next(t, "low too", "high too")
-	})
-}
-
-// A project of a higher priority that waits for its own limits leaves the model to others.
-func TestHighPriorityStepsAside(t *testing.T) {
-	ofRanks(t, func(t *testing.T, w *turns) {
-		if err := w.projects.SetLimit("high", project.Limit{Priority: 5, RequestsPerMinute: 1}); err != nil {
-			t.Fatal(err)
-		}
-		w.join(t.Context(), "high", of("high"))
-		w.join(t.Context(), "high too", of("high"))
-		w.join(t.Context(), "usual", of("usual"))
-		w.next(t, "now", "high")
-		w.next(t, "high", "usual")
-		w.join(t.Context(), "usual too", of("usual"))
-		w.sleep(time.Minute)
-		w.next(t, "usual", "high too")
-		w.next(t, "high too", "usual too")
 	})
 }
 
@@ -375,23 +314,6 @@ func TestProjectsConcurrentCalls(t *testing.T) {
 	})
 }
 
-// A project that waits for a slot of its own leaves the model to others, at once.
-func TestProjectsConcurrentCallsHoldUpNobodyElse(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 4, MaxConcurrent: 3}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		w := newTurns(t, rl, project.Config{Limits: map[string]project.Limit{"p": {MaxConcurrent: 1, Weight: 9}, "q": {}}})
-		for _, name := range []string{"p1", "p2", "q1", "q2"} {
-			w.join(t.Context(), name, of(name[:1]))
-		}
-		w.passed(t, "p1", "q1", "q2")
-		w.join(t.Context(), "q3", of("q")) // the model has three slots
-		w.passed(t, "p1", "q1", "q2")
-		w.end("q1", -1)
-		w.passed(t, "p1", "q1", "q2", "q3")
-		w.end("p1", -1)
-		w.passed(t, "p1", "p2", "q1", "q2", "q3")
-	})
-}
-
 // A limit that is set or unset, a new default, and a reset reach calls that wait for their
 // project, in the line of a model or without a model.
 func TestSettingsReachCallsThatWait(t *testing.T) {
@@ -426,32 +348,6 @@ func TestSettingsReachCallsThatWait(t *testing.T) {
 			w.passed(t, want...)
 		}
 	})
-}
-
-// A limit loses windows while a call waits, and then the store fails: the call returns its
-// last decision, with the windows of that time.
-func TestFewerWindowsAndALostStore(t *testing.T) {
-	for _, model := range []string{"", "m"} {
-		synctest.Test(t, func(t *testing.T) {
-			s, lost := newElsewhere(), errors.New("lost")
-			w := newTurns(t, onStore(t, s, quotas{"m": plenty}), project.Config{Default: &project.Limit{
-				RequestsPerMinute: 1, RequestsPerHour: 5, RequestsPerDay: 6, TokensPerMinute: 7, TokensPerHour: 8, TokensPerDay: 9, TokensPerMonth: 10, MaxConcurrent: 11,
-			}})
-			c := ratelimit.Call{Project: "p", Model: model, Estimated: 1}
-			w.join(t.Context(), "a", c)
-			w.join(t.Context(), "b", c)
-			w.sleep(time.Second)
-			s.lose(lost)
-			if err := w.projects.SetLimit("p", project.Limit{RequestsPerDay: 9}); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			d := w.failed(t, "b", time.Second, lost)
-			if d.Allowed || d.Limit != "requests_per_minute" || len(d.Windows()) != 7 || d.Windows()[5].Window.Count != 9 || d.RetryAfter != time.Minute {
-				t.Errorf("%q: %+v, %+v", model, d, d.Windows())
-			}
-		})
-	}
 }
 
 // happening is an event while calls of a project wait for several models.

@@ -153,27 +153,6 @@ func TestSettleWhatWasNotEstimated(t *testing.T) {
 	})
 }
 
-// TestDebtsDelayExactly: no call passes before the debt has left the window, and then one
-// passes at once.
-func TestDebtsDelayExactly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxTPM: 100})
-		for range 3 {
-			memTake(t, rl, 10).Commit(70, 0)
-			time.Sleep(5 * time.Second)
-			memTake(t, rl, 30).Commit(60, 0)
-			memPassesIn(t, rl, 41, DecisionTPMLimit, time.Minute)
-			if s := rl.Stats(memModel); s.TPM != 0 {
-				t.Fatalf("%+v", s)
-			}
-		}
-		memTake(t, rl, 10).Commit(70, 0)
-		time.Sleep(5 * time.Second)
-		memTake(t, rl, 30).Commit(60, 0)
-		memPassesIn(t, rl, 40, DecisionTPMLimit, 55*time.Second)
-	})
-}
-
 // TestNegativeUsage: where the usage is not known, the reservation stays charged.
 func TestNegativeUsage(t *testing.T) {
 	parts := ModelQuota{MaxTPM: 1000, MaxInputTPM: 1000, MaxOutputTPM: 1000, MaxConcurrent: 1}

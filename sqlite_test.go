@@ -791,28 +791,6 @@ func TestLockedFile(t *testing.T) {
 	}
 }
 
-// Waiting calls fail when the file is closed.
-func TestCloseWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := openFile(t, filepath.Join(t.TempDir(), "limits.db"), quotas{"m": {MaxRPM: 1}})
-		fill(rl, "m", 1)
-		errs := make(chan error, 3)
-		for range 3 {
-			go func() {
-				_, err := rl.Acquire(t.Context(), "m", 1)
-				errs <- err
-			}()
-		}
-		synctest.Wait()
-		closeFile(t, rl)
-		for range 3 {
-			if err := <-errs; !errors.Is(err, store.ErrClosed) {
-				t.Errorf("%v", err)
-			}
-		}
-	})
-}
-
 // limited is the quota of the model m in the tests of tampering.
 var limited = ratelimit.ModelQuota{MaxRPM: 3, MaxTPM: 30, MaxRPD: 5}
 

@@ -263,55 +263,6 @@ func TestSharedStore(t *testing.T) {
 	})
 }
 
-// All settlements that a lost store has missed are made when it is back, and new calls do not
-// wait for them one after another.
-func TestOwed(t *testing.T) {
-	s := newElsewhere()
-	rl := onStore(t, s, quotas{"m": {MaxTPM: 1 << 40, MaxConcurrent: 1000}})
-	var reserved []*ratelimit.Reservation
-	for range 300 {
-		reserved = append(reserved, mustTake(t, rl, 10))
-	}
-	gone := errors.New("ratelimit: gone")
-	s.lose(gone)
-	for _, res := range reserved {
-		res.Commit(1, 2)
-	}
-	for range 3 {
-		if _, d := rl.TryAcquire("m", 1); d.Code != ratelimit.DecisionStoreLost {
-			t.Errorf("%+v", d)
-		}
-	}
-	s.heard()
-	s.lose(nil)
-	if _, d := rl.TryAcquire("m", 1); d.Stats.TPM != 901 || d.Stats.Concurrent != 1 {
-		t.Errorf("%+v", d)
-	}
-	if settled := strings.Count(s.heard(), "settle"); settled != 300 {
-		t.Errorf("%d were settled", settled)
-	}
-	mustTake(t, rl, 1)
-	if got := s.heard(); got != "take" {
-		t.Errorf("asked %q again", got)
-	}
-}
-
-// Settlements that are still to be made are made when a limiter is closed.
-func TestOwedAtTheEnd(t *testing.T) {
-	s := newElsewhere()
-	a, b := onStore(t, s, quotas{"m": {MaxTPM: 100}}), onStore(t, s, quotas{"m": {MaxTPM: 100}})
-	reserved := mustTake(t, a, 50)
-	s.lose(errors.New("ratelimit: gone"))
-	reserved.Commit(1, 1)
-	s.lose(nil)
-	if err := a.Close(); err == nil {
-		t.Error("Close does not say what went wrong")
-	}
-	if got := b.Stats("m").TPM; got != 2 {
-		t.Errorf("%d tokens are used; want 2", got)
-	}
-}
-
 // A limiter on a store has no file.
 func TestStoreHasNoFile(t *testing.T) {
 	home := t.TempDir()

@@ -1,7 +1,6 @@
 package ratelimit_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // opened returns a limiter on a file.
@@ -96,35 +94,6 @@ func TestAddProviderKeepsWhatTheFileHolds(t *testing.T) {
 			t.Errorf("quotas %v", q)
 		}
 	}
-}
-
-// Close ends the waits of all calls at once, also of those whose model has no quota and is paused.
-func TestCloseWakesThoseWhoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := opened(t, filepath.Join(t.TempDir(), "limits.db"), ratelimit.ModelQuota{MaxRPD: 1})
-		pass(rl)
-		refuse(t, rl, "unknown", time.Hour)
-		errs := make(chan error, 4)
-		for i := range cap(errs) {
-			go func() {
-				_, err := rl.Acquire(context.Background(), []string{"m", "unknown"}[i%2], 1)
-				errs <- err
-			}()
-		}
-		synctest.Wait()
-		start := time.Now()
-		if err := rl.Close(); err != nil {
-			t.Error(err)
-		}
-		for range cap(errs) {
-			if err := <-errs; !errors.Is(err, store.ErrClosed) {
-				t.Errorf("%v; want %v", err, store.ErrClosed)
-			}
-		}
-		if waited := time.Since(start); waited > 0 {
-			t.Errorf("they have waited for %v after Close", waited)
-		}
-	})
 }
 
 // A correction that could not be made is made when it can be. Until then, Stats shows the

@@ -75,6 +75,21 @@ func TestRingBefore1970(t *testing.T) {
 	}
 }
 
+// A correction at a time after everything that was used counts in the part of that time.
+func TestRingIsCorrectedAfterItsEnd(t *testing.T) {
+	r := newRing(limit.New(60, time.Minute).Using(limit.SlidingLog))
+	r.add(0, 5)
+	r.correct(int64(50*time.Second), 2)
+	for _, step := range []struct {
+		at   time.Duration
+		want int64
+	}{{50 * time.Second, 7}, {61 * time.Second, 2}, {111 * time.Second, 0}} {
+		if got := r.sumAt(int64(step.at)); got != step.want {
+			t.Errorf("at %v: %d; want %d", step.at, got, step.want)
+		}
+	}
+}
+
 // What was charged for a call is corrected, whatever was learned of other calls meanwhile.
 func TestCallsAtATimeAreCorrected(t *testing.T) {
 	now := int64(1_700_000_040e9)
