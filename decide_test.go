@@ -110,7 +110,8 @@ func TestRetryAfterIsExact(t *testing.T) {
 	}
 }
 
-// TestCheckOrder uses up all limits, and lifts one limit after the other.
+// TestCheckOrder uses up all limits, and lifts one limit after the other. The code is that of the first in the order, and
+// Limit is the one that denies longest.
 func TestCheckOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quota := ModelQuota{MaxRPD: 1, MaxRPM: 1, MaxTPM: 10, MaxInputTPM: 10, MaxOutputTPM: 10, MaxTPD: 10, MaxConcurrent: 1}
@@ -120,18 +121,19 @@ func TestCheckOrder(t *testing.T) {
 			code  DecisionCode
 			limit *int
 			retry time.Duration
+			name  string
 		}{
-			{DecisionRPDLimit, &quota.MaxRPD, 24 * time.Hour},
-			{DecisionRPMLimit, &quota.MaxRPM, 24 * time.Hour}, // the day's tokens still deny
-			{DecisionTPMLimit, &quota.MaxTPM, 24 * time.Hour},
-			{DecisionInputTPMLimit, &quota.MaxInputTPM, 24 * time.Hour},
-			{DecisionOutputTPMLimit, &quota.MaxOutputTPM, 24 * time.Hour},
-			{DecisionTPDLimit, &quota.MaxTPD, 24 * time.Hour},
-			{DecisionConcurrencyLimit, &quota.MaxConcurrent, 0},
+			{DecisionRPDLimit, &quota.MaxRPD, 24 * time.Hour, "max_rpd"},
+			{DecisionRPMLimit, &quota.MaxRPM, 24 * time.Hour, "max_tpd"}, // the day's tokens still deny
+			{DecisionTPMLimit, &quota.MaxTPM, 24 * time.Hour, "max_tpd"},
+			{DecisionInputTPMLimit, &quota.MaxInputTPM, 24 * time.Hour, "max_tpd"},
+			{DecisionOutputTPMLimit, &quota.MaxOutputTPM, 24 * time.Hour, "max_tpd"},
+			{DecisionTPDLimit, &quota.MaxTPD, 24 * time.Hour, "max_tpd"},
+			{DecisionConcurrencyLimit, &quota.MaxConcurrent, 0, "max_concurrent"},
 		} {
 			d := memDenied(t, rl, 1)
-			if d.Code != tt.code || tt.retry > 0 && d.RetryAfter != tt.retry {
-				t.Errorf("%+v; want %s, %v", d, tt.code, tt.retry)
+			if d.Code != tt.code || tt.retry > 0 && d.RetryAfter != tt.retry || d.Limit != tt.name {
+				t.Errorf("%+v by %s; want %s, %v by %s", d, d.Limit, tt.code, tt.retry, tt.name)
 			}
 			*tt.limit = 0
 			if err := rl.SetQuota(memModel, quota); err != nil {

@@ -59,6 +59,8 @@ type Decision struct {
 	// for the model, RetryAfter, and what is left in the Windows of the call's project.
 	project.Decision
 
+	// Code is that of Limit, or, if several limits of the model deny, of the first of requests a day, requests and tokens a
+	// minute, and all others.
 	Code DecisionCode
 
 	// Elsewhere is how much of Limit is used by others who share the account, as the
@@ -186,7 +188,7 @@ func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision
 		if facts.kind < kind.Models {
 			d.Elsewhere = int(v.elsewhere[facts.kind])
 		}
-		d.Code = facts.code
+		d.Code = codeOfDenial(s, facts.code, d.RetryAfter)
 		if d.Code == DecisionShareLimit {
 			share := s.Share()
 			d.Share = share.Denied()
@@ -200,6 +202,22 @@ func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision
 	if r.Behind && d.RetryAfter > s.Wait(engine.SlotGuess) {
 		d.reason = "others wait; " + d.reason
 	}
+}
+
+// codeOfDenial returns the code of a denial by a model: of several limits that deny, that of the first in the order of the
+// quota, whichever denies longest. by is the code of the one that does.
+func codeOfDenial(s *engine.Standing, by DecisionCode, retry time.Duration) DecisionCode {
+	first := -1
+	for i := range s.Len() {
+		place, said := s.Said(i)
+		if retry != Never && by != DecisionShareLimit && !said.Allowed && (first < 0 || place < first) {
+			first = place
+		}
+	}
+	if first < 0 {
+		return by
+	}
+	return factsOf(s.Rules().Limits[first].Name).code
 }
 
 // shareReason returns a sentence for people that says how much of what is limited the project may use.

@@ -35,7 +35,7 @@ func newSetup(q state.Quota) *setup {
 
 // newRules returns the rules of a valid quota. The rules of the zero Quota count, and deny nothing.
 func newRules(q state.Quota) *engine.Rules {
-	r := &engine.Rules{Limits: q.Limits(), InOrder: true, Reserve: q.Reserve.Part(), Count: q.Count}
+	r := &engine.Rules{Limits: q.Limits(), Reserve: q.Reserve.Part(), Count: q.Count}
 	most := q.ReserveTokens == project.ReserveMost
 	cut := q.OnOverrun == project.OverrunCut && !most
 	for _, u := range [...]engine.Unit{engine.Tokens, engine.Input, engine.Output} {

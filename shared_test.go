@@ -442,7 +442,7 @@ var scenarios = map[string]struct {
 		}
 		time.Sleep(time.Minute - 10*time.Second)
 		synctest.Wait()
-		p.heard("TryAcquire", p.rl.Decide("m", 0), overRPM, 10*time.Second) // there is room for the call, but others wait
+		p.heard("TryAcquire", p.rl.Decide("m", 0), overTPM, 10*time.Second) // there is room for the call, but others wait
 		wg.Wait()
 		if want := [4]time.Duration{70 * time.Second, 70 * time.Second, 130 * time.Second, 130 * time.Second}; served != want {
 			p.Errorf("served after %v; want %v", served, want)

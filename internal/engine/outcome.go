@@ -149,13 +149,10 @@ func (s *Standing) NameOf() string {
 	return PausedName
 }
 
-// precedes reports whether of two limits that deny the first decides.
+// precedes reports whether of two limits that deny the first decides: the one that denies longest, or else the one that comes first.
 func (s *Standing) precedes(a, b int) bool {
 	x, y := s.RetryAfter(a), s.RetryAfter(b)
-	if s.plan.rules.InOrder && (x == limit.Never) == (y == limit.Never) || x == y {
-		return s.plan.limits[a] < s.plan.limits[b]
-	}
-	return x > y
+	return x > y || x == y && s.plan.limits[a] < s.plan.limits[b]
 }
 
 // RetryAfter returns after how long callers of a limit that denies should ask again.

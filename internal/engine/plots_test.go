@@ -29,19 +29,18 @@ type plot struct {
 
 // ruleSet is the rules of a scope.
 type ruleSet struct {
-	Limits  []engine.Limit
-	InOrder bool
-	Least   int64
-	Rank    int
-	Weight  int
-	Most    int
+	Limits []engine.Limit
+	Least  int64
+	Rank   int
+	Weight int
+	Most   int
 }
 
 // GoString returns a history with a line for each scope and each step.
 func (p plot) GoString() string {
 	var text strings.Builder
 	for i, r := range p.Rules {
-		fmt.Fprintf(&text, "\nscope %d: in order %t, at least %d, rank %d, weight %d, at most %d wait", i, r.InOrder, r.Least, r.Rank, r.Weight, r.Most)
+		fmt.Fprintf(&text, "\nscope %d: at least %d, rank %d, weight %d, at most %d wait", i, r.Least, r.Rank, r.Weight, r.Most)
 		for _, l := range r.Limits {
 			fmt.Fprintf(&text, "; %d of %s", l.Limit.Count(), l.Name)
 		}
@@ -73,7 +72,7 @@ func (s step) String() string {
 
 func (r *ruleSet) rules() *engine.Rules {
 	return &engine.Rules{
-		Limits: slices.Clone(r.Limits), InOrder: r.InOrder, LeastTokens: r.Least, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.Most,
+		Limits: slices.Clone(r.Limits), LeastTokens: r.Least, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.Most,
 	}
 }
 
@@ -143,7 +142,7 @@ func plots(doing []string, redis bool) *rapid.Generator[plot] {
 	return rapid.Custom(func(t *rapid.T) (p plot) {
 		outer := rapid.IntRange(0, 4).Draw(t, "outer")
 		for i := range sharedScopes + innerScopes + outer {
-			r := ruleSet{Limits: drawLimits(t, i, redis), InOrder: rapid.Bool().Draw(t, "in order"), Least: rapid.Int64Range(0, 1).Draw(t, "least")}
+			r := ruleSet{Limits: drawLimits(t, i, redis), Least: rapid.Int64Range(0, 1).Draw(t, "least")}
 			if i >= sharedScopes && i < sharedScopes+innerScopes {
 				r.Rank, r.Weight = rapid.IntRange(0, 1).Draw(t, "rank"), rapid.IntRange(0, 3).Draw(t, "weight")
 				r.Most = rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "most")

@@ -59,12 +59,8 @@ type Rules struct {
 	sharing   atomic.Pointer[sharing] // nil: nothing is divided among flows
 	plans     [parts]plan
 
-	Limits []Limit // in the order in which they decide
+	Limits []Limit // of several that deny equally long, the first decides
 	Setup  any     // what the door made them from
-
-	// InOrder lets the first limit that denies decide, in place of the one that denies
-	// longest.
-	InOrder bool
 
 	// LeastTokens is how many of AllTokens a call takes at least until it ends, so that a debt
 	// holds up a caller who never estimates.

@@ -139,7 +139,7 @@ func (s *Scope) planFor(e *Engine, part Part) *plan {
 // Lowered returns the rules with limits that are lowered by what is used elsewhere. A limit is at least one, so that a
 // call can find out when there is more again.
 func (r *Rules) Lowered(elsewhere func(l *Limit) int64) *Rules {
-	lower := &Rules{Setup: r.Setup, InOrder: r.InOrder, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Cut: r.Cut, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
+	lower := &Rules{Setup: r.Setup, LeastTokens: r.LeastTokens, Count: r.Count, Most: r.Most, Cut: r.Cut, Rank: r.Rank, Weight: r.Weight, MaxWaiting: r.MaxWaiting}
 	for i := range r.Limits {
 		l := r.Limits[i]
 		if !l.Free && !l.Pace {

@@ -32,7 +32,7 @@ func (s *Scope) follow() {
 			return
 		}
 		shadow := &Rules{
-			Limits: rules.Limits, Setup: rules.Setup, InOrder: rules.InOrder, LeastTokens: rules.LeastTokens, Count: rules.Count, Most: rules.Most, Cut: rules.Cut,
+			Limits: rules.Limits, Setup: rules.Setup, LeastTokens: rules.LeastTokens, Count: rules.Count, Most: rules.Most, Cut: rules.Cut,
 			Rank: rules.Rank, Weight: rules.Weight, MaxWaiting: rules.MaxWaiting, MinShare: rules.MinShare, MaxShare: rules.MaxShare,
 			shadowOf: rules,
 		}

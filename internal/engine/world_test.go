@@ -169,9 +169,6 @@ func (w *world) denial(a *asked) (d denial) {
 		if n.scope != a.named[deciding] {
 			continue
 		}
-		if w.rules[n.scope].InOrder && told != limit.Never {
-			told = 1
-		}
 		if told > longest {
 			longest, d.by = told, n.name
 		}

@@ -10,8 +10,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// inOrder has the kinds of a model's limits in the order in which they decide: if several of them deny a call, the
-// first does. Requests a day come before all others.
+// inOrder has the kinds of a model's limits in the order of their codes: if several of them deny a call, the code is that
+// of the first. Requests a day come before all others.
 var inOrder = append([]kind.Kind{kind.MaxRPD}, slices.DeleteFunc(kind.Of(kind.Model), func(k kind.Kind) bool { return k == kind.MaxRPD })...)
 
 // AtProvider is added to a kind for the ID of a second limit, which counts what the provider
