@@ -103,15 +103,31 @@ func try[T any](a *Admin, r *http.Request, e edit[T], ask editQuery) (lifted []s
 	return lifted, nil, a.record(r, change{
 		action: e.action, subject: e.subject,
 		before: func() any { return old },
-		apply: func() (any, error) {
-			term := termFor(e, before, after, ask.term) // what it was is known before the change alone
-			if err := e.apply(ctx, before, after); err != nil {
-				return new, err
-			}
-			return new, setTerm(ctx, a, e, term)
-		},
+		apply:  func() (any, error) { return new, applyWithTerm(ctx, a, e, before, after, ask.term) },
 		reason: ask.term.reason, until: ask.term.until,
 	})
+}
+
+// applyWithTerm makes a change and keeps its term. A term that outlasts a reload is stored first: if the gateway dies before
+// the change is made, the end of the term finds nothing to undo, while a change without its term would never end.
+func applyWithTerm[T any](ctx context.Context, a *Admin, e edit[T], before, after T, ask askedTerm) error {
+	earlier := a.gateway.Controls().State().Term(e.kind, e.subject)
+	term := termFor(e, before, after, ask)
+	if ask.holds() {
+		if err := setTerm(ctx, a, e, term); err != nil {
+			return err
+		}
+	}
+	err := e.apply(ctx, before, after)
+	if err == nil {
+		return setTerm(ctx, a, e, term)
+	}
+	if ask.holds() {
+		if stays := setTerm(ctx, a, e, earlier); stays != nil {
+			a.log.Warn("the term of a change that has failed stays", "of", e.subject, "error", stays)
+		}
+	}
+	return err
 }
 
 // untimed returns the first field of a change that the end of its time would not undo, or "".

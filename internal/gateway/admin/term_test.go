@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // newReloading starts a gateway that reads the same configuration at each reload.
@@ -196,5 +199,31 @@ func TestTermsEndAfterAFault(t *testing.T) {
 	}
 	if ends != 5 {
 		t.Errorf("the audit log has %d ends, want 5", ends)
+	}
+}
+
+// The term of a change that ends is stored before the change is made: a gateway that dies in between leaves no change
+// that never ends. If the change fails, the term is as it was.
+func TestTermsAreStoredFirst(t *testing.T) {
+	r := newRig(t, usual)
+	r.want(t, 200, "PATCH", "/v1/projects/search?until=forever&reason=first", `{"requests_per_minute": 7}`)
+	term := func() control.Term { return r.gateway.Controls().State().Term(control.ProjectTerm, "search") }
+	request := httptest.NewRequest("PATCH", "/v1/projects/search?until=2h&reason=second", nil)
+	var during control.Term
+	_, _, err := perform(r.Admin, request, edit[project.Limit]{
+		action: "project.change", subject: "search", kind: control.ProjectTerm,
+		now:  func() project.Limit { return r.gateway.Projects().Limit("search") },
+		next: func(before project.Limit) (project.Limit, error) { return project.Limit{RequestsPerMinute: 9}, nil },
+		apply: func(context.Context, project.Limit, project.Limit) error {
+			during = term()
+			return errors.New("the store is lost")
+		},
+		held: func(_, after project.Limit, t *control.Term) { t.Limit = &after },
+	})
+	if err == nil || during.Reason != "second" || during.Until.IsZero() {
+		t.Errorf("while the change is made, the term is %+v; %v", during, err)
+	}
+	if after := term(); after.Reason != "first" || !after.Until.IsZero() {
+		t.Errorf("after a change that has failed, the term is %+v", after)
 	}
 }
