@@ -47,15 +47,15 @@ func TestUsageOfAState(t *testing.T) {
 		{[]string{}, `
 project            requests   input      dollars
 =beta                     1       5            -
-acme/search              12  1,234k         2.51
+acme/search              12  1,234k         2.50
 acme/search/alice         3     900  0.000000001
-total                    16  1,235k         2.51`},
+total                    16  1,235k         2.50`},
 		{[]string{"--project", "acme", "--depth", "1"}, `
 project  requests   input  dollars
-acme           15  1,235k     2.51`},
+acme           15  1,235k     2.50`},
 		{[]string{"--by", "model,key", "--project", "acme"}, `
 model               key  requests   input  dollars
-openai/gpt-6-astra  k1         15  1,235k     2.51`},
+openai/gpt-6-astra  k1         15  1,235k     2.50`},
 		{[]string{"--until", "2026-01-01", "--since", "2025-12-01"}, `
 nothing was used from 2025-12-01T00:00:00Z to 2026-01-01T00:00:00Z`},
 		{[]string{"--csv", "--by", "project"}, `

@@ -102,13 +102,13 @@ func count(n int64) string {
 	return numeral.Grouped(n) + "T"
 }
 
-// dollars returns dollars, rounded up to cents or, below a dollar, to two digits; or a dash for nothing.
+// dollars returns dollars, rounded down like what status shows as used: to cents or, below a dollar, to two digits; or a dash for nothing.
 func dollars(s *admin.UsageSum) string {
 	switch {
 	case s.Dollars == 0:
 		return "-"
 	case s.Dollars >= 100_000*price.Dollar:
-		return count(int64(s.Dollars.Ceil() / price.Dollar))
+		return count(int64(s.Dollars / price.Dollar))
 	}
-	return strings.TrimPrefix(s.Dollars.Ceil().String(), "$")
+	return strings.TrimPrefix(s.Dollars.Floor().String(), "$")
 }

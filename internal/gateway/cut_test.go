@@ -86,7 +86,7 @@ func TestStreamsAreCut(t *testing.T) {
 				t.Errorf("%d times the", n)
 			}
 			rec := r.last(t)
-			if rec.Outcome != Failed || rec.Limit != "tokens_per_minute" || rec.Owner != name || !strings.HasPrefix(rec.Error, "cut off: ") {
+			if rec.Outcome != Cut || rec.Limit != "tokens_per_minute" || rec.Owner != name || !strings.HasPrefix(rec.Error, "cut off: ") {
 				t.Errorf("%+v", rec)
 			}
 			if n := r.charged(t, name); n > most || n < most/2 {

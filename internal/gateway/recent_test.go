@@ -123,7 +123,7 @@ func TestRecentIsAList(t *testing.T) {
 		r := newRecent(size)
 		var all []Record
 		project, model, key := rapid.SampledFrom([]string{"", "a", "a/b", "ab"}), rapid.SampledFrom([]string{"", "m", "n"}), rapid.SampledFrom([]string{"", "k"})
-		outcome := rapid.SampledFrom([]Outcome{Passed, Denied, Refused, Throttled, Failed, Left, Lost})
+		outcome := rapid.SampledFrom([]Outcome{Passed, Denied, Refused, Throttled, Failed, Cut, Left, Lost})
 		for i := range rapid.IntRange(0, 40).Draw(t, "steps") {
 			rec := Record{ID: fmt.Sprint(i), Time: time.Unix(int64(i), 0), Project: project.Draw(t, "project"), Model: model.Draw(t, "model"), Key: key.Draw(t, "key"), Outcome: outcome.Draw(t, "outcome")}
 			r.add(&rec, nil)

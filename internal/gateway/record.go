@@ -98,6 +98,7 @@ const (
 	Refused   Outcome = "refused"   // the gateway does not accept the request: no key, no such provider, an unreadable body
 	Throttled Outcome = "throttled" // the provider limits the caller or is overloaded: its 429, its 529, or a 503 that says so
 	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off or ended in an error
+	Cut       Outcome = "cut"       // a limit with on_overrun: cut ended the answer
 	Left      Outcome = "left"      // the client left before the end
 	Lost      Outcome = "lost"      // the store that counts did not answer
 )

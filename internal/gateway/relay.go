@@ -83,10 +83,7 @@ func (x *exchange) recordCut() {
 	if refused == nil {
 		return
 	}
-	if x.Outcome == Passed {
-		x.Outcome = Failed
-	}
-	x.Error = refused.Message
+	x.Outcome, x.Error = Cut, refused.Message // even if the client has left when it read the error
 	if name, owner := x.call.CutBy(); name != "" {
 		x.Limit = name
 		x.Scope, x.Owner = x.ScopeOf(owner)

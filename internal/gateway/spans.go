@@ -59,7 +59,7 @@ func (x *exchange) endSpan() {
 	rec := &x.Record
 	operation := operations[x.endpoint.API]
 	s.Name, s.Began, s.Took = rec.Method, rec.Time, rec.Took
-	s.Failed = rec.Outcome == Failed || rec.Outcome == Lost
+	s.Failed = rec.Outcome == Failed || rec.Outcome == Cut || rec.Outcome == Lost
 	add := func(name string, value any) {
 		if value != "" && value != 0 && value != 0.0 && value != false {
 			s.Attributes = append(s.Attributes, otlp.Attribute{Name: name, Value: value})

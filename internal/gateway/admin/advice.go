@@ -41,6 +41,8 @@ func sentence(e *gateway.Explained) string {
 		return fmt.Sprintf("%s was admitted by every limit here, and throttled by the provider, which answered with %d.", what, e.Status)
 	case gateway.Lost:
 		return what + " was denied because the store that counts did not answer."
+	case gateway.Cut:
+		return what + " was admitted, and its answer was " + why + "."
 	case gateway.Left:
 		return what + " ended because the client left."
 	}

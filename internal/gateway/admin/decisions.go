@@ -73,7 +73,7 @@ func (a *Admin) ownDecisions(q url.Values) (any, error) {
 }
 
 // outcomes are all outcomes of requests.
-var outcomes = []gateway.Outcome{gateway.Passed, gateway.Denied, gateway.Refused, gateway.Throttled, gateway.Failed, gateway.Left, gateway.Lost}
+var outcomes = []gateway.Outcome{gateway.Passed, gateway.Denied, gateway.Refused, gateway.Throttled, gateway.Failed, gateway.Cut, gateway.Left, gateway.Lost}
 
 // filterOf returns which requests a client asks for.
 func filterOf(q url.Values) (f gateway.Filter, err error) {

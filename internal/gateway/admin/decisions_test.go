@@ -53,7 +53,7 @@ func TestDecisionFilters(t *testing.T) {
 		}
 	}
 	for query, says := range map[string]string{
-		"outcome=sad":        "must be some of passed, denied, refused, throttled, failed, left, lost",
+		"outcome=sad":        "must be some of passed, denied, refused, throttled, failed, cut, left, lost",
 		"outcome=denied,":    "must be some of",
 		"outcome=lost,lost":  "once is enough",
 		"since=yesterday":    "how long ago",

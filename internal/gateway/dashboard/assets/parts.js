@@ -144,5 +144,5 @@ export const ago = (at) => document.createElement('rl-moment').show(at);
 // badge is a word in a frame; its kind is a colour and a sign, so that colour is not all that tells it apart.
 export const badge = (text, kind = 'plain', title) => h('span', {class: `badge ${kind}`, title}, text);
 
-const outcomes = {passed: 'good', admitted: 'good', denied: 'bad', throttled: 'warn', failed: 'warn', refused: 'plain', left: 'plain', lost: 'bad'};
+const outcomes = {passed: 'good', admitted: 'good', denied: 'bad', throttled: 'warn', failed: 'warn', cut: 'warn', refused: 'plain', left: 'plain', lost: 'bad'};
 export const outcomeBadge = (outcome) => badge(outcome, outcomes[outcome] ?? 'plain');

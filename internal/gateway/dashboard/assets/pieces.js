@@ -88,7 +88,7 @@ export function history(filter) {
   };
 }
 
-const outcomes = ['passed', 'denied', 'refused', 'throttled', 'failed', 'left', 'lost'];
+const outcomes = ['passed', 'denied', 'refused', 'throttled', 'failed', 'cut', 'left', 'lost'];
 
 // decisions is the panel with the last decisions, newest first.
 export function decisions(filter, {title = 'Recent decisions', outcome = '', limit = 50, more = []} = {}) {
