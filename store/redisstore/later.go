@@ -99,8 +99,10 @@ func (s internals) SettleLater(r store.Receipt, actual []int64, e *books.Entry, 
 }
 
 // AwaitSettled implements [accounts.Later].
-func (s internals) AwaitSettled() {
-	l := s.books.link
+func (s internals) AwaitSettled() { s.books.link.awaitSettled() }
+
+// awaitSettled sends the settlements that nobody waits for, and waits until they are made or have failed.
+func (l *link) awaitSettled() {
 	l.release(&l.queues[0]) // in a cluster there are none
 	for _, one := range l.later.underWay() {
 		<-one.done

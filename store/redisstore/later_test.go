@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/internal/bookstest"
@@ -18,6 +19,7 @@ import (
 func TestSettleLaterIsSettle(t *testing.T) {
 	open := newBookStores(dialed(t, redistest.New(t).URL()))
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+		testkit.OneIn(t, 3)
 		return bookstest.Later(open(t, clock, 100)())
 	})
 }
@@ -84,6 +86,40 @@ func TestSettleLater(t *testing.T) {
 		}
 	})
 	inside(s).AwaitSettled()
+}
+
+// A reset and a list of keys, which do not go through the queue, come after the settlements that nobody waits for.
+func TestSettleLaterBeforeAReset(t *testing.T) {
+	s, err := New(Config{URL: redistest.New(t).URL(), Timeout: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.books.link.later.hold = time.Hour
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerDay(100).Using(limit.SlidingLog)}}}
+	owe := func() {
+		r, _, err := s.Take(t.Context(), charges)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.books.link.running.Wait() // until its queue has nothing to send
+		inside(s).SettleLater(r, []int64{10}, nil, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	owe()
+	if keys, err := s.Keys(t.Context(), ""); err != nil || len(keys) != 1 {
+		t.Errorf("the keys are %q, %v", keys, err)
+	}
+	owe()
+	if err := s.Reset(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := s.Peek(t.Context(), charges); err != nil || said[0].Used != 0 {
+		t.Errorf("%d are used after a reset, %v", said[0].Used, err)
+	}
 }
 
 // A settlement and the take after it are one call of the script.
