@@ -1,9 +1,9 @@
 # `make` lists the targets. CI runs `make test`, and `make apidiff`.
 
 MODULES := . interop benchmarks
-# Tested without the race detector, which would take up to ten times as long: what simulates, measures, or drives other
-# programs and SDKs. It watches all others in `make test`, and these programs and SDKs in `make soak`.
-PLAIN   := scripts/release internal/scenes benchmarks deploy interop
+# Tested without the race detector, which would take up to ten times as long: what simulates, measures, reads documents,
+# or drives other programs and SDKs. It watches all others in `make test`, and these programs and SDKs in `make soak`.
+PLAIN   := scripts/release internal/scenes internal/docs benchmarks deploy interop
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.

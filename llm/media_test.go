@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 var (
@@ -206,12 +208,12 @@ func inLines(s string) string {
 // A file of 10 MB is not millions of tokens, whatever its type.
 func TestLargeMedia(t *testing.T) {
 	for _, beginning := range []string{"\x89PNG\r\n\x1a\n", "\xff\xd8\xff\xe0", "GIF89a", "RIFF\x00\x00\x00\x00WEBPVP8 ", "%PDF-1.7", "ID3", "\x1a\x45\xdf\xa3", "OggS", "fLaC", "?"} {
-		data := strings.Repeat(base64.StdEncoding.EncodeToString(noise(3<<10, beginning)), 10<<10/3)
+		data := strings.Repeat(base64.StdEncoding.EncodeToString(noise(3<<10, beginning)), testkit.Rounds(2, 10)<<10/3)
 		body := fmt.Appendf(nil, `{"messages":[{"content":[{"source":{"data":"%s"}}]}]}`, data)
 		for _, e := range []Endpoint{ofOpenAI, ofAnthropic, ofGemini} {
 			r, err := e.Read(body)
 			if err != nil || r.Prompt > 250_000 || r.Prompt < 85 {
-				t.Errorf("10 MB that begin with %q are %d tokens of %s, %v", beginning, r.Prompt, e.Provider, err)
+				t.Errorf("megabytes that begin with %q are %d tokens of %s, %v", beginning, r.Prompt, e.Provider, err)
 			}
 		}
 	}

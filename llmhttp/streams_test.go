@@ -55,7 +55,7 @@ func TestTenThousandStreams(t *testing.T) {
 		return
 	}
 	const atATime = 1000
-	batches := testkit.Rounds(3, 10)
+	batches := testkit.Rounds(2, 10)
 	synctest.Test(t, func(t *testing.T) {
 		w := llmhttptest.New(t, mockprovider.Config{Script: func(c mockprovider.Call) mockprovider.Reply {
 			switch c.Number % 4 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -198,14 +199,14 @@ func TestLoads(t *testing.T) {
 	} {
 		for _, after := range []time.Duration{0, 50 * time.Second} {
 			t.Run(load.name+" after "+after.String(), func(t *testing.T) {
-				const last = 10
+				last := testkit.Rounds(6, 10)
 				clients := []*client{{name: "early", workers: 1, pause: time.Hour, size: one}} // with whom the first window begins
 				for _, c := range load.clients {
 					each := *c
 					each.from += after
 					clients = append(clients, &each)
 				}
-				w := simulate(t, load.quota, 0, clients, last*time.Minute)
+				w := simulate(t, load.quota, 0, clients, time.Duration(last)*time.Minute)
 				for m := 2; m+2 <= last; m++ {
 					parts, all := w.parts(time.Duration(m)*time.Minute, time.Duration(m+2)*time.Minute)
 					t.Logf("from minute %d: %v of %.3f", m, parts, all)
@@ -218,7 +219,7 @@ func TestLoads(t *testing.T) {
 						t.Errorf("from minute %d: %.3f of the quota is used", m, all)
 					}
 				}
-				if _, all := w.parts(2*time.Minute, last*time.Minute); all < .97 {
+				if _, all := w.parts(2*time.Minute, time.Duration(last)*time.Minute); all < .97 {
 					t.Errorf("%.3f of the quota is used", all)
 				}
 			})

@@ -3,6 +3,7 @@ package testkit
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -13,11 +14,12 @@ import (
 // Patience is how long a test waits for something that should happen soon.
 const Patience = 30 * time.Second
 
-// Eventually polls until a condition holds. The test fails if that takes too long.
+// Eventually polls until a condition holds, more rarely the longer that takes: to ask a process costs what it needs to
+// get there. The test fails if it takes too long.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for late := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
+	for began := time.Now(); !holds(); time.Sleep(max(time.Millisecond, min(time.Since(began)/8, 20*time.Millisecond))) {
+		if time.Since(began) > Patience {
 			t.Fatalf("not within %v: %s", Patience, what)
 		}
 	}
@@ -30,6 +32,14 @@ func Rounds(few, many int) int {
 		return few
 	}
 	return many
+}
+
+// OneIn skips all but one in n tests at random with -short. It is for a list of tests that run in full on the same code
+// in another setting.
+func OneIn(t testing.TB, n int) {
+	if testing.Short() && rand.IntN(n) > 0 {
+		t.Skip("another time: -short runs some of these tests at random")
+	}
 }
 
 // Forged returns a secret with another last letter.

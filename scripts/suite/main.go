@@ -39,8 +39,12 @@ func run(args []string, out io.Writer) error {
 	early, all := strings.Fields(*first), strings.Fields(*modules)
 	failed := make([]error, len(all)+1)
 	for i, module := range all {
-		packages := append(early, "./...")
-		running.Go(func() { failed[i] = r.test(module, fs.Args(), packages) })
+		others, err := packages(module, strings.Fields(*plain))
+		if err != nil {
+			return err
+		}
+		tested := append(early, others...)
+		running.Go(func() { failed[i] = r.test(module, fs.Args(), tested) })
 		early = nil
 	}
 	flags := slices.DeleteFunc(slices.Clone(fs.Args()), func(flag string) bool { return flag == "-race" || strings.HasPrefix(flag, "-gcflags=") })
@@ -50,6 +54,19 @@ func run(args []string, out io.Writer) error {
 	running.Wait()
 	r.summarize(*slowest)
 	return errors.Join(failed...)
+}
+
+// packages lists the packages of a module, but not those in folders that are tested in another way.
+func packages(module string, without []string) ([]string, error) {
+	c := exec.Command("go", "list", "./...")
+	c.Dir, c.Stderr = module, os.Stderr
+	output, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list in %s: %w", module, err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(output)), func(name string) bool {
+		return slices.ContainsFunc(without, func(folder string) bool { return strings.HasSuffix(name, "/"+folder) })
+	}), nil
 }
 
 // A test is named as go test names it. Name is empty for what a package prints by itself.

@@ -51,6 +51,23 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// A package in a plain folder of a module is tested once, without the race detector.
+func TestPlainInAModule(t *testing.T) {
+	whole := module(t, `func TestRoot(t *testing.T) {}`)
+	t.Chdir(whole)
+	if err := os.Mkdir("plain", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	test := "package plain\n\nimport \"testing\"\n\nfunc TestPlain(t *testing.T) {}\n"
+	if err := os.WriteFile("plain/plain_test.go", []byte(test), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run([]string{"-modules", ".", "-plain", "plain"}, &out); err != nil || !strings.Contains(out.String(), "2 tests;") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
 // Plain folders are tested without the race detector, and what fails in one of them does not stop the others.
 func TestPlain(t *testing.T) {
 	plain := module(t, `func TestPlain(t *testing.T) {}`)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/storetest"
@@ -34,6 +35,7 @@ func dialed(t testing.TB, url string) rueidis.Client {
 func TestStoreInCluster(t *testing.T) {
 	client := dialed(t, redistest.NewCluster(t, 3).URL())
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+		testkit.OneIn(t, 3)
 		r := newRemote(client, rand.Text(), patient, clock, nil)
 		t.Cleanup(func() { r.Close() })
 		return r

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/store"
 	"dappco.re/go/core/go-ratelimit/store/internal/bookstest"
@@ -17,6 +18,7 @@ import (
 // A store whose settlements nobody waits for keeps the promises of a store.
 func TestSettleLaterIsSettle(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock func() int64) store.Store {
+		testkit.OneIn(t, 3)
 		s := open(t)
 		s.clock, s.uptime = clock, nil
 		return bookstest.Later(s)
