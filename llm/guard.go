@@ -32,9 +32,9 @@ type Guard struct {
 // maxGuarded is how many bytes of one event are kept back. Of a longer event, what has come is handed on.
 const maxGuarded = 4 << 20
 
-// ErrCut is the error of a stream that was cut off where no event can be put in: it is compressed, or a part of an event
+// errCut is the error of a stream that was cut off where no event can be put in: it is compressed, or a part of an event
 // was handed on.
-var ErrCut = errors.New("ratelimit: the stream was cut off: its output may not grow any further")
+var errCut = errors.New("ratelimit: the stream was cut off: its output may not grow any further")
 
 // Guard returns a reader of a stream; the meter reads everything that is read through it. Before an event is handed
 // on, pass is asked with the most tokens that all answers can have had: see [Meter.MostOutput]. If it denies, the
@@ -150,7 +150,7 @@ func (g *Guard) endEvent(length int) (hidden bool) {
 func (g *Guard) deny(from int) {
 	g.cut = true
 	rest := bytes.Clone(g.buf[from:])
-	g.buf, g.err = g.buf[:g.ready], ErrCut
+	g.buf, g.err = g.buf[:g.ready], errCut
 	if !g.partial && g.meter.gunzip == nil && g.meter.format != formatOpaque {
 		g.buf, g.err = append(g.buf, g.last()...), io.EOF
 	}

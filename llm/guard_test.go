@@ -1,7 +1,6 @@
 package llm_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -185,14 +184,15 @@ func TestGuardCuts(t *testing.T) {
 // Nothing can be put into a stream that is compressed, or whose event has come in part.
 func TestGuardBreaksOff(t *testing.T) {
 	never := func(int) bool { return false }
+	cut := func(err error) bool { return err != nil && strings.Contains(err.Error(), "the stream was cut off") }
 	m := llm.NewMeter(llm.Chat, http.Header{"Content-Encoding": {"br"}})
-	if got, err := io.ReadAll(m.Guard(&closing{Reader: strings.NewReader("xyz")}, false, never, nil)); len(got) > 0 || !errors.Is(err, llm.ErrCut) {
-		t.Errorf("%q, %v, want nothing, %v", got, err, llm.ErrCut)
+	if got, err := io.ReadAll(m.Guard(&closing{Reader: strings.NewReader("xyz")}, false, never, nil)); len(got) > 0 || !cut(err) {
+		t.Errorf("%q, %v, want nothing, and that it was cut off", got, err)
 	}
 	long := "data: " + strings.Repeat(" ", 5<<20) + `{"choices":[{"delta":{"content":"Hello"}}]}` + "\n\n"
 	m = llm.NewMeter(llm.Chat, nil)
 	got, err := io.ReadAll(m.Guard(&closing{Reader: strings.NewReader(long)}, false, func(most int) bool { return most == 0 }, nil))
-	if len(got) < 4<<20 || !strings.HasPrefix(long, string(got)) || !errors.Is(err, llm.ErrCut) {
+	if len(got) < 4<<20 || !strings.HasPrefix(long, string(got)) || !cut(err) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }

@@ -356,8 +356,8 @@ var openAIFields = []field{
 	{name: "text", kind: fieldAll},
 	{name: "modalities", kind: fieldHiding, harmless: []string{`["text"]`}},
 	{name: "reasoning", kind: fieldHiding},
-	{name: string(SafetyIdentifier), kind: fieldUser},
-	{name: string(UserName), kind: fieldUser},
+	{name: string(safetyIdentifier), kind: fieldUser},
+	{name: string(plainUser), kind: fieldUser},
 	{name: "truncation", kind: fieldTruncate},
 	{name: "web_search_options", kind: fieldStored, searches: true},
 }

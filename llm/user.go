@@ -12,15 +12,15 @@ type UserField string
 
 // The fields of users.
 const (
-	SafetyIdentifier UserField = "safety_identifier" // OpenAI's
-	UserName         UserField = "user"              // OpenAI's before safety_identifier, and that of most servers with its API
-	MetadataUserID   UserField = "metadata.user_id"  // Anthropic's
+	safetyIdentifier UserField = "safety_identifier" // OpenAI's
+	plainUser        UserField = "user"              // OpenAI's before safety_identifier, and the one of most servers with its API
+	metadataUserID   UserField = "metadata.user_id"  // Anthropic's
 )
 
 // Split returns the field without the member of the JSON in it, and that member, or "". ok is false if
 // the field is none of a user.
 func (f UserField) Split() (field UserField, member string, ok bool) {
-	for _, known := range []UserField{SafetyIdentifier, UserName, MetadataUserID} {
+	for _, known := range []UserField{safetyIdentifier, plainUser, metadataUserID} {
 		if f == known {
 			return known, "", true
 		}
@@ -39,7 +39,7 @@ func (f UserField) In(text string) string {
 	switch {
 	case member != "":
 		return membersIn(text)[member]
-	case field == MetadataUserID:
+	case field == metadataUserID:
 		if m := membersIn(text); m["session_id"] != "" {
 			return cmp.Or(m["account_uuid"], m["device_id"], text)
 		}
@@ -83,11 +83,11 @@ type span struct{ from, to int }
 // place returns where a field is noted.
 func (p *userPlaces) place(f UserField) *span {
 	switch f {
-	case SafetyIdentifier:
+	case safetyIdentifier:
 		return &p.identifier
-	case UserName:
+	case plainUser:
 		return &p.user
-	case MetadataUserID:
+	case metadataUserID:
 		return &p.metadata
 	}
 	return new(span)
@@ -133,7 +133,7 @@ func (r *requestReader) metadata() {
 	r.at++
 	for first := true; r.item(first, '}'); first = false {
 		if string(r.key()) == "user_id" {
-			r.userName(MetadataUserID)
+			r.userName(metadataUserID)
 		} else {
 			r.skip()
 		}

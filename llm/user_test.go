@@ -12,15 +12,15 @@ func TestUserInAText(t *testing.T) {
 		field      UserField
 		text, want string
 	}{
-		{MetadataUserID, "alice", "alice"},
-		{MetadataUserID, account, "a"},
-		{MetadataUserID, device, "d"},
-		{MetadataUserID, "user_d_account_a_session_s", "a"},
-		{MetadataUserID, "user_d_account__session_s", "d"},
-		{MetadataUserID, `{"name":"alice"}`, `{"name":"alice"}`},
-		{MetadataUserID, `{"session_id":"s"}`, `{"session_id":"s"}`},
-		{MetadataUserID, `{not JSON`, `{not JSON`},
-		{MetadataUserID, "user_account_session", "user_account_session"},
+		{metadataUserID, "alice", "alice"},
+		{metadataUserID, account, "a"},
+		{metadataUserID, device, "d"},
+		{metadataUserID, "user_d_account_a_session_s", "a"},
+		{metadataUserID, "user_d_account__session_s", "d"},
+		{metadataUserID, `{"name":"alice"}`, `{"name":"alice"}`},
+		{metadataUserID, `{"session_id":"s"}`, `{"session_id":"s"}`},
+		{metadataUserID, `{not JSON`, `{not JSON`},
+		{metadataUserID, "user_account_session", "user_account_session"},
 		{"metadata.user_id.session_id", account, "s"},
 		{"metadata.user_id.account_uuid", account, "a"},
 		{"metadata.user_id.account_uuid", device, ""},
@@ -29,7 +29,7 @@ func TestUserInAText(t *testing.T) {
 		{"metadata.user_id.age", `{"name":"alice","age":5}`, ""},
 		{"metadata.user_id.name", "alice", ""},
 		{"user.name", `{"name":"alice"}`, "alice"},
-		{UserName, account, account},
+		{plainUser, account, account},
 	} {
 		if got := test.field.In(test.text); got != test.want {
 			t.Errorf("%s in %s: %q, want %q", test.field, test.text, got, test.want)
@@ -65,12 +65,12 @@ func TestUser(t *testing.T) {
 		if err != nil || r.Wrong != "" {
 			t.Errorf("%.80s: %v, %q", test.body, err, r.Wrong)
 		}
-		for f, want := range map[UserField]string{SafetyIdentifier: test.identifier, UserName: test.user, MetadataUserID: test.metadata, "": ""} {
+		for f, want := range map[UserField]string{safetyIdentifier: test.identifier, plainUser: test.user, metadataUserID: test.metadata, "": ""} {
 			if got := r.User([]byte(test.body), f); got != want {
 				t.Errorf("%.80s: %s is %.80q", test.body, f, got)
 			}
 		}
-		if got := r.User([]byte(test.body+" "), UserName); got != "" {
+		if got := r.User([]byte(test.body+" "), plainUser); got != "" {
 			t.Errorf("of another body: %.80q", got)
 		}
 	}

@@ -92,9 +92,6 @@ type Joined struct {
 // Store returns where the engine counts.
 func (e *Engine) Store() store.Store { return e.store }
 
-// Private reports whether no other process counts in the engine's store.
-func (e *Engine) Private() bool { return e.private }
-
 // Now returns the engine's time, in Unix nanoseconds.
 func (e *Engine) Now() int64 { return e.clock() }
 
