@@ -22,17 +22,12 @@ type underWay struct {
 	kept    bool
 }
 
-// slots returns how many slots a call has: one until its lease ends, and if Keep was called
-// one more from ten seconds before the lease ends.
-func (u *underWay) slots(now time.Time) (n int) {
-	age := now.Sub(u.since)
-	if age < 10*time.Minute {
-		n++
+// slots returns how many slots a call has: one for ten minutes, and after that if Keep was called.
+func (u *underWay) slots(now time.Time) int {
+	if u.kept || now.Sub(u.since) < 10*time.Minute {
+		return 1
 	}
-	if u.kept && age >= 10*time.Minute-10*time.Second {
-		n++
-	}
-	return n
+	return 0
 }
 
 // Calls with Keep have their slots until they end; other calls for ten minutes.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -45,6 +47,14 @@ func (e *elsewhere) Take(ctx context.Context, charges []store.Charge) (store.Rec
 		return nil, nil, err
 	}
 	return e.Memory.Take(ctx, charges)
+}
+
+// Renew takes slots once more.
+func (e *elsewhere) Renew(ctx context.Context, r store.Receipt, places []int) (store.Receipt, error) {
+	if err := e.ask("take"); err != nil {
+		return nil, err
+	}
+	return hidden.Of[accounts.Renewer](e.Memory).Renew(ctx, r, places)
 }
 
 func (e *elsewhere) Settle(ctx context.Context, r store.Receipt, actual []int64) error {

@@ -73,8 +73,9 @@ type Limit struct {
 	// MaxConcurrent is how many calls of the project may be under way at a time:
 	// reserved by [Limiter.Take] or [Limiter.Acquire], and neither committed nor
 	// cancelled. [Limiter.Spend] reserves nothing, so its calls do not count. A call
-	// holds its slot for ten minutes at most, so that the slot of a caller that dies is
-	// free again; a call that may take longer needs [Reservation.Keep].
+	// holds its slot for ten minutes at most; one that may take longer needs
+	// [Reservation.Keep]. In a store that several processes use, the slots of one that
+	// dies are free 12 seconds later.
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
 	// Priority, from -1000 to 1000, counts when several projects want a model, or a limit of

@@ -167,6 +167,33 @@ func decisionsOf(charges []Charge, verdicts []limit.Verdict) []limit.Decision {
 	return decisions
 }
 
+// Renew takes once more what was taken at some places of a receipt: see package accounts.
+func (m memoryInternals) Renew(_ context.Context, r Receipt, places []int) (Receipt, error) {
+	own, ok := r.(*memoryReceipt)
+	if !ok || own.store != m.Memory {
+		return nil, nil
+	}
+	next := &memoryReceipt{store: m.Memory}
+	var locked uint64
+	for _, i := range places {
+		next.taken = append(next.taken, own.taken[i])
+		locked |= 1 << own.taken[i].shard
+	}
+	now, err := m.lockNow(locked)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]*entry, len(places))
+	for k := range next.taken {
+		t := &next.taken[k]
+		entries[k] = m.entryOf(t.prepared)
+		entries[k].purse.Correct(t.plan, &t.Receipt, now, 0)
+	}
+	m.charge(next.taken, entries, now)
+	m.unlock(locked)
+	return next, nil
+}
+
 // Settle is [Store]'s.
 func (m *Memory) Settle(ctx context.Context, r Receipt, actual []int64) error {
 	if r == nil {

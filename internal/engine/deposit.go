@@ -77,7 +77,7 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		p := r.charged[i].plan
 		p.scope.Real().giveBack(p, &r.asked)
 	}
-	if r.renewal != nil { // the slots that were reserved stay until their lease ends, or the deposit is settled
+	if r.renewal != nil { // slots of the call's own receipt stay until their lease ends, or the deposit is settled
 		r.renewal.end(r)
 	}
 	return nil
@@ -177,6 +177,8 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *boo
 	for i, u := range d.units {
 		switch {
 		case d.held[i]: // nothing is any more
+		case u == Slots && r.engine.lease < Lease: // they were given back, or have ended
+			actual[i] = -1
 		case d.hard[i]:
 			actual[i] = used.most[u]
 		default:

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/accounts"
@@ -30,6 +31,8 @@ type Engine struct {
 	books    books.Keeper        // the store's; nil: it keeps none
 	deposits accounts.Depository // the same
 	later    accounts.Later      // the same; nil: every settlement is awaited
+	renewer  accounts.Renewer    // the same; nil: slots are renewed in two steps
+	lease    time.Duration       // how long the store counts a slot
 	private  bool                // no other process counts in the store
 	remote   bool                // other machines may use the store
 	owned    bool                // Close closes the store
@@ -69,9 +72,13 @@ func New(cfg Config) *Engine {
 	e.books = hidden.Of[books.Keeper](cfg.Store)
 	e.deposits = hidden.Of[accounts.Depository](cfg.Store)
 	e.later = hidden.Of[accounts.Later](cfg.Store)
+	e.renewer = hidden.Of[accounts.Renewer](cfg.Store)
 	if memory, ok := cfg.Store.(*store.Memory); ok {
 		timed := hidden.Of[interface{ Now() int64 }](memory)
 		e.private, e.clock = true, timed.Now
+	}
+	if e.lease = Lease; !e.private && e.renewer != nil {
+		e.lease = sharedLease
 	}
 	e.errors.OnError = cfg.OnError
 	return e

@@ -37,7 +37,7 @@ type Reservation struct {
 	line       *fair.Line    // in which it has had a turn, or nil
 	flow       string        // of the call, if it has waited in a line
 	waited     time.Duration // how long the call has waited in line
-	renewal    *renewal      // of its slots for longer than a lease; nil: none
+	renewal    *renewal      // of its slots; nil: they are not renewed
 	extensions *extensions   // nil: the call is not charged to a scope that cuts, or does not extend its reservation
 
 	after   func(t llm.Tokens) // is called with what the call has used; may be nil
@@ -51,6 +51,9 @@ type Reservation struct {
 // newReservation returns the reservation of a call. receipt is that of the store; nil: nothing was taken.
 func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Reservation {
 	r := &Reservation{engine: e, asked: c.ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
+	if e.lease < Lease && r.hasSlots() {
+		r.renewSlots(renewEvery)
+	}
 	for i := range r.charged {
 		p := r.charged[i].plan
 		if p.rules == nil || !p.rules.hard {
@@ -246,7 +249,11 @@ func (r *Reservation) actual(used *spent) []int64 {
 	for i := range r.charged {
 		p := r.charged[i].plan
 		for k := range p.charges {
-			list = append(list, r.firstUsed(p, p.charges[k].unit, used))
+			n := r.firstUsed(p, p.charges[k].unit, used)
+			if p.charges[k].unit == Slots && r.slotsMoved() {
+				n = -1
+			}
+			list = append(list, n)
 		}
 		for range r.charged[i].holds() {
 			list = append(list, 0)

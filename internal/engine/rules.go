@@ -39,15 +39,12 @@ const (
 	// Boundless is the count of a limit that only counts.
 	Boundless = 1 << 62
 
-	// Lease is how long a call may hold a slot. The slot of a process that has died
-	// is free after that.
-	Lease = 10 * time.Minute
-
 	// SlotGuess is when to ask again for a slot: nobody knows when a call ends.
 	SlotGuess = time.Second
 )
 
-// AtATime returns the limit on so many calls under way.
+// AtATime returns the limit on so many calls under way. In a store that other processes use, the engine counts by a shorter
+// period.
 func AtATime(n int64) limit.Limit { return limit.New(n, Lease).Using(limit.SlidingLog) }
 
 // Rules are what holds in a scope, made ready for calls. They are replaced, never changed. What every call
@@ -92,6 +89,7 @@ type Rules struct {
 	budgets  *budgets            // nil: none of the limits is a budget
 	smallest [units]int64        // the least count of the unit's limits; 0: it has none
 	hard     bool                // some limit reserves the most of a call
+	slots    bool                // some limit is on calls at a time
 	ample    [units]atomic.Int64 // of how large calls the limits have room for very many, so that it does not matter what these reserve
 }
 
@@ -131,11 +129,19 @@ func (p *plan) onlyCounts(l *Limit) bool { return p == &p.rules.plans[Batch] && 
 
 // of returns a limit of the rules as it holds for a call of a part.
 func (r *Rules) of(l *Limit, part Part) limit.Limit {
-	if r.shadowOf != nil {
+	switch {
+	case l.Unit == Slots && r.shadowOf != nil:
+		return r.scope.engine.slots(Boundless)
+	case l.Unit == Slots:
+		return r.scope.engine.slots(l.Limit.Count())
+	case r.shadowOf != nil:
 		return boundless(l.Limit)
 	}
 	return part.of(l)
 }
+
+// slots returns the limit on so many calls under way, as the engine's store counts them.
+func (e *Engine) slots(n int64) limit.Limit { return limit.New(n, e.lease).Using(limit.SlidingLog) }
 
 // plan is what a store is asked for a call in one scope.
 type plan struct {
@@ -158,6 +164,7 @@ func (r *Rules) ready(s *Scope) error {
 	r.scope, r.capped = s, r.MaxShare > 0
 	for i := range r.Limits {
 		l := &r.Limits[i]
+		r.slots = r.slots || l.Unit == Slots
 		if l.Budget && r.budgets == nil {
 			r.budgets = &budgets{notified: make([]atomic.Pointer[notified], len(r.Limits))}
 		}

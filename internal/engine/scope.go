@@ -28,6 +28,7 @@ type Scope struct {
 	group   fair.Group                         // of the shares of calls of the scopes below it
 	nothing plan                               // of calls while the scope limits nothing
 	held    atomic.Pointer[held]               // nil: nothing is
+	resets  atomic.Uint32                      // how often what was used of it was forgotten
 }
 
 // Kind says who names a scope, and what its limits do.

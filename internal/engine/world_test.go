@@ -200,7 +200,7 @@ func (w *world) wantSaid(a *asked, o *engine.Outcome, taken bool) {
 			if taken {
 				says = paperAnswer{allowed: true, used: w.paper[scope].used(l, w.now())}
 			}
-			if w.real && d.RetryAfter != limit.Never && (d.RetryAfter > 0) == (says.retry > 0) {
+			if (w.real || l.Unit == engine.Slots) && d.RetryAfter != limit.Never && (d.RetryAfter > 0) == (says.retry > 0) {
 				says.retry = d.RetryAfter
 			}
 			got := paperAnswer{d.Allowed, d.Used, d.RetryAfter}

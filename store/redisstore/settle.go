@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,28 @@ func (r *remote) settleAs(ctx context.Context, taken store.Receipt, actual []int
 		own.settled[i] = true
 	}
 	return nil
+}
+
+// Renew implements [accounts.Renewer]. What is renewed counts twice for a moment, until what was taken before is given back.
+func (s internals) Renew(ctx context.Context, r store.Receipt, places []int) (store.Receipt, error) {
+	own, ok := r.(*receipt)
+	if !ok {
+		return nil, nil
+	}
+	before := own.remote.receipt(pick(own.takes, places))
+	charges := make([]store.Charge, len(places))
+	for i, t := range before.takes {
+		charges[i] = store.Charge{Key: t.charge.Key, N: t.charge.N}
+		for _, l := range t.charge.Limits {
+			charges[i].Limits = append(charges[i].Limits, l.WithCount(maxAmount))
+		}
+	}
+	next, said, err := s.top.Take(ctx, charges)
+	if err != nil || !store.Allowed(said) {
+		return nil, cmp.Or(err, ErrLost)
+	}
+	s.SettleLater(before, make([]int64, len(places)), nil, func(error) {}) // what cannot be given back ends by itself
+	return next, nil
 }
 
 // owe implements layer. It does not ask the server, but fails if the server is known to be lost.

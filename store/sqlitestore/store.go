@@ -113,6 +113,35 @@ func (s *Store) own(r store.Receipt, actual []int64) (*receipt, error) {
 	return own, nil
 }
 
+// Renew implements [accounts.Renewer].
+func (s internals) Renew(ctx context.Context, r store.Receipt, places []int) (store.Receipt, error) {
+	own, ok := r.(*receipt)
+	if !ok || own.store != s.Store {
+		return nil, nil
+	}
+	next := &receipt{store: s.Store}
+	for _, i := range places {
+		next.charges = append(next.charges, own.charges[i])
+	}
+	err := s.submit(&operation{ctx: ctx, writes: true, step: func(b *batch) error {
+		asked, err := b.accountsOf(next.charges)
+		if err != nil {
+			return err
+		}
+		next.receipts = nil
+		for k, c := range asked {
+			c.Settle(c.Limits, own.receipts[places[k]], b.now, 0)
+			next.receipts = append(next.receipts, c.Take(c.Limits, b.now, c.N))
+			b.stepRows[k].dirty, b.stepRows[k].changed = true, true
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
 // settlement returns the step that settles a take, and books an entry unless it is nil.
 func (own *receipt) settlement(actual []int64, e *books.Entry) func(*batch) error {
 	return func(b *batch) error {

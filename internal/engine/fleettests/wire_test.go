@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/bus"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
@@ -45,6 +47,7 @@ func (w *wire) open() (store.Store, error) {
 type onWire struct {
 	store.Store
 	wire  *wire
+	dead  atomic.Bool // its process was killed: it asks and says nothing any more
 	queue chan []byte // nil before the node subscribes; the lock of the wire guards it
 }
 
@@ -56,7 +59,19 @@ func (n *onWire) Close() error { return nil }
 func (n *onWire) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
 	n.wire.asks.Add(1)
 	time.Sleep(delay)
+	if n.dead.Load() {
+		return nil, nil, store.ErrClosed
+	}
 	return n.Store.Take(ctx, charges)
+}
+
+// Renew renews slots as the stores do that nodes share.
+func (n *onWire) Renew(ctx context.Context, r store.Receipt, places []int) (store.Receipt, error) {
+	time.Sleep(delay)
+	if n.dead.Load() {
+		return nil, store.ErrClosed
+	}
+	return hidden.Of[accounts.Renewer](n.Store).Renew(ctx, r, places)
 }
 
 func (n *onWire) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decision, error) {

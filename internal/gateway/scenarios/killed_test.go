@@ -4,6 +4,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -69,4 +70,35 @@ func agreed(t *testing.T, g *process) price.Amount {
 	used := g.spent(t, "acme")
 	g.wantSpent(t, map[string]price.Amount{"acme/search": used, "acme/search/alice": used})
 	return used
+}
+
+// The slots of a gateway that was killed come free within seconds, and those of calls under way on another gateway stay
+// taken. It waits for real leases to end, so it is for `make soak`.
+func TestSlotsOfAKilledGatewayComeFree(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	onLasting(t, func(t *testing.T, state string) {
+		t.Parallel()
+		p := newProvider(t)
+		file := written(t, "providers:\n  openai: {base_url: MOCK, models: {m: {max_concurrent: 10}}}\ndefaults: {max_wait: 1m}\n", p)
+		dies, lives := launch(t, file, state), launch(t, file, state)
+		p.block()
+		one := func(int) call { return call{model: "m"} }
+		sendTogether(t, 6, one, &dies.gatewayURLs)
+		testkit.Eventually(t, "its calls are under way", func() bool { return p.blocks(6) })
+		others := sendTogether(t, 10, one, &lives.gatewayURLs)
+		testkit.Eventually(t, "all slots are taken", func() bool { return p.blocks(10) })
+		time.Sleep(20 * time.Second) // longer than a lease
+		if !p.blocks(10) {
+			t.Error("a slot of a call under way was taken")
+		}
+		dies.signal(t, syscall.SIGKILL)
+		dies.wait(t)
+		killed := time.Now()
+		testkit.Eventually(t, "the slots of the dead gateway are free", func() bool { return len(p.arrivals("")) == 16 })
+		t.Logf("they are free after %v", time.Since(killed))
+		p.release()
+		others.wait(t)
+	})
 }
