@@ -103,9 +103,6 @@ func (e *Engine) LookAt(ctx context.Context, s *Scope) (*Standing, error) {
 // Reset forgets what the scope has used.
 func (e *Engine) Reset(ctx context.Context, s *Scope) error {
 	s.resets.Add(1) // calls under way do not renew their slots
-	if e.later != nil {
-		e.later.AwaitSettled() // what calls have used that have ended is forgotten, too
-	}
 	err := e.store.Reset(ctx, s.Key)
 	r := s.rules.Load()
 	if err == nil && r != nil && r.budgets != nil {
