@@ -52,7 +52,7 @@ func (rl *RateLimiter) load(ctx context.Context) error {
 	return rl.replaceUsage(ctx, file.State)
 }
 
-// replaceUsage replaces the usage in memory by that of a file. Each key changes in one step, so
+// replaceUsage replaces the usage in memory by a file's. Each key changes in one step, so
 // no call finds less used than the memory had or the file has.
 func (rl *RateLimiter) replaceUsage(ctx context.Context, saved map[string]state.Usage) error {
 	memory, now := rl.engine.Store().(*store.Memory), rl.engine.Now()

@@ -87,8 +87,11 @@ func (p *Plan) Buckets() bool { return p.buckets }
 func (a *Account) Ask(p *Plan, now, n int64, verdicts []Verdict) (allowed bool) {
 	if a.plan == p && a.seen <= now && now < a.counters.fullAt { // nearly always
 		a.seen = now
-	} else if a.enter(now); a.plan != p {
-		a.layOut(p, now)
+	} else {
+		a.enter(now)
+		if a.plan != p {
+			a.layOut(p, now)
+		}
 	}
 	log := a.logOf(p, now)
 	allowed = true

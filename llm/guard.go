@@ -80,7 +80,8 @@ func (g *Guard) fill() int {
 	g.from, g.ready = 0, 0
 	n, err := g.stream.Read(g.buf[kept : kept+hideRead])
 	g.buf, g.err = g.buf[:kept+n], err
-	if g.sort(kept); g.cut || err == nil {
+	g.sort(kept)
+	if g.cut || err == nil {
 		return n
 	}
 	switch v := &g.meter.stream.json; { // an event may lack its end

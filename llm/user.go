@@ -119,7 +119,8 @@ func (r *requestReader) userName(f UserField) {
 	to := r.users.place(f)
 	*to = span{}
 	isText, from := r.next() == '"', r.at
-	if r.skip(); isText {
+	r.skip()
+	if isText {
 		*to = span{from, r.at}
 	}
 }

@@ -98,7 +98,7 @@ func (l *Limiter) SetDefault(limit Limit) error {
 }
 
 // UnsetLimit takes back the limit of a project or of a template, here and in a store that
-// keeps limits. The project has that of a template again, or the default.
+// keeps limits. The project has the limit of a template again, or the default.
 func (l *Limiter) UnsetLimit(projectID string) error {
 	if l.closed.Load() {
 		return store.ErrClosed
@@ -145,7 +145,7 @@ func (l *Limiter) put(some map[string]*plan) {
 	l.dedicate(some)
 }
 
-// Limit returns the limit of a project: its own, that of a template, or the default.
+// Limit returns the limit of a project: its own, a template's, or the default.
 func (l *Limiter) Limit(projectID string) Limit {
 	return l.planOf(projectID).limit
 }

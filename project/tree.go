@@ -97,7 +97,7 @@ func (l *Limiter) rootOf(id string) string {
 	return id
 }
 
-// isRooted reports whether the scopes above that of a project are those that it should have.
+// isRooted reports whether the scopes above a project's are those that it should have.
 func (l *Limiter) isRooted(id string, scope *engine.Scope) bool {
 	return scope.Root().Name == l.rootOf(id)
 }

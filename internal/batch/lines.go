@@ -35,9 +35,12 @@ func (l *Lines) Write(p []byte) (int, error) {
 		}
 		if len(l.line) == 0 {
 			l.end(rest[:end])
-		} else if l.keep(rest[:end]); l.err == nil {
-			l.end(l.line)
-			l.line = l.line[:0]
+		} else {
+			l.keep(rest[:end])
+			if l.err == nil {
+				l.end(l.line)
+				l.line = l.line[:0]
+			}
 		}
 		rest = rest[end+1:]
 	}

@@ -23,7 +23,7 @@ type shortage struct {
 	dollars  price.Amount // the price of the call, if the limit counts dollars
 	parts    llm.Tokens   // the tokens that cost so much, if the limit reserves the most of a call
 	total    bool         // the limit has no window, so what was used of it stays used
-	run      bool         // the limit is that of a run
+	run      bool         // the limit is a run's
 	batch    bool         // a batch was denied
 	advice   string       // how it may cost less, or empty
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Deposit is a reservation that the store keeps, so that any process that shares the store can commit
-// it, hours or days later: that of a batch, or of a call in the background.
+// it, hours or days later: of a batch, or of a call in the background.
 type Deposit struct {
 	ID   string
 	Note []byte // of the depositor
@@ -38,7 +38,7 @@ type deposited struct {
 	At      int64            `json:"at"` // when it was made
 	Waited  time.Duration    `json:"waited,omitempty"`
 	Units   []int            `json:"units"`
-	Call    bool             `json:"call,omitempty"` // it is that of a call, and not of a batch
+	Call    bool             `json:"call,omitempty"` // a call was deposited, and not a batch
 	Count   llm.TokenWeights `json:"count,omitzero"`
 	Hard    []bool           `json:"hard,omitempty"` // which charges have reserved it; none: no charge has
 	Held    []bool           `json:"held,omitempty"` // which charges only count what is reserved; none: no charge does

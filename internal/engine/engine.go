@@ -61,7 +61,7 @@ type Engine struct {
 type Config struct {
 	Store    store.Store
 	Owned    bool         // the engine closes the store
-	Clock    func() int64 // Unix nanoseconds, never going back; that of a store in memory is used instead
+	Clock    func() int64 // Unix nanoseconds, never going back; a store in memory has its own, which is used instead
 	Observer event.Observer
 	OnError  func(error) // gets the errors that a call could not return; may be nil
 }

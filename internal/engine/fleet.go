@@ -73,7 +73,8 @@ func (e *Engine) join() *fleet {
 		f := &fleet{engine: e, bus: carrier, node: rand.Text(), divided: map[string]*divided{}, wakes: map[string]bool{}, waiting: map[string]int64{}, told: map[string]int64{}}
 		var err error
 		if f.unsubscribe, err = carrier.Subscribe(f.receive); err == nil {
-			if e.fleet.Store(f); e.closed.Load() { // meanwhile: Close may not have seen it
+			e.fleet.Store(f)
+			if e.closed.Load() { // meanwhile: Close may not have seen it
 				f.leave()
 			}
 		} else if !errors.Is(err, errors.ErrUnsupported) {

@@ -41,7 +41,7 @@ func (o *Outcome) All() []Standing {
 	return o.all
 }
 
-// Pass makes the outcome that of a call which no limit governs.
+// Pass sets the outcome of a call which no limit governs.
 func (o *Outcome) Pass() { o.asked = true }
 
 // Of returns what a scope, or its shadow, says, or nil if it was not asked.

@@ -35,8 +35,8 @@ type Scope struct {
 type Kind uint8
 
 const (
-	Own     Kind = iota // calls of one flow name the scope: it is that of a project, a key or a run
-	Shared              // calls of several flows name the scope, and wait for it in line: it is that of a model
+	Own     Kind = iota // calls of one flow name the scope: a project, a key or a run has it
+	Shared              // calls of several flows name the scope, and wait for it in line: a model has it
 	Shadow              // the limits of another scope, which count calls and do not deny them
 	Counter             // it counts what a member of a shared scope uses, in all processes, and denies nothing
 )

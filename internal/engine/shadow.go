@@ -49,7 +49,7 @@ func (s *Scope) Real() *Scope {
 	return s
 }
 
-// OfModel reports whether calls of several flows name the scope, or that of which it is the shadow: it is that of a model.
+// OfModel reports whether the scope, or the one of which it is the shadow, is a model's: calls of several flows name it.
 func (s *Scope) OfModel() bool { return s.Real().Kind == Shared }
 
 // overlook finds out what limits in shadow would have said to a call that was admitted, and lets them say

@@ -97,7 +97,8 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 	var counters [mostClaims]*Scope
 	for i := range all {
 		cl := &all[i]
-		if f.changed(cl.scope); cl.lent || cl.pool.Alone() {
+		f.changed(cl.scope)
+		if cl.lent || cl.pool.Alone() {
 			continue
 		}
 		var err error

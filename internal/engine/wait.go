@@ -299,7 +299,7 @@ func (w *wait) never() *Outcome {
 	return o
 }
 
-// neverBy makes the outcome that of a call which could never pass, and returns the error.
+// neverBy sets the outcome of a call which could never pass, and returns the error.
 func (w *wait) neverBy(o *Outcome) error {
 	w.result.Outcome = *o
 	return fmt.Errorf("%w: the limit %q is smaller", limit.ErrNever, o.Deciding().NameOf())

@@ -146,7 +146,8 @@ func (e *Engine) enlist(w *wait, flow string) (leave func()) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for _, s := range w.scopes {
-			if delete(e.waits[s.Key][flow], w); len(e.waits[s.Key][flow]) == 0 {
+			delete(e.waits[s.Key][flow], w)
+			if len(e.waits[s.Key][flow]) == 0 {
 				delete(e.waits[s.Key], flow)
 			}
 			if len(e.waits[s.Key]) == 0 {
