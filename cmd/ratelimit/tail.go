@@ -41,7 +41,9 @@ func newTail() *cobra.Command {
 		Short: "Show decisions and other events as they come",
 		Long: `Show decisions and other events as they come, until Ctrl-C: what became of each call, budgets
 that reach a threshold, pauses of providers, changes, reloads, and the loss of Redis. The time
-of a call is that of its end. If the gateway goes, the command waits until it is back.`,
+of a call is that of its end. Several gateways on one Redis are shown as one: events of the
+others come within two seconds, and a gateway that does not answer is named. If the gateway
+goes, the command waits until it is back.`,
 		Example: `  ratelimit tail
   ratelimit tail --project acme --outcome denied,throttled
   ratelimit tail --kind change,pause,resume --json`,

@@ -52,6 +52,7 @@ type Admin struct {
 
 	uses       *keyUses
 	expiry     expiry
+	remotes    remotes
 	lookout    *lookout
 	live       *live
 	streaming  context.Context // ends when the server stops

@@ -3,8 +3,10 @@ package admin
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
@@ -72,25 +74,34 @@ func (a *Admin) events(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	want, err := wantedEvents(q)
+	if err != nil {
+		return nil, err
+	}
+	return stream(func(ctx context.Context, to *feed) error {
+		follower, others := a.gateway.Follow(want), newOthers(a, q)
+		defer follower.Close()
+		first := others.ask(ctx)
+		if err := to.comment(following); err != nil {
+			return err
+		}
+		var asking sync.WaitGroup
+		defer asking.Wait()
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		asking.Go(func() { others.run(ctx, first, to) })
+		return a.follow(ctx, follower, to)
+	}), nil
+}
+
+// wantedEvents returns which events a client asks for.
+func wantedEvents(q url.Values) (want func(e *gateway.Event) bool, err error) {
 	of, err := among("kind", q.Get("kind"), kinds)
 	if err != nil {
 		return nil, err
 	}
 	f, err := filterOf(q)
-	if err != nil {
-		return nil, err
-	}
-	want := func(e *gateway.Event) bool {
-		return (of == nil || slices.Contains(of, e.Kind)) && wants(&f, e)
-	}
-	return stream(func(ctx context.Context, to *feed) error {
-		follower := a.gateway.Follow(want)
-		defer follower.Close()
-		if err := to.comment(following); err != nil {
-			return err
-		}
-		return a.follow(ctx, follower, to)
-	}), nil
+	return func(e *gateway.Event) bool { return (of == nil || slices.Contains(of, e.Kind)) && wants(&f, e) }, err
 }
 
 // follow sends a follower's events until its context ends.
@@ -144,7 +155,11 @@ func (a *Admin) eventValue(e *gateway.Event) any {
 	at := e.Time.UTC()
 	switch e.Kind {
 	case gateway.EventDecision:
-		return newDecision(*e.Record)
+		d := newDecision(*e.Record)
+		if !a.fleet.Alone() {
+			d.Gateway = a.fleet.Name()
+		}
+		return d
 	case gateway.EventThreshold:
 		return newThreshold(e.Limiter)
 	case gateway.EventPause:

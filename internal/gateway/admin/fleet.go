@@ -23,6 +23,7 @@ type OfFleet struct {
 func (a *Admin) questions() map[string]func(q url.Values) (any, error) {
 	return map[string]func(q url.Values) (any, error){
 		"decisions": a.ownDecisions,
+		"events":    a.ownEvents,
 		"explain":   a.ownExplanation,
 		"figures":   func(url.Values) (any, error) { return a.ownFigures(maxLots), nil },
 		"history":   a.ownMinutes,

@@ -110,6 +110,22 @@ func TestFleetIsOne(t *testing.T) {
 	}
 }
 
+// Who follows one gateway gets the events of all, and each says where it was.
+func TestEventsOfAFleet(t *testing.T) {
+	all, _ := newFleet(t, 3, usual)
+	events := all[0].follows(t, "/v1/events?kind=decision,change")
+	for _, at := range []int{1, 0} {
+		all[at].call(t, "search", "gpt-4o")
+		if d := wantEvent[Decision](t, events, "decision", "Decision"); d.Gateway != fmt.Sprintf("gw%d", at+1) {
+			t.Errorf("an event of gw%d: %+v", at+1, d)
+		}
+	}
+	all[2].want(t, 200, "PATCH", "/v1/projects/search", `{"weight": 4}`)
+	if e := wantEvent[Entry](t, events, "change", "Entry"); e.Gateway != "gw3" || e.Subject != "search" {
+		t.Errorf("a change at gw3: %+v", e)
+	}
+}
+
 // A gateway that does not answer is named, and what the others know is shown.
 func TestSilentGatewayIsNamed(t *testing.T) {
 	server := redistest.New(t)
@@ -131,6 +147,9 @@ func TestSilentGatewayIsNamed(t *testing.T) {
 	}
 	if o := as[Overview](t, one.want(t, 200, "GET", "/v1/overview", "")); !slices.Equal(o.Silent, []string{"cut"}) || o.Totals.Passed != 1 {
 		t.Errorf("%+v", o)
+	}
+	if e := wantEvent[Silent](t, one.follows(t, "/v1/events"), "silent", "Silent"); !slices.Equal(e.Gateways, []string{"cut"}) {
+		t.Errorf("%+v", e)
 	}
 }
 

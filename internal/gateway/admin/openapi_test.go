@@ -232,7 +232,7 @@ func TestSchemasMatchTheirTypes(t *testing.T) {
 		"UsageReport": UsageReport{}, "UsageRow": UsageRow{}, "UsageSum": UsageSum{},
 		"AskedLimit": AskedLimit{}, "AskedShare": AskedShare{}, "Explanation": Explanation{}, "Question": Question{}, "Answer": Answer{},
 		"Waiting": Waiting{}, "WaitingList": WaitingList{}, "Threshold": Threshold{}, "Pause": Pause{}, "ReloadEvent": ReloadEvent{},
-		"StoreEvent": StoreEvent{}, "Missed": Missed{},
+		"StoreEvent": StoreEvent{}, "Missed": Missed{}, "Silent": Silent{},
 	} {
 		schema := schemas[name].(object)
 		all, always := jsonFields(reflect.TypeOf(of))
