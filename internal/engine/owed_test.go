@@ -72,6 +72,31 @@ func losing(t *testing.T, test func(t *testing.T, b *bench, s *losable)) {
 	})
 }
 
+// remote is a store that can be lost and is on another machine.
+type remote struct{ *losable }
+
+func (remote) Local() bool { return false }
+
+// Corrections that a remote store could not make are made before it is asked again: a look finds them made, too.
+func TestALookMakesCorrections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &losable{Store: store.NewMemory()}
+		b := newBench(t, remote{s})
+		p := b.own("p", perMinute(engine.AllTokens, 100))
+		res := b.take(callOf("", 80), p)
+		s.lose(errLost)
+		res.Commit(llm.Tokens{Input: 10, Output: 20})
+		var looked engine.Result
+		if err := b.Look(t.Context(), callOf("", 70), engine.Scopes{p}, &looked); !errors.Is(err, errLost) {
+			t.Errorf("a look while the store is lost: %v", err)
+		}
+		s.lose(nil)
+		if err := b.Look(t.Context(), callOf("", 70), engine.Scopes{p}, &looked); err != nil || !looked.Allowed() || s.settles != 1 {
+			t.Errorf("%v, allowed: %t, %d corrections", err, looked.Allowed(), s.settles)
+		}
+	})
+}
+
 // Corrections that cannot be made are made before the next call is decided on.
 func TestCorrectionsAreOwed(t *testing.T) {
 	losing(t, func(t *testing.T, b *bench, s *losable) {

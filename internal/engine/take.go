@@ -138,6 +138,9 @@ func (e *Engine) peekLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 }
 
 func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err error) {
+	if e.remote { // a file that another process has locked can be read, and nobody should wait for it to look
+		e.catchUp(ctx)
+	}
 	var said []limit.Decision
 	if list := o.charges(ask); len(list.all) > 0 {
 		said, err = e.store.Peek(ctx, list.all)
