@@ -240,7 +240,7 @@ func TestRedisRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rest, _ := strings.Cut(answer.(string), "cmdstat_evalsha:calls=")
+		_, rest, _ := strings.Cut(answer.(string), "cmdstat_fcall:calls=")
 		fmt.Sscan(strings.Split(rest, ",")[0], &n)
 		return n
 	}

@@ -180,7 +180,7 @@ func (f *fleet) call(ctx context.Context, g *gateway, project string) error {
 
 // commandCalls finds how often Redis was sent each command. Redis also counts the commands that scripts
 // call, and those that keep a connection alive: the others are named here.
-var commandCalls = regexp.MustCompile(`(?m)^cmdstat_(eval|evalsha|publish|hgetall|scan|unlink):calls=(\d+)`)
+var commandCalls = regexp.MustCompile(`(?m)^cmdstat_(eval|evalsha|fcall|publish|hgetall|scan|unlink):calls=(\d+)`)
 
 // asked returns how many commands the gateways have sent to Redis, and how many of them are messages.
 func (f *fleet) asked() (all, messages int, err error) {

@@ -33,7 +33,7 @@ func TestBooksInChaos(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
 	s := opened(t, proxy.URL(), Config{Timeout: 50 * time.Millisecond, OnStoreLoss: Allow})
-	flush := func() { serverDoAll(t, server, "SCRIPT FLUSH") }
+	flush := func() { serverDoAll(t, server, "FUNCTION FLUSH") }
 	faults := []struct{ begin, end func() }{
 		{proxy.DropAnswer, proxy.Heal},
 		{func() { proxy.ResetAfter(rand.IntN(100)) }, proxy.Heal},

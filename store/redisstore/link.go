@@ -3,9 +3,6 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha1"
-	_ "embed"
-	"encoding/hex"
 	"fmt"
 	"sync"
 	"time"
@@ -13,9 +10,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 	"github.com/redis/rueidis"
 )
-
-//go:embed session.lua
-var session string
 
 // parts is the number of parts of the keyspace.
 const parts = 1024
@@ -35,8 +29,8 @@ const (
 type link struct {
 	client rueidis.Client
 	cfg    linkConfig
-	text   string // the script
-	sha    string // the SHA-1 of text, by which Redis knows the script
+	name   string // the name of the library, and of its function
+	text   string // the library
 	id     string // the name of this link, which no other link has
 	server serverClock
 
@@ -135,7 +129,6 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	l := &link{
 		client:   client,
 		cfg:      cfg,
-		text:     cfg.script + "\n" + session,
 		id:       rand.Text(),
 		closing:  make(chan struct{}),
 		queues:   make([]queue, 1),
@@ -156,8 +149,7 @@ func newLink(client rueidis.Client, cfg linkConfig) *link {
 	for group := range l.breakers {
 		l.breakers[group] = breaker{group: group, healed: make(chan struct{})}
 	}
-	sum := sha1.Sum([]byte(l.text))
-	l.sha = hex.EncodeToString(sum[:])
+	l.name, l.text = library(cfg.script)
 	return l
 }
 

@@ -112,7 +112,7 @@ func (l *link) try(b *batch) (reply, error) {
 }
 
 // command returns b as one command.
-func (l *link) command(name, script string, b *batch, born string) rueidis.Completed {
+func (l *link) command(b *batch, born string) rueidis.Completed {
 	keys := 2
 	counts := make([]byte, 0, 2*maxBatchOps)
 	for _, o := range b.ops {
@@ -121,7 +121,7 @@ func (l *link) command(name, script string, b *batch, born string) rueidis.Compl
 		counts = append(counts, byte(n>>8), byte(n))
 	}
 	// Only the marker determines the slot: the other keys are in the same part.
-	c := l.client.B().Arbitrary(name).Args(script, strconv.Itoa(keys)).Keys(l.marker(b)).Args(l.birthMark(b.queue))
+	c := l.client.B().Arbitrary("FCALL").Args(l.name, strconv.Itoa(keys)).Keys(l.marker(b)).Args(l.birthMark(b.queue))
 	for _, o := range b.ops {
 		c = c.Args(o.keys...)
 	}

@@ -24,7 +24,7 @@ func TestLinkChaos(t *testing.T) {
 		{x.proxy.StallAnswers, x.proxy.Heal},
 		{func() { x.proxy.Delay(60 * time.Millisecond) }, x.proxy.Heal},
 		{x.server.Pause, x.server.Resume},
-		{server("SCRIPT FLUSH"), func() {}},
+		{server("FUNCTION FLUSH"), func() {}},
 		{server("CONFIG SET maxmemory 1"), server("CONFIG SET maxmemory 0")},
 		{server("REPLICAOF 127.0.0.1 1"), server("REPLICAOF NO ONE")},
 	}

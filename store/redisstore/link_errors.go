@@ -41,7 +41,7 @@ var advice = map[string]string{
 	"LOADING":    "the server is reading its data, and will serve after that",
 	"MISCONF":    "the server cannot save its data: see its log",
 	"NOAUTH":     "set user and password",
-	"NOPERM":     "the user needs EVAL, EVALSHA, and the commands and keys of the scripts",
+	"NOPERM":     "the user needs FUNCTION, FCALL, EVAL, EVALSHA, and the commands and keys of the scripts",
 	"NOREPLICAS": "the server has fewer replicas than its min-replicas-to-write",
 	"OOM":        "raise the server's maxmemory",
 	"READONLY":   "the server is a replica: connect to its master",

@@ -18,16 +18,19 @@ import (
 // errForgotten is the error of a batch that has not run, because the server has forgotten what was used.
 var errForgotten = fmt.Errorf("%w: it has forgotten what was used, which is being put back", ErrLost)
 
-// call calls the script. If the link does not know the server's birth mark yet, it calls again with it.
+// call calls the function of the library. If the link does not know the server's birth mark yet, it calls again with it.
 func (l *link) call(ctx context.Context, b *batch) (rueidis.RedisResult, error) {
 	for {
 		born, err := l.bornOf(b)
 		if err != nil {
 			return rueidis.RedisResult{}, err
 		}
-		result := l.client.Do(ctx, l.command("EVALSHA", l.sha, b, born))
-		if err, ok := rueidis.IsRedisErr(result.Error()); ok && err.IsNoScript() {
-			result = l.client.Do(ctx, l.command("EVAL", l.text, b, born))
+		result := l.client.Do(ctx, l.command(b, born))
+		if err, ok := rueidis.IsRedisErr(result.Error()); ok && strings.HasSuffix(err.Error(), "Function not found") {
+			if err := l.load(ctx, b); err != nil {
+				return rueidis.RedisResult{}, err
+			}
+			result = l.client.Do(ctx, l.command(b, born))
 		}
 		err = result.Error()
 		mark, differs := birthMarkOf(err)
@@ -38,6 +41,18 @@ func (l *link) call(ctx context.Context, b *batch) (rueidis.RedisResult, error) 
 			return result, errForgotten
 		}
 	}
+}
+
+// load loads the library at the server of a batch, which is new or has forgotten it. In a cluster, each server has
+// libraries of its own, and the key of the marker determines the server.
+func (l *link) load(ctx context.Context, b *batch) error {
+	load := l.client.B().FunctionLoad().Replace().FunctionCode(l.text).Build()
+	if !l.cfg.cluster {
+		return l.client.Do(ctx, load).Error()
+	}
+	return l.client.Dedicated(func(c rueidis.DedicatedClient) error {
+		return c.DoMulti(ctx, l.client.B().Exists().Key(l.marker(b)).Build(), load)[1].Error()
+	})
 }
 
 // bornOf returns the birth mark that a batch is sent with. It returns an error if the batch must wait until

@@ -17,6 +17,8 @@ func TestLinkSession(t *testing.T) {
 	server := redistest.New(t)
 	marker, key := "test:{0}:last:client", linkKey("key")
 	serverDo(t, server, "SET", "test:{0}:born", "then")
+	name, text := library(counting)
+	serverDo(t, server, "FUNCTION", "LOAD", text)
 	for _, step := range []struct {
 		number string
 		sent   int // seconds ago
@@ -47,7 +49,7 @@ func TestLinkSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := server.Do("EVAL", counting+session, "3", marker, "test:{0}:born", key,
+		answer, err := server.Do("FCALL", name, "3", marker, "test:{0}:born", key,
 			step.number, strconv.Itoa(sec-step.sent), "", "\x00\x01", step.born, "count")
 		if all, ok := answer.([]any); ok && err == nil && len(all) == 3 {
 			got := all[2].(string)

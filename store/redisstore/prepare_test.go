@@ -22,7 +22,7 @@ func scriptCalls(t *testing.T, server *redistest.Server) (calls int) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(stats.(string)) {
-		if rest, ok := strings.CutPrefix(line, "cmdstat_evalsha:calls="); ok {
+		if rest, ok := strings.CutPrefix(line, "cmdstat_fcall:calls="); ok {
 			n, _, _ := strings.Cut(rest, ",")
 			calls, err = strconv.Atoi(n)
 		}

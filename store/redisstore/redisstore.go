@@ -15,7 +15,7 @@
 // # Servers
 //
 // The URL names a server, nodes of a cluster, or Sentinels: see [Config]. Servers must be
-// Redis 6.2, Valkey 7.2, or newer. In a cluster, keys with the same beginning, up to their
+// Redis 7.0, Valkey 7.2, or newer. In a cluster, keys with the same beginning, up to their
 // last slash, are in one slot, and one call decides on them. Keys of different slots are
 // taken one after another, in one order for all nodes, and given back if a later one
 // denies. While that happens, another call may be denied that would have passed.

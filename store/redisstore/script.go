@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"crypto/sha1"
 	"embed"
+	"encoding/hex"
 	"regexp"
 	"strings"
 	"sync"
@@ -10,27 +12,34 @@ import (
 //go:embed lua
 var lua embed.FS
 
-// arithmetic is the script before session.lua. Redis runs the whole text for each call, and defining
-// the functions would cost more than most decisions. So all functions that takes from buckets do not
-// need are defined within one function, which is only called when they are needed. The script is put together when a
-// store is first made, because programs that link this package may have no Redis.
-var arithmetic = sync.OnceValue(func() string {
-	return constants(text("account", "take") +
-		"function rest()\n" + text("numbers", "windows", "log", "ask", "settle", "whole", "books", "once") + "end\n" +
-		text("run"))
-})
+// session is the function of a library that a link calls.
+//
+//go:embed session.lua
+var session string
 
-// text returns the text of Lua files.
-func text(names ...string) string {
+// arithmetic is the text of the library before session.lua. It is put together when a store is first made, because
+// programs that link this package may have no Redis.
+var arithmetic = sync.OnceValue(func() string {
 	var all strings.Builder
-	for _, name := range names {
+	for _, name := range []string{
+		"call", "numbers", "windows", "log", "account", "ask", "take", "settle", "whole", "books", "once", "run",
+	} {
 		file, err := lua.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			panic(err) // cannot happen: the file is embedded
 		}
 		all.Write(file)
 	}
-	return all.String()
+	return constants(all.String())
+})
+
+// library returns the library with an arithmetic, and its name, which is also that of its only function. Programs of
+// different versions have libraries of different names, so that they can use one server.
+func library(arithmetic string) (name, text string) {
+	text = arithmetic + session
+	sum := sha1.Sum([]byte(text))
+	name = "ratelimit_" + hex.EncodeToString(sum[:8])
+	return name, "#!lua name=" + name + "\n" + text + "redis.register_function('" + name + "', session)\n"
 }
 
 var (

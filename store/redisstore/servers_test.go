@@ -542,7 +542,7 @@ func TestBetweenTakeAndSettle(t *testing.T) {
 		want left
 	}{
 		{"nothing", func(*testing.T) {}, left{4, 8, 1, 1, 1}},
-		{"no scripts", func(t *testing.T) { serverDo(t, server, "SCRIPT", "FLUSH") }, left{4, 8, 1, 1, 1}},
+		{"no scripts", func(t *testing.T) { serverDoAll(t, server, "SCRIPT FLUSH", "FUNCTION FLUSH") }, left{4, 8, 1, 1, 1}},
 		{"no connections", func(t *testing.T) { serverDo(t, server, "CLIENT", "KILL", "TYPE", "normal") }, left{4, 8, 1, 1, 1}},
 		{"no keys", func(t *testing.T) { expireAll(t, server) }, left{10, 10, 7, 1, 10}}, // a bucket's receipt knows its backlog
 		{"other keys", func(t *testing.T) {

@@ -1,17 +1,4 @@
--- The exact arithmetic of package limit, on the server.
---
--- Whole numbers beyond 2^53 are not exact in Lua, so a number is a pair:
--- hi * 1e9 + lo, with 0 <= lo < 1e9. A time is its seconds and nanoseconds. The
--- caller has multiplied and divided by a limit's rate: here costs are only added,
--- subtracted and compared. Rare cases are not handled here: the answer is UNREADY,
--- and the caller prepares the account in Go.
---
--- Redis runs the whole text for each call, and defining the functions would cost more
--- than most decisions. So takes from buckets are straight-line code below, and all other
--- functions are defined in rest(), which is only run when they are needed. Names in
--- capitals are constants, which script.go replaces.
-
-const BILLION 1000000000
+-- Accounts.
 
 -- The indexes of an account's table. A number takes two.
 const LIVE 1      -- false if nothing is in use
@@ -49,16 +36,6 @@ const COUNTER '<Bc0Bc0dI4dI4dI4dI4dI4ddI4'
 const NO_EPOCH '\0\0\0\0\0\0\0\0'
 const MOST_COUNTERS 250 -- if there are more, Go removes those that are full again
 
-local unpack_from, pack, call, byte = struct.unpack, struct.pack, redis.call, string.byte
-
-local touched, order = {}, {} -- accounts that this call has read, by key and in order
-local nowh, nowl              -- the time of this call
-local rest                    -- defined below
-
--- F has the functions of rest(), and their common variables: the time, h and l; and trouble,
--- which is UNREADY or SKEWED if an operation cannot be done here.
-local F = {}
-
 -- read_account decodes an account.
 local function read_account(raw, key)
 	local counters = {}
@@ -68,14 +45,28 @@ local function read_account(raw, key)
 		local c = {unpack_from(COUNTER, raw, at)}
 		counters[i], at = c, c[COUNTER_END]
 	end
-	if a[LOGGED] == 1 then at = F.read_log(a, raw, at) end
+	if a[LOGGED] == 1 then at = read_log(a, raw, at) end
 	if a[LOG] then a[RING] = key .. ':log' end -- even if this call does not use the log
 	return a
 end
 
--- foreign raises an error for a key that another program has written.
-local function foreign(key, raw)
-	error(key .. ': ' .. (type(raw) == 'table' and raw.err or 'it holds what go-ratelimit has not written'), 0)
+-- Accounts as this library has last written them, by key. One is used again if Redis still has the
+-- same bytes, which no other state of an account has: each change gives it another revision.
+const MOST_KNOWN 1024
+local known, how_many_known = {}, 0
+
+-- remember keeps an account that was written with these bytes.
+local function remember(a, bytes)
+	if how_many_known >= MOST_KNOWN then known, how_many_known = {}, 0 end
+	a[DIRTY], a[RAW], known[a[KEY]], how_many_known = false, bytes, a, how_many_known + 1
+end
+
+-- decode returns the account of a key whose bytes are these.
+local function decode(key, raw)
+	if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
+	local whole, a = pcall(read_account, raw, key)
+	if not whole then foreign(key, raw) end
+	return a
 end
 
 -- find returns the account of a key. The account is not live if nothing is in use.
@@ -83,14 +74,10 @@ local function find(key, ring)
 	local a = touched[key]
 	if not a then
 		local raw = redis.pcall('GET', key)
-		if raw then
-			if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
-			if byte(raw, 43) > 0 and not F.read_log then rest() end
-			local whole
-			whole, a = pcall(read_account, raw, key)
-			if not whole then foreign(key, raw) end
-			if a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then a = nil end
-		end
+		a = known[key]
+		if a then known[key], how_many_known = nil, how_many_known - 1 end -- until it is written again
+		if not a or a[RAW] ~= raw then a = raw and decode(key, raw) end
+		if a and (a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl) then a = nil end
 		a = a or {false, false, '', key, false, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
 		touched[key], order[#order + 1] = a, a
 	end
@@ -100,8 +87,6 @@ end
 
 -- give_epoch gives an account an epoch that its key has not had before. A call needs one epoch only,
 -- because no key gets two in one call.
-local epoch
-
 local function give_epoch(a)
 	if not epoch then
 		local unique = redis.sha1hex(KEYS[1] .. ARGV[1])
@@ -123,6 +108,6 @@ local function bytes_of(a)
 		local c = counters[i]
 		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
-	if log then out[#out + 1] = F.log_bytes(log) end
+	if log then out[#out + 1] = log_bytes(log) end
 	return table.concat(out)
 end

@@ -9,20 +9,18 @@ const LONG_NUMBERS 40
 const SUMS_BYTES 120
 const LONG_BYTES 240
 
-F.pages = {}
-
 -- page returns a page, as this call leaves it.
-function F.page(key, all)
-	local p = F.pages[key]
+local function page(key, all)
+	local p = pages[key]
 	if not p then
 		p = {key = key, all = all, lines = {}, gone = {}}
-		F.pages[key] = p
+		pages[key] = p
 	end
 	return p
 end
 
 -- line returns the sums of a line, or nil if there is none.
-function F.line(p, field)
+local function line(p, field)
 	local sums = p.lines[field]
 	if not sums and not p.gone[field] then
 		local value = call('HGET', p.key, field)
@@ -41,8 +39,8 @@ function F.line(p, field)
 end
 
 -- place returns the sums of the line that an entry goes to, as Place in package books does.
-function F.place(p, field, most)
-	local sums = F.line(p, field)
+local function place(p, field, most)
+	local sums = line(p, field)
 	if sums then return sums end
 	p.count = p.count or call('HLEN', p.key)
 	if p.count >= most then
@@ -51,7 +49,7 @@ function F.place(p, field, most)
 		local shared = {project, root and root .. '(other)' or project, '(other)'}
 		for i = 1, 3 do
 			field = shared[i] .. '\0(other)\0(other)'
-			sums = F.line(p, field)
+			sums = line(p, field)
 			if sums then return sums end
 			if p.count < (i + 1) * most then break end
 		end
@@ -64,41 +62,41 @@ function F.place(p, field, most)
 end
 
 -- add_sums adds numbers to sums, which become long if the numbers are.
-function F.add_sums(sums, added)
+local function add_sums(sums, added)
 	for i = #sums + 1, #added do sums[i] = 0 end
 	for i = 1, #added, 2 do
-		sums[i], sums[i + 1] = F.correct(sums[i], sums[i + 1], added[i], added[i + 1])
+		sums[i], sums[i + 1] = correct(sums[i], sums[i + 1], added[i], added[i + 1])
 	end
 end
 
 -- book adds to lines. The request has the most separate lines of a page, and of each line its field, how many numbers are
 -- added, and these. The keys are the page and the set of all pages.
-function F.book(body, base)
-	local p, most, at = F.page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, 2), 10
+local function book(body, base)
+	local p, most, at = page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, 2), 10
 	local lines = {}
 	while at <= #body do
 		local field, numbers
 		field, numbers, at = unpack_from('<I4c0B', body, at)
 		local added = {unpack_from(numbers == NUMBERS and SUMS or LONG_SUMS, body, at)}
 		at, added[numbers + 1] = added[numbers + 1], nil
-		lines[#lines + 1] = {F.place(p, field, most), added}
+		lines[#lines + 1] = {place(p, field, most), added}
 	end
-	for _, l in ipairs(lines) do F.add_sums(l[1], l[2]) end
+	for _, l in ipairs(lines) do add_sums(l[1], l[2]) end
 	return ALLOWED
 end
 
 -- move moves lines from an hour to its day. The request has the most separate lines of a page, and
 -- the fields of the lines; those that are gone were moved before. The keys are the hour, the day, and
 -- the set of all pages.
-function F.move(body, base)
-	local hour, day = F.page(KEYS[base + 1], KEYS[base + 3]), F.page(KEYS[base + 2], KEYS[base + 3])
+local function move(body, base)
+	local hour, day = page(KEYS[base + 1], KEYS[base + 3]), page(KEYS[base + 2], KEYS[base + 3])
 	local most, at = unpack_from('<d', body, 2), 10
 	while at <= #body do
 		local field
 		field, at = unpack_from('<I4c0', body, at)
-		local sums = F.line(hour, field)
+		local sums = line(hour, field)
 		if sums then
-			F.add_sums(F.place(day, field, most), sums)
+			add_sums(place(day, field, most), sums)
 			hour.lines[field], hour.gone[field] = nil, true
 		end
 	end
@@ -106,8 +104,8 @@ function F.move(body, base)
 end
 
 -- flush_books writes the pages.
-function F.flush_books()
-	for key, p in pairs(F.pages) do
+local function flush_books()
+	for key, p in pairs(pages) do
 		for field, sums in pairs(p.lines) do call('HSET', key, field, pack(#sums == NUMBERS and SUMS or LONG_SUMS, unpack(sums))) end
 		if p.fresh then call('SADD', p.all, key) end
 		if next(p.gone) then
@@ -120,11 +118,11 @@ end
 -- booked runs an operation, and adds to lines if it could be done. The request has the length of that
 -- of book, that of book, and that of the operation. The keys are the page, the set of all pages, and
 -- those of the operation.
-function F.booked(body, base)
+local function booked(body, base)
 	local length = unpack_from('<I4', body, 2)
-	local answer = F.steps[byte(body, 6 + length)](string.sub(body, 6 + length), base + 2)
-	if answer == ALLOWED then F.book(string.sub(body, 6, 5 + length), base) end
+	local answer = steps[byte(body, 6 + length)](string.sub(body, 6 + length), base + 2)
+	if answer == ALLOWED then book(string.sub(body, 6, 5 + length), base) end
 	return answer
 end
 
-F.steps[BOOK], F.steps[MOVE], F.steps[BOOKED] = F.book, F.move, F.booked
+steps[BOOK], steps[MOVE], steps[BOOKED] = book, move, booked

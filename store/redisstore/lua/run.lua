@@ -3,9 +3,8 @@ local function run(sec, ns, base, body)
 	nowh, nowl = sec, ns
 	local step = byte(body)
 	if step <= PEEK then return take(body, base - 1) end
-	if not F.steps then rest() end
-	F.h, F.l, F.trouble = sec, ns, nil
-	return F.steps[step](body, base - 1)
+	trouble = nil
+	return steps[step](body, base - 1)
 end
 
 -- flush writes the changed accounts, and the books. A key expires when nothing of it is in use any more.
@@ -16,16 +15,15 @@ local function flush()
 		if a[DIRTY] and (full or not a[LIVE]) then
 			call('DEL', a[KEY], a[RING] or a[KEY])
 		elseif a[DIRTY] then
-			if a[LOG] then F.flush_log(a) end
 			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
 			if ARGV[3] ~= '' then due = 99999999999999 end -- by the clock of a test, keys do not expire
 			due = string.format('%d', due) -- Redis would format it with an exponent
-			if a[LOG] then call('PEXPIREAT', a[RING], due) end
-			call('SET', a[KEY], bytes_of(a), 'PXAT', due)
+			if a[LOG] then flush_log(a, due) end
+			local bytes = bytes_of(a)
+			call('SET', a[KEY], bytes, 'PXAT', due)
+			remember(a, bytes)
 		end
 	end
-	if F.pages then
-		F.flush_books()
-		F.flush_marks()
-	end
+	flush_books()
+	flush_marks()
 end

@@ -17,6 +17,9 @@ const ANCHORED 3
 const CALENDAR 4
 const SLIDING 5
 const LOGGING 6
+const OF_CHARGE 'c8d' -- in an answer
+const OF_BUCKET 'dI4dI4dI4dI4dI4d'
+const OF_OTHER 'dI4dI4dI4'
 const CHARGE '<BBdI4B' -- the index of its key, the index of its log's key or 0, n, the number of limits
 
 -- The first byte of an answer.
@@ -37,22 +40,31 @@ local TAKES = {
 	'<BBc0Bc0BdI4dI4',          -- never, count, period
 }
 
+-- The formats of answers. Each has those that continue it: with a charge, a bucket, or another limit.
+local no_charge = {format = '<c1'}
+
+local function continued(format, with)
+	format[with] = {format = format.format .. with}
+	return format[with]
+end
+
 local function parse(body)
 	local step, count = byte(body, 1, 2)
-	local op, format, at = {step}, '<c1', 3
+	local op, format, at = {step}, no_charge, 3
 	for i = 1, count do
 		local key, ring, nh, nl, limits, first = unpack_from(CHARGE, body, at)
 		local c = {key, ring, nh, nl, nh > 0 or nl > 0, false}
-		format, at = format .. 'c8d', first
+		format, at = format[OF_CHARGE] or continued(format, OF_CHARGE), first
 		for k = 7, 6 + limits do
 			local kind = byte(body, at)
 			local l = {unpack_from(TAKES[kind], body, at)}
-			format = format .. (kind == BUCKET and 'dI4dI4dI4dI4dI4d' or 'dI4dI4dI4')
+			local state = kind == BUCKET and OF_BUCKET or OF_OTHER
+			format = format[state] or continued(format, state)
 			c[k], at, c[6] = l, l[#l], c[6] or kind == LOGGING
 		end
 		op[i + 2] = c
 	end
-	op[2] = format
+	op[2] = format.format
 	op.one = step == TAKE and count == 1 and #op[3] == 7 and op[3][7][1] == BUCKET and op[3][5]
 	return op
 end
@@ -62,7 +74,6 @@ local planned = {}
 -- The answer: its status; for each charge an epoch and a revision; for each limit its counter: six
 -- values, or eleven for a bucket, with its refunds.
 local answer = {}
-local parsed = {} -- requests by their bytes
 
 local plans, filled = 0, 0
 
@@ -142,8 +153,7 @@ local function weigh(a, charge)
 			end
 		end
 		if not c and #counters > 0 and kind ~= LOGGING then
-			if not F.inherits then rest() end
-			if F.inherits(counters, charge, 7, l[3]) then return false, UNREADY end
+			if inherits(counters, charge, 7, l[3]) then return false, UNREADY end
 		end
 		local allows, ath, atl, ah, al, bh, bl, untilh, untill
 		if kind == BUCKET then
@@ -153,10 +163,9 @@ local function weigh(a, charge)
 			for j = 1, 11 do answer[filled + j] = c and c[AT - 1 + j] or 0 end -- to CHANGES
 			filled = filled + 11
 		else
-			if not F.ask then rest() end
-			F.trouble = nil
-			allows, ath, atl, ah, al, bh, bl, untilh, untill = F.ask[kind](a, c, l, charge, answer, filled)
-			if F.trouble then return false, F.trouble end
+			trouble = nil
+			allows, ath, atl, ah, al, bh, bl, untilh, untill = ask[kind](a, c, l, charge, answer, filled)
+			if trouble then return false, trouble end
 			filled = filled + 6
 		end
 		allowed = allowed and allows
@@ -174,7 +183,7 @@ end
 local function enter(a, charge)
 	if not a[LIVE] then give_epoch(a) end
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
-	if charge[6] then F.log(a, charge) end
+	if charge[6] then log_charge(a, charge) end
 end
 
 -- carry_out stores the planned states in the accounts, which are live.
@@ -203,7 +212,6 @@ local function take(body, base)
 		if reply then return reply end
 	end
 	local allowed = true
-	F.h, F.l = nowh, nowl
 	for i = 3, #op do
 		local charge = op[i]
 		local a = find(KEYS[base + charge[1]], charge[2] > 0 and KEYS[base + charge[2]])
