@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -285,21 +286,12 @@ func TestSkip(t *testing.T) {
 }
 
 func TestInvalidOptionsPanic(t *testing.T) {
-	for name, f := range map[string]func(){
+	testkit.Panics(t, map[string]func(){
 		"unary":    func() { UnaryServerInterceptor(nil) },
 		"stream":   func() { StreamServerInterceptor(nil) },
 		"Identify": func() { Identify(nil) },
 		"Cost":     func() { Cost(nil) },
 		"Skip":     func() { Skip(nil) },
 		"Wait":     func() { Wait(-1) },
-	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: ") {
-					t.Errorf("%s: %q", name, said)
-				}
-			}()
-			f()
-		}()
-	}
+	})
 }

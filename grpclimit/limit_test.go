@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -255,7 +256,7 @@ func TestClientPrefix(t *testing.T) {
 
 func TestLimitPanicsOnInvalidOptions(t *testing.T) {
 	limiter := limit.NewLimiter(byMethod, limit.PerDay(1))
-	for name, f := range map[string]func(){
+	testkit.Panics(t, map[string]func(){
 		"unary":    func() { LimitUnary(nil) },
 		"stream":   func() { LimitStream(nil) },
 		"Identify": func() { LimitUnary(limiter, Identify(func(context.Context) (string, error) { return "", nil })) },
@@ -265,14 +266,5 @@ func TestLimitPanicsOnInvalidOptions(t *testing.T) {
 		"Observe":      func() { Observe(nil) },
 		"projects":     func() { UnaryServerInterceptor(newLimiter(t, project.Limit{}), Observe(func(RPC, limit.Decision) {})) },
 		"ClientPrefix": func() { ClientPrefix(netip.Prefix{}) },
-	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: ") {
-					t.Errorf("%s: %q", name, said)
-				}
-			}()
-			f()
-		}()
-	}
+	})
 }

@@ -106,15 +106,6 @@ func TestClientIPWithoutProxies(t *testing.T) {
 	}
 }
 
-func TestClientIPRefusesNoPrefix(t *testing.T) {
-	defer func() {
-		if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: ") {
-			t.Errorf("%q", said)
-		}
-	}()
-	ClientIP(netip.MustParsePrefix("10.0.0.0/8"), netip.Prefix{})
-}
-
 // ClientPrefix allocates nothing.
 func TestClientPrefixAllocations(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -470,23 +471,14 @@ func TestLimitAsksOnce(t *testing.T) {
 
 func TestLimitPanicsOnInvalidOptions(t *testing.T) {
 	limiter := limit.NewLimiter(byPath, limit.PerDay(1))
-	for name, f := range map[string]func(){
+	testkit.Panics(t, map[string]func(){
 		"limiter":    func() { Limit(nil) },
 		"Identify":   func() { Limit(limiter, Identify(ClientIP())) },
 		"Cost":       func() { Limit(limiter, Cost(func(*http.Request) (int, int, error) { return 1, 0, nil })) },
 		"Observe":    func() { Observe(nil) },
 		"Answer":     func() { Answer(nil) },
 		"Middleware": func() { Middleware(newLimiter(t, plenty), Observe(func(*http.Request, limit.Decision) {})) },
-	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: ") {
-					t.Errorf("%s: %q", name, said)
-				}
-			}()
-			f()
-		}()
-	}
+	})
 }
 
 // A request that passes costs one allocation, as with projects.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -349,22 +351,14 @@ func TestNothingIsWrapped(t *testing.T) {
 }
 
 func TestInvalidOptionsPanic(t *testing.T) {
-	for name, f := range map[string]func(){
+	testkit.Panics(t, map[string]func(){
 		"limiter":  func() { Middleware(nil) },
 		"Identify": func() { Identify(nil) },
 		"Cost":     func() { Cost(nil) },
 		"Skip":     func() { Skip(nil) },
 		"Wait":     func() { Wait(-1) },
-	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: ") {
-					t.Errorf("%s: %q", name, said)
-				}
-			}()
-			f()
-		}()
-	}
+		"ClientIP": func() { ClientIP(netip.MustParsePrefix("10.0.0.0/8"), netip.Prefix{}) },
+	})
 }
 
 // The response after a change of a limit has the new limit.

@@ -13,6 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -303,7 +304,7 @@ func TestLeaveStreams(t *testing.T) {
 // Invalid options panic when the program starts.
 func TestMistakes(t *testing.T) {
 	limiter := llmhttptest.NewLimiter(t, ample, nil)
-	for name, mistake := range map[string]func(){
+	testkit.Panics(t, map[string]func(){
 		"no limiter":    func() { llmhttp.New(nil, nil) },
 		"negative wait": func() { llmhttp.MaxWait(-1) },
 		"no project":    func() { llmhttp.Projects(nil, nil) },
@@ -313,15 +314,5 @@ func TestMistakes(t *testing.T) {
 		"another's limits": func() {
 			llmhttp.New(nil, limiter, llmhttp.Projects(project.New(nil), func(*http.Request) string { return "" }))
 		},
-	} {
-		func() {
-			defer func() {
-				if text, _ := recover().(string); !strings.HasPrefix(text, "ratelimit: ") {
-					t.Errorf("%s: %q", name, text)
-				}
-			}()
-			mistake()
-			t.Errorf("%s: nothing has happened", name)
-		}()
-	}
+	})
 }

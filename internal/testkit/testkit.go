@@ -4,6 +4,7 @@ package testkit
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,6 +40,21 @@ func Rounds(few, many int) int {
 func OneIn(t testing.TB, n int) {
 	if testing.Short() && rand.IntN(n) > 0 {
 		t.Skip("another time: -short runs some of these tests at random")
+	}
+}
+
+// Panics fails the test if one of the functions, which have names, does not panic with an error of this module.
+func Panics(t testing.TB, functions map[string]func()) {
+	t.Helper()
+	for name, f := range functions {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.HasPrefix(said, "ratelimit: ") {
+					t.Errorf("%s panics with %q", name, said)
+				}
+			}()
+			f()
+		}()
 	}
 }
 
