@@ -127,7 +127,7 @@ func (a *Admin) endLogin(w http.ResponseWriter, r *http.Request, id *issuer.Issu
 		return problemf(http.StatusForbidden, "you have signed in, and none of your groups has a role here: ask whoever runs the gateway (admin.oidc.roles)")
 	}
 	http.SetCookie(w, loginCookie(r, "", -time.Second, cfg.Admin.OIDC))
-	http.SetCookie(w, overTLS(sessionCookie(r, a.sessions.begin(session{User: user, Group: role.Group}, token), sessionLength), cfg.Admin.OIDC))
+	http.SetCookie(w, overTLS(sessionCookie(r, a.sessions.begin(session{User: user, Group: role.Group, Issuer: cfg.Admin.OIDC.Issuer, Client: cfg.Admin.OIDC.ClientID}, token), sessionLength), cfg.Admin.OIDC))
 	http.Redirect(w, r, "/", http.StatusFound)
 	return nil
 }

@@ -53,6 +53,8 @@ type session struct {
 	Ticket string    `json:"ticket,omitempty"` // of the token of the store that the browser has signed in with, whose role counts
 	User   string    `json:"user,omitempty"`   // who has signed in with the identity provider
 	Group  string    `json:"group,omitempty"`  // of the user, whose role in the configuration counts
+	Issuer string    `json:"issuer,omitempty"` // where the user has signed in, and for which client: another one ends the session
+	Client string    `json:"client,omitempty"`
 }
 
 func newSessions(board *control.Board) *sessions {
@@ -172,7 +174,7 @@ func (a *Admin) sessionOf(value string) (caller, session, bool) {
 		k, ok := a.gateway.Tokens().FindTicket(s.Ticket)
 		return tokenCaller(k, "session"), s, ok
 	case s.User != "":
-		if cfg.OIDC == nil {
+		if cfg.OIDC == nil || s.Issuer != cfg.OIDC.Issuer || s.Client != cfg.OIDC.ClientID {
 			return caller{}, s, false
 		}
 		role, ok := cfg.OIDC.RoleOf([]string{s.Group}) // which may have changed since

@@ -258,7 +258,7 @@ func TestStreamsEndWithTheirRole(t *testing.T) {
 	r := newRig(t, withToken(t))
 	roles := func(role config.GroupRole) {
 		cfg := *r.gateway.Config()
-		cfg.Admin.OIDC = &config.OIDC{Roles: []config.GroupRole{role}}
+		cfg.Admin.OIDC = &config.OIDC{Issuer: "https://login.example.com", ClientID: "dashboard", Roles: []config.GroupRole{role}}
 		if err := r.gateway.Reload(&cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestStreamsEndWithTheirRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cookie := cookieName(&http.Request{Host: req.Host}) + "=" + r.Admin.sessions.begin(session{User: "alice", Group: "sre"}, secretToken)
+	cookie := cookieName(&http.Request{Host: req.Host}) + "=" + r.Admin.sessions.begin(session{User: "alice", Group: "sre", Issuer: "https://login.example.com", Client: "dashboard"}, secretToken)
 	req.Header.Set("Cookie", cookie)
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil || resp.StatusCode != 200 {
@@ -296,4 +296,27 @@ func TestPagesNeedNoToken(t *testing.T) {
 		}
 	}
 	without.want(t, 404, "GET", "/", "")
+}
+
+// A session of a user ends when the configuration names another issuer or another client of it: nobody knows whom the
+// same group has there.
+func TestSessionsEndWithTheirIssuer(t *testing.T) {
+	r := newRig(t, withToken(t))
+	configure := func(issuer, client string) {
+		cfg := *r.gateway.Config()
+		cfg.Admin.OIDC = &config.OIDC{Issuer: issuer, ClientID: client, Roles: []config.GroupRole{{Group: "sre", Role: keys.RoleAdmin}}}
+		if err := r.gateway.Reload(&cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cookie := r.Admin.sessions.begin(session{User: "alice", Group: "sre", Issuer: "https://a", Client: "x"}, secretToken)
+	for _, c := range []struct {
+		issuer, client string
+		ok             bool
+	}{{"https://a", "x", true}, {"https://b", "x", false}, {"https://a", "y", false}, {"https://a", "x", true}} {
+		configure(c.issuer, c.client)
+		if _, _, ok := r.Admin.sessionOf(cookie); ok != c.ok {
+			t.Errorf("with %s of %s the session is valid: %t", c.client, c.issuer, ok)
+		}
+	}
 }
