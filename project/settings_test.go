@@ -622,7 +622,7 @@ func TestRedisSettings(t *testing.T) {
 // Where the limit cannot be written, it is not set here either.
 func TestRedisSetLimitFails(t *testing.T) {
 	server := redistest.New(t)
-	l := newLimiter(t, project.Config{Store: openRedisFor(t, server.URL(), 100*time.Millisecond)})
+	l := newLimiter(t, project.Config{Store: openRedisFor(t, server.URL(), time.Second)})
 	server.Kill()
 	if err := l.SetLimit("p", project.Limit{RequestsPerMinute: 1}); err == nil || len(l.Limits()) != 0 {
 		t.Errorf("%v, %v", err, l.Limits())

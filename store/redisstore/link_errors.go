@@ -46,6 +46,7 @@ var advice = map[string]string{
 	"OOM":        "raise the server's maxmemory",
 	"READONLY":   "the server is a replica: connect to its master",
 	"WRONGPASS":  "check user and password",
+	"unknown":    "Redis 7.0 or newer is needed, or Valkey", // unknown command 'FCALL'
 }
 
 func outcomeOf(err error) outcome {

@@ -630,6 +630,16 @@ func TestServersThatCannotServe(t *testing.T) {
 	}
 }
 
+// A server that is too old for functions is an error that says so.
+func TestServerWithoutFunctions(t *testing.T) {
+	t.Parallel()
+	s := opened(t, redistest.New(t, "--rename-command", "FCALL", "").URL(), Config{})
+	_, _, err := s.Take(t.Context(), one("key", limit.PerMinute(5), 1))
+	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "Redis 7.0 or newer is needed") {
+		t.Error(err)
+	}
+}
+
 // serve takes what must pass once the store serves again.
 func serve(t testing.TB, s *Store, charges []store.Charge) store.Receipt {
 	t.Helper()
