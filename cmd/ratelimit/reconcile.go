@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/big"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/reconcile"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -24,7 +26,7 @@ func newReconcile() *cobra.Command {
 	words := books.Words{By: "day,model"}
 	var source reconcile.Source
 	var state, name string
-	var asJSON bool
+	var show howShown
 	c := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare the books with what a provider says that it bills",
@@ -32,7 +34,8 @@ func newReconcile() *cobra.Command {
 difference: calls past the gateway, calls that were not billed, estimated tokens, a tool that
 was not counted, a changed price. The provider's own APIs for administrators are asked, with
 the key in OPENAI_ADMIN_KEY, ANTHROPIC_ADMIN_KEY or OPENROUTER_PROVISIONING_KEY. The exit code
-is 0 if there is no difference, and 3 if there is one. Days are those of UTC.`,
+is 0 if there is no difference, or none above --threshold, and 3 if there is one. Days are
+those of UTC.`,
 		Example: `  ratelimit reconcile --provider openai --since 7d
   ratelimit reconcile --provider anthropic --since 2026-11-01 --until 2026-11-08 --json`,
 		Args: arguments,
@@ -55,13 +58,15 @@ is 0 if there is no difference, and 3 if there is one. Days are those of UTC.`,
 			if q.Until != 0 {
 				source.Until = time.Unix(q.Until, 0)
 			}
-			show := func(r admin.UsageReport) error {
-				return showDifferences(c, source, bookLines(&r, name), asJSON)
-			}
 			if name == "" {
 				name = source.Provider
 			}
-			return a.withUsage(c, state, q, now, show)
+			if err := show.readThreshold(); err != nil {
+				return usageError{err}
+			}
+			return a.withUsage(c, state, q, now, func(r admin.UsageReport) error {
+				return show.differences(c, source, bookLines(&r, name))
+			})
 		},
 	}
 	a.flags(c)
@@ -69,10 +74,13 @@ is 0 if there is no difference, and 3 if there is one. Days are those of UTC.`,
 	f.StringVar(&source.Provider, "provider", "", "whose bill: openai, anthropic or openrouter")
 	f.StringVar(&name, "name", "", "the provider's `NAME` in the gateway's file (default that of --provider)")
 	f.StringVar(&source.BaseURL, "base-url", "", "ask this `URL` in place of the provider's own")
+	f.StringSliceVar(&source.Keys, "key", nil, "the provider's `ID` of a key that the gateway has: what other keys use is named")
+	f.StringVar(&show.threshold, "threshold", "", "how far the books may be off, in `DOLLARS` or in percent of the bill: 0.50 or 2%")
+	f.StringVar(&show.metrics, "metrics", "", "write the difference to this `FILE`, as Prometheus reads it")
 	f.StringVar(&words.Since, "since", "7d", "from the day of this `TIME` on: 2026-11-01 or 7d")
 	f.StringVar(&words.Until, "until", "", "before this `TIME` (default now)")
 	f.StringVar(&state, "state", "", "read the state at this `PATH` or URL of Redis, and do not ask a gateway")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	f.BoolVar(&show.json, "json", false, "print JSON")
 	c.MarkFlagRequired("provider")
 	return c
 }
@@ -92,23 +100,62 @@ func bookLines(r *admin.UsageReport, name string) (lines []reconcile.Line) {
 			continue
 		}
 		lines = append(lines, reconcile.Line{
-			Day: row.Time.UTC().Format(time.DateOnly), Model: model, Requests: row.Requests, Input: row.Input, Output: row.Output, Searches: row.WebSearches,
-			Tools: row.WebSearches + row.FileSearches + row.Containers, Nanodollars: int64(row.Dollars),
+			Day: row.Time.UTC().Format(time.DateOnly), Model: model, Requests: row.Requests, Input: row.Input, Output: row.Output, Nanodollars: int64(row.Dollars),
+			Units: llm.Units{
+				llm.Images: row.Images, llm.AudioSeconds: row.AudioSeconds, llm.Characters: row.Characters,
+				llm.WebSearches: row.WebSearches, llm.FileSearches: row.FileSearches, llm.Containers: row.Containers,
+			},
 		})
 	}
 	return lines
 }
 
-// showDifferences reads the bill, and prints how it differs from the books.
-func showDifferences(c *cobra.Command, source reconcile.Source, lines []reconcile.Line, asJSON bool) error {
+// howShown is how differences are shown, and which of them matter.
+type howShown struct {
+	json      bool
+	metrics   string       // a file; empty: none is written
+	threshold string       // as on the command line; empty: every difference matters
+	amount    price.Amount // dollars, or percent
+	percent   bool
+}
+
+// readThreshold reads the threshold.
+func (h *howShown) readThreshold() (err error) {
+	if h.threshold == "" {
+		return nil
+	}
+	number, percent := strings.CutSuffix(h.threshold, "%")
+	h.percent = percent
+	if h.amount, err = price.Parse(number); err != nil {
+		return fmt.Errorf("--threshold %q: it must be dollars, as in 0.50, or percent of the bill, as in 2%%", h.threshold)
+	}
+	return nil
+}
+
+// exceeded reports whether the books are further from the bill than the threshold.
+func (h *howShown) exceeded(g reconcile.Gap) bool {
+	switch {
+	case h.threshold == "":
+		return true
+	case !h.percent:
+		return g.Off > int64(h.amount)
+	}
+	off, allowed := big.NewInt(g.Off), big.NewInt(g.Bill)
+	off.Mul(off, big.NewInt(100*int64(price.Dollar)))
+	return off.Cmp(allowed.Mul(allowed, big.NewInt(int64(h.amount)))) > 0
+}
+
+// differences reads the bill, and prints how it differs from the books.
+func (h *howShown) differences(c *cobra.Command, source reconcile.Source, lines []reconcile.Line) error {
 	bill, err := source.Read(c.Context())
 	if err != nil {
 		return err
 	}
 	found := reconcile.Compare(lines, bill, canonical(source.Provider))
+	gap := reconcile.GapOf(lines, bill)
 	out := console.Of(c.OutOrStdout())
 	switch {
-	case asJSON:
+	case h.json:
 		err = out.JSON(append([]reconcile.Difference{}, found...))
 	case len(found) == 0:
 		err = out.Lines([]string{"the books and the bill of " + source.Provider + " are the same"})
@@ -119,10 +166,33 @@ func showDifferences(c *cobra.Command, source reconcile.Source, lines []reconcil
 		}
 		err = out.Lines(t.Lines(out.Columns()))
 	}
-	if err == nil && len(found) > 0 {
+	if err == nil && h.metrics != "" {
+		err = writeMetrics(h.metrics, source.Provider, found, gap)
+	}
+	if err == nil && len(found) > 0 && h.exceeded(gap) {
 		return errNo
 	}
 	return err
+}
+
+// writeMetrics writes a file for the collector of text files of Prometheus' node exporter, all of it at once.
+func writeMetrics(path, provider string, found []reconcile.Difference, gap reconcile.Gap) error {
+	var b strings.Builder
+	gauge := func(name, help string, value any) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n%[1]s{provider=%[3]q} %[4]v\n", name, help, provider, value)
+	}
+	gauge("ratelimit_reconcile_difference_dollars", "How far the books are from the bill, added up by days.", price.Amount(gap.Off).Decimal())
+	gauge("ratelimit_reconcile_billed_dollars", "What the provider bills.", price.Amount(gap.Bill).Decimal())
+	gauge("ratelimit_reconcile_differences", "How many differences there are.", len(found))
+	gauge("ratelimit_reconcile_timestamp_seconds", "When the books were compared.", time.Now().Unix())
+	next := path + ".tmp"
+	if err := os.WriteFile(next, []byte(b.String()), 0o644); err != nil {
+		return fmt.Errorf("ratelimit: the metrics cannot be written: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("ratelimit: the metrics cannot be written: %w", err)
+	}
+	return nil
 }
 
 // canonical returns what finds the name by which the table of prices knows a model: providers bill its releases.

@@ -36,9 +36,10 @@ func TestReconcileIsAsDocumented(t *testing.T) {
 	server := httptest.NewServer(mockprovider.New(mockprovider.Config{Bill: func() []mockprovider.BillLine { return []mockprovider.BillLine{bill} }}))
 	defer server.Close()
 	t.Setenv("OPENAI_ADMIN_KEY", "admin")
-	run := func() (string, int) {
+	run := func(more ...string) (string, int) {
 		var out, errs strings.Builder
-		code := Main(t.Context(), []string{"reconcile", "--provider", "openai", "--since", "7d", "--state", state, "--base-url", server.URL}, nil, &out, &errs)
+		args := []string{"reconcile", "--provider", "openai", "--since", "7d", "--state", state, "--base-url", server.URL}
+		code := Main(t.Context(), append(args, more...), nil, &out, &errs)
 		return out.String() + errs.String(), code
 	}
 	if got, code := run(); code != exitFine || got != "the books and the bill of openai are the same\n" {
@@ -53,6 +54,18 @@ func TestReconcileIsAsDocumented(t *testing.T) {
 	got = strings.ReplaceAll(got, today.Format(time.DateOnly), "2026-11-17")
 	if code != exitNo || !strings.Contains(string(page), got) {
 		t.Errorf("%d, and docs/reconcile.md does not have\n%s", code, got)
+	}
+	for threshold, want := range map[string]int{"0.002": exitFine, "0.0019": exitNo, "11.2%": exitFine, "11.1%": exitNo, "0": exitNo, "a lot": exitUsage, "-1": exitUsage} {
+		if got, code := run("--threshold", threshold); code != want { // the books lack $0.002 of $0.018
+			t.Errorf("--threshold %s: %d, want %d: %s", threshold, code, want, got)
+		}
+	}
+	metrics := filepath.Join(t.TempDir(), "ratelimit.prom")
+	run("--metrics", metrics)
+	for _, line := range []string{"ratelimit_reconcile_difference_dollars{provider=\"openai\"} 0.002\n", "ratelimit_reconcile_billed_dollars{provider=\"openai\"} 0.018\n", "ratelimit_reconcile_differences{provider=\"openai\"} 1\n"} {
+		if text, err := os.ReadFile(metrics); err != nil || !strings.Contains(string(text), line) {
+			t.Errorf("the file of metrics lacks %s%s, %v", line, text, err)
+		}
 	}
 	t.Setenv("OPENAI_ADMIN_KEY", "not an administrator's")
 	if got, code := run(); code != exitFailed || !strings.Contains(got, "administrator") {

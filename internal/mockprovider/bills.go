@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // BillLine is what a provider bills for a model in a day, or for a tool if Model is empty.
@@ -15,7 +17,7 @@ type BillLine struct {
 	Day                     time.Time // midnight, UTC
 	Model, Key              string
 	Requests, Input, Output int64
-	Searches                int64
+	Units                   llm.Units
 	Nanodollars             int64
 }
 
@@ -31,9 +33,21 @@ func (l *BillLine) dollars(parts int64) string {
 // bills are the APIs with which administrators read what a provider bills, by their paths.
 var bills = map[string]func(l *BillLine) object{
 	"/v1/organization/usage/completions": func(l *BillLine) object {
+		if l.isMedia() || l.Units[llm.Containers] > 0 {
+			return nil
+		}
 		return object{"object": "organization.usage.completions.result", "model": l.Model, "api_key_id": l.Key, "num_model_requests": l.Requests, "input_tokens": l.Input, "output_tokens": l.Output}
 	},
-	"/v1/organization/usage/embeddings": func(*BillLine) object { return nil },
+	"/v1/organization/usage/embeddings":           func(*BillLine) object { return nil },
+	"/v1/organization/usage/images":               func(l *BillLine) object { return l.media(llm.Images, "images") },
+	"/v1/organization/usage/audio_speeches":       func(l *BillLine) object { return l.media(llm.Characters, "characters") },
+	"/v1/organization/usage/audio_transcriptions": func(l *BillLine) object { return l.media(llm.AudioSeconds, "seconds") },
+	"/v1/organization/usage/code_interpreter_sessions": func(l *BillLine) object {
+		if l.Units[llm.Containers] == 0 {
+			return nil
+		}
+		return object{"object": "organization.usage.code_interpreter_sessions.result", "num_sessions": l.Units[llm.Containers]}
+	},
 	"/v1/organization/costs": func(l *BillLine) object {
 		item := "web search tool calls"
 		if l.Model != "" {
@@ -44,12 +58,25 @@ var bills = map[string]func(l *BillLine) object{
 	"/v1/organizations/usage_report/messages": func(l *BillLine) object {
 		return object{
 			"model": l.Model, "api_key_id": l.Key, "uncached_input_tokens": l.Input, "cache_read_input_tokens": 0, "output_tokens": l.Output,
-			"cache_creation": object{"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}, "server_tool_use": object{"web_search_requests": l.Searches},
+			"cache_creation": object{"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}, "server_tool_use": object{"web_search_requests": l.Units[llm.WebSearches]},
 		}
 	},
 	"/v1/organizations/cost_report": func(l *BillLine) object {
 		return object{"amount": l.dollars(100), "currency": "USD", "model": l.Model, "cost_type": "tokens"}
 	},
+}
+
+// isMedia reports whether the line is of a model that is billed in units.
+func (l *BillLine) isMedia() bool {
+	return l.Units[llm.Images]+l.Units[llm.Characters]+l.Units[llm.AudioSeconds] > 0
+}
+
+// media returns the usage of a model that is billed in a unit, or nil if the line is none of it.
+func (l *BillLine) media(unit int, name string) object {
+	if l.Units[unit] == 0 {
+		return nil
+	}
+	return object{"model": l.Model, "api_key_id": l.Key, "num_model_requests": l.Requests, name: l.Units[unit]}
 }
 
 // servesBills answers a request for what was billed, if it is one.

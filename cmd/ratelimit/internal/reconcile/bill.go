@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Line is what one model has used in a day, by the books or by the provider.
@@ -23,16 +25,22 @@ type Line struct {
 	Key   string // the provider's id of the key; empty: it does not say, or the line is of the books
 
 	Requests, Input, Output int64
-	Searches                int64 // of the web
-	Tools                   int64 // uses of tools that the provider runs, searches included: the books alone know them
+	NoTokens                bool // the provider counts units alone
+	Units                   llm.Units
 	Nanodollars             int64
+}
+
+// tools returns how often tools were used that the provider runs, which a bill has on lines of their own.
+func (l *Line) tools() int64 {
+	return l.Units[llm.WebSearches] + l.Units[llm.FileSearches] + l.Units[llm.Containers]
 }
 
 // Source is where a bill is read.
 type Source struct {
-	Provider string // one of Providers
-	BaseURL  string // empty: the provider's own
-	Key      string // an administrator's key
+	Provider string   // one of Providers
+	BaseURL  string   // empty: the provider's own
+	Key      string   // an administrator's key
+	Keys     []string // the provider's ids of the keys that the gateway has; empty: all calls should have gone through it
 	Since    time.Time
 	Until    time.Time
 }
@@ -49,12 +57,15 @@ const (
 // Bill is what a provider says that it bills.
 type Bill struct {
 	Lines       []Line
-	HasRequests bool // it counts requests
-	HasSearches bool // it counts searches
+	HasRequests bool     // it counts requests
+	Units       []int    // that it counts for each model
+	Sessions    bool     // it counts containers, of all models together
+	Keys        []string // see [Source]
 }
 
 // Read reads the bill from the provider's own API.
 func (s Source) Read(ctx context.Context) (b Bill, err error) {
+	defer func() { b.Keys = s.Keys }()
 	switch s.Provider {
 	case "openai":
 		return s.openAI(ctx)
@@ -72,15 +83,21 @@ func (s Source) days() (from, to time.Time) {
 	return s.Since.UTC().Truncate(day), s.Until.UTC().Add(day - 1).Truncate(day)
 }
 
-// openAI reads the usage of chat and of embeddings, and the costs, which have a line for each part of a model.
+// openAIUsage are OpenAI's APIs of usage, by the last names of their paths.
+var openAIUsage = []string{"completions", "embeddings", "images", "audio_speeches", "audio_transcriptions", "code_interpreter_sessions"}
+
+// openAI reads the usage of all kinds, and the costs, which have a line for each part of a model.
 func (s Source) openAI(ctx context.Context) (b Bill, err error) {
 	from, to := s.days()
 	query := url.Values{
 		"start_time": {strconv.FormatInt(from.Unix(), 10)}, "end_time": {strconv.FormatInt(to.Unix(), 10)}, "bucket_width": {"1d"}, "limit": {"31"},
 	}
-	b.HasRequests = true
-	for _, kind := range []string{"completions", "embeddings"} {
+	b.HasRequests, b.Sessions, b.Units = true, true, []int{llm.Images, llm.Characters, llm.AudioSeconds}
+	for _, kind := range openAIUsage {
 		query["group_by"] = []string{"model", "api_key_id"}
+		if kind == "code_interpreter_sessions" {
+			query["group_by"] = []string{"project_id"}
+		}
 		err := s.pages(ctx, "/v1/organization/usage/"+kind, query, func(text []byte) (page, error) {
 			var p bucketPage[struct {
 				Model    string `json:"model"`
@@ -88,11 +105,19 @@ func (s Source) openAI(ctx context.Context) (b Bill, err error) {
 				Requests int64  `json:"num_model_requests"`
 				Input    int64  `json:"input_tokens"`
 				Output   int64  `json:"output_tokens"`
+
+				Images     int64 `json:"images"`
+				Characters int64 `json:"characters"`
+				Seconds    int64 `json:"seconds"`
+				Sessions   int64 `json:"num_sessions"`
 			}]
 			err := json.Unmarshal(text, &p)
 			for _, bucket := range p.Data {
 				for _, r := range bucket.Results {
-					b.Lines = append(b.Lines, Line{Day: bucket.day(), Model: r.Model, Key: r.Key, Requests: r.Requests, Input: r.Input, Output: r.Output})
+					l := Line{Day: bucket.day(), Model: r.Model, Key: r.Key, Requests: r.Requests, Input: r.Input, Output: r.Output}
+					l.Units = llm.Units{llm.Images: r.Images, llm.Characters: r.Characters, llm.AudioSeconds: r.Seconds, llm.Containers: r.Sessions}
+					l.NoTokens = l.Units != llm.Units{}
+					b.Lines = append(b.Lines, l)
 				}
 			}
 			return p.page, err
@@ -130,7 +155,7 @@ func (s Source) anthropic(ctx context.Context) (b Bill, err error) {
 	from, to := s.days()
 	query := url.Values{"starting_at": {from.Format(time.RFC3339)}, "ending_at": {to.Format(time.RFC3339)}, "bucket_width": {"1d"}, "limit": {"31"}}
 	query["group_by[]"] = []string{"model", "api_key_id"}
-	b.HasSearches = true
+	b.Units = []int{llm.WebSearches}
 	err = s.pages(ctx, "/v1/organizations/usage_report/messages", query, func(text []byte) (page, error) {
 		var p bucketPage[struct {
 			Model    string `json:"model"`
@@ -150,7 +175,7 @@ func (s Source) anthropic(ctx context.Context) (b Bill, err error) {
 		for _, bucket := range p.Data {
 			for _, r := range bucket.Results {
 				input := r.Uncached + r.Read + r.Written.Hour + r.Written.Minutes
-				b.Lines = append(b.Lines, Line{Day: bucket.day(), Model: r.Model, Key: r.Key, Input: input, Output: r.Output, Searches: r.Tools.Searches})
+				b.Lines = append(b.Lines, Line{Day: bucket.day(), Model: r.Model, Key: r.Key, Input: input, Output: r.Output, Units: llm.Units{llm.WebSearches: r.Tools.Searches}})
 			}
 		}
 		return p.page, err

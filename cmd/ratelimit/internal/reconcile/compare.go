@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -13,8 +14,9 @@ import (
 type Difference struct {
 	Day   string `json:"day"`
 	Model string `json:"model,omitempty"` // empty: of all tools of the day
+	Key   string `json:"key,omitempty"`   // the provider's id of a key that the gateway does not have
 	Kind  Kind   `json:"kind"`
-	What  string `json:"what"`  // the unit of both figures: requests, input tokens, output tokens, searches, nanodollars
+	What  string `json:"what"`  // the unit of both figures: requests, input tokens, output tokens, images and other units, nanodollars
 	Books int64  `json:"books"` // how much the books have
 	Bill  int64  `json:"bill"`  // how much the provider has
 }
@@ -37,7 +39,9 @@ type at struct{ day, model string }
 // Compare returns the differences between the books and a bill, in the order of days and models. name returns the name by
 // which models are compared: providers bill the release of a model that the books know by a shorter name.
 func Compare(books []Line, bill Bill, name func(model string) string) (list []Difference) {
-	ours, theirs := sums(books, name), sums(bill.Lines, name)
+	own, others := bill.byKey()
+	list = foreign(others, name)
+	ours, theirs, not := sums(books, name), sums(own, name), sums(others, name)
 	all := maps.Clone(ours)
 	maps.Copy(all, theirs)
 	tools := map[string]*toolSum{} // by day
@@ -48,36 +52,88 @@ func Compare(books []Line, bill Bill, name func(model string) string) (list []Di
 			d = &toolSum{}
 			tools[key.day] = d
 		}
+		d.containers.Books, d.containers.Bill = d.containers.Books+b.Units[llm.Containers], d.containers.Bill+p.Units[llm.Containers]
+		_, unclear := not[key] // costs are not by key
 		found := compareModel(b, p, bill)
 		switch {
-		case key.model == "" || len(found) == 0 && b.Tools > 0:
+		case key.model == "" || len(found) == 0 && b.tools() > 0:
 			d.books, d.bill, d.calls = d.books+b.Nanodollars, d.bill+p.Nanodollars, d.calls+b.Requests
 			found = nil
-		case b.Tools > 0:
+		case b.tools() > 0:
 			d.unclear = true
-		case len(found) == 0 && !near(b.Nanodollars, p.Nanodollars, b.Requests):
+		case len(found) == 0 && !unclear && !near(b.Nanodollars, p.Nanodollars, b.Requests):
 			found = []Difference{{Kind: Price, What: "nanodollars", Books: b.Nanodollars, Bill: p.Nanodollars}}
 		}
+		d.unclear = d.unclear || unclear
 		for _, f := range found {
 			f.Day, f.Model = key.day, key.model
 			list = append(list, f)
 		}
 	}
 	for day, d := range tools {
-		if !d.unclear && !near(d.books, d.bill, d.calls) {
+		if c := d.containers; bill.Sessions && c.Books != c.Bill {
+			list = append(list, Difference{Day: day, Kind: Tool, What: "containers", Books: c.Books, Bill: c.Bill})
+		} else if !d.unclear && !near(d.books, d.bill, d.calls) {
 			list = append(list, Difference{Day: day, Kind: Tool, What: "nanodollars", Books: d.books, Bill: d.bill})
 		}
 	}
 	slices.SortFunc(list, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.What, b.What))
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.What, b.What), cmp.Compare(a.Key, b.Key))
 	})
 	return list
+}
+
+// byKey returns the lines of the keys that the gateway has, with those that are of no key, and all others.
+func (b *Bill) byKey() (own, others []Line) {
+	for _, l := range b.Lines {
+		if l.Key == "" || len(b.Keys) == 0 || slices.Contains(b.Keys, l.Key) {
+			own = append(own, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	return own, others
+}
+
+// foreign returns a difference for each line of a key that the gateway does not have.
+func foreign(lines []Line, name func(string) string) (list []Difference) {
+	for _, l := range lines {
+		d := Difference{Day: l.Day, Model: name(l.Model), Key: l.Key, Kind: PastGateway, What: "requests", Bill: l.Requests}
+		if l.Requests == 0 {
+			d.What, d.Bill = "tokens", l.Input+l.Output
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// Gap is how far the books are from a bill in dollars.
+type Gap struct {
+	Bill int64 // nanodollars, of all days
+	Off  int64 // the differences of the days, without their signs
+}
+
+// GapOf returns how far the books are from a bill, by days.
+func GapOf(books []Line, bill Bill) (g Gap) {
+	off := map[string]int64{}
+	for _, l := range books {
+		off[l.Day] += l.Nanodollars
+	}
+	for _, l := range bill.Lines {
+		off[l.Day] -= l.Nanodollars
+		g.Bill += l.Nanodollars
+	}
+	for _, n := range off {
+		g.Off += max(n, -n)
+	}
+	return g
 }
 
 // toolSum is what the models that have used tools cost in a day, with the tools, which a bill has on lines of their own.
 type toolSum struct {
 	books, bill, calls int64
 	unclear            bool // one of these models differs in something else
+	containers         Difference
 }
 
 // compareModel returns the differences of one model in a day, but for that of its dollars.
@@ -98,15 +154,18 @@ func compareModel(b, p Line, bill Bill) (found []Difference) {
 	case !bill.HasRequests && p.Input == 0 && p.Output == 0:
 		add(Unbilled, "input tokens", b.Input, p.Input)
 		add(Unbilled, "output tokens", b.Output, p.Output)
-	default:
+	case !p.NoTokens:
 		add(Estimated, "input tokens", b.Input, p.Input)
 		add(Estimated, "output tokens", b.Output, p.Output)
 	}
-	if bill.HasSearches {
-		add(Tool, "searches", b.Searches, p.Searches)
+	for _, u := range bill.Units {
+		add(Tool, unitNames[u], b.Units[u], p.Units[u])
 	}
 	return found
 }
+
+// unitNames are the names of the units that bills count.
+var unitNames = map[int]string{llm.Images: "images", llm.Characters: "characters", llm.AudioSeconds: "seconds of audio", llm.WebSearches: "searches"}
 
 // sums adds up the lines of each day and model.
 func sums(lines []Line, name func(string) string) map[at]Line {
@@ -120,8 +179,10 @@ func sums(lines []Line, name func(string) string) map[at]Line {
 		s.Requests += l.Requests
 		s.Input += l.Input
 		s.Output += l.Output
-		s.Searches += l.Searches
-		s.Tools += l.Tools
+		s.NoTokens = s.NoTokens || l.NoTokens
+		for i, n := range l.Units {
+			s.Units[i] += n
+		}
 		s.Nanodollars += l.Nanodollars
 		all[key] = s
 	}
@@ -137,7 +198,10 @@ func near(books, bill, calls int64) bool {
 
 // String says the difference in a sentence.
 func (d Difference) String() string {
-	if d.What == "nanodollars" {
+	switch {
+	case d.Key != "":
+		return fmt.Sprintf("the key %s has made %d %s", d.Key, d.Bill, d.What)
+	case d.What == "nanodollars":
 		return fmt.Sprintf("the books have %v, the bill %v", price.Amount(d.Books), price.Amount(d.Bill))
 	}
 	return fmt.Sprintf("the books have %d %s, the bill %d", d.Books, d.What, d.Bill)

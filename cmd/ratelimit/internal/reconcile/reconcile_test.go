@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // A fault changes a line of a bill, and is to be found as a difference of a kind. A line whose model is new is added.
@@ -35,7 +36,7 @@ var faults = map[string][]fault{
 		{PastGateway, "claude-unseen", func(l *mockprovider.BillLine) { l.Model = "claude-unseen" }},
 		{Unbilled, "-", func(l *mockprovider.BillLine) { *l = mockprovider.BillLine{Day: l.Day, Model: l.Model} }},
 		{Estimated, "-", func(l *mockprovider.BillLine) { l.Output++ }},
-		{Tool, "-", func(l *mockprovider.BillLine) { l.Searches += 2 }},
+		{Tool, "-", func(l *mockprovider.BillLine) { l.Units[llm.WebSearches] += 2 }},
 		{Price, "-", func(l *mockprovider.BillLine) { l.Nanodollars /= 2 }},
 		{Tool, "", func(l *mockprovider.BillLine) { l.Model, l.Input, l.Output, l.Nanodollars = "", 0, 0, 10_000_000 }},
 	},
@@ -76,11 +77,11 @@ func manyCalls(seed uint64, calls int) (books []Line, bill []mockprovider.BillLi
 }
 
 // differences reads a bill from the mock, page by page, and compares it with the books.
-func differences(t *testing.T, provider string, books []Line, bill []mockprovider.BillLine) []Difference {
+func differences(t *testing.T, provider string, books []Line, bill []mockprovider.BillLine, keys ...string) []Difference {
 	t.Helper()
 	server := httptest.NewServer(mockprovider.New(mockprovider.Config{Bill: func() []mockprovider.BillLine { return bill }}))
 	defer server.Close()
-	source := Source{Provider: provider, BaseURL: server.URL, Key: "admin", Since: firstDay, Until: firstDay.AddDate(0, 0, testDays)}
+	source := Source{Provider: provider, BaseURL: server.URL, Key: "admin", Keys: keys, Since: firstDay, Until: firstDay.AddDate(0, 0, testDays)}
 	read, err := source.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -150,5 +151,47 @@ func TestBillsThatCannotBeRead(t *testing.T) {
 	}
 	if n, err := nanodollars("123.45678", 100); n != 1_234_567_800 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// Media and containers are compared in their units, and tokens that a bill does not have of them are not. A key that the
+// gateway does not have is named, and what it has used is no fault of the books.
+func TestUnitsAndKeysAreCompared(t *testing.T) {
+	day := firstDay.Format(time.DateOnly)
+	units := map[string]llm.Units{"dall-e-3": {llm.Images: 4}, "gpt-image-1": {llm.Images: 2}, "tts-1": {llm.Characters: 900}, "whisper-1": {llm.AudioSeconds: 61}}
+	for _, c := range []struct {
+		name  string
+		keys  []string
+		plant func(l *mockprovider.BillLine)
+		want  string
+	}{
+		{"nothing", nil, func(*mockprovider.BillLine) {}, "[]"},
+		{"the gateway's own key", []string{"key_0", "key_1"}, func(*mockprovider.BillLine) {}, "[]"},
+		{"an image", nil, func(l *mockprovider.BillLine) { l.Units[llm.Images] += l.Units[llm.Images] / 4 }, "[dall-e-3 tool not counted the books have 4 images, the bill 5]"},
+		{"speech", nil, func(l *mockprovider.BillLine) { l.Units[llm.Characters] /= 9 }, "[tts-1 tool not counted the books have 900 characters, the bill 100]"},
+		{"audio", nil, func(l *mockprovider.BillLine) { l.Units[llm.AudioSeconds] -= l.Units[llm.AudioSeconds] % 2 }, "[whisper-1 tool not counted the books have 61 seconds of audio, the bill 60]"},
+		{"a container", nil, func(l *mockprovider.BillLine) { l.Units[llm.Containers] *= 2 }, "[ tool not counted the books have 3 containers, the bill 6]"},
+		{"another key", []string{"key_1"}, func(l *mockprovider.BillLine) {
+			if l.Model == "gpt-5.4" {
+				l.Key, l.Requests = "key_2", 9
+			}
+		}, "[gpt-5.4 not billed the books have 1 requests, the bill 0 gpt-5.4 past the gateway the key key_2 has made 9 requests]"},
+	} {
+		books := []Line{{Day: day, Model: "gpt-5.4", Requests: 1, Input: 5, Output: 5, Units: llm.Units{llm.Containers: 3}, Nanodollars: 100_000_000}}
+		bill := []mockprovider.BillLine{{Day: firstDay, Model: "gpt-5.4", Key: "key_1", Requests: 1, Input: 5, Output: 5, Nanodollars: 10_000_000}, {Day: firstDay, Units: llm.Units{llm.Containers: 3}, Nanodollars: 90_000_000}}
+		for model, u := range units {
+			books = append(books, Line{Day: day, Model: model, Requests: 2, Input: int64(len(model) % 2), Units: u, Nanodollars: 50_000_000})
+			bill = append(bill, mockprovider.BillLine{Day: firstDay, Model: model, Key: "key_1", Requests: 2, Units: u, Nanodollars: 50_000_000})
+		}
+		for i := range bill {
+			c.plant(&bill[i])
+		}
+		var got []string
+		for _, d := range differences(t, "openai", books, bill, c.keys...) {
+			got = append(got, fmt.Sprint(d.Model, " ", d.Kind, " ", d))
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s: found\n%v, want\n%s", c.name, got, c.want)
+		}
 	}
 }
