@@ -2,7 +2,9 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 )
 
@@ -17,29 +19,44 @@ const (
 	audioSecond audioTime = 1_000_000_000
 	mostInAByte           = audioSecond * 120 / 1000 // a packet of Opus that is silent: 120 milliseconds
 	maxAudio              = audioSecond * 1_000_000  // more than any file has, so that sums do not overflow
+
+	mostSamplesInAByte = 8 // of the codecs that WAV files have, with a rate of their own
 )
 
 // mostSeconds returns the most seconds of audio that a file can have, rounded up.
 func mostSeconds(b []byte) int64 {
 	d, ok := audioTime(0), false
-	switch kind := containerOf(b); kind {
+	rest, understood := withoutTags(b)
+	kind := containerOf(rest)
+	if !understood {
+		kind = ""
+	}
+	switch kind {
 	case "wav":
-		d, ok = wavTime(b)
+		d, ok = wavTime(rest)
 	case "mpeg":
 		d, ok = mpegTime(b)
 	case "flac":
-		d, ok = flacTime(b)
+		d, ok = flacTime(rest)
 	case "ogg":
-		d, ok = oggTime(b)
+		d, ok = oggTime(rest)
 	case "mp4":
-		d, ok = mp4Time(b)
+		d, ok = mp4Time(rest)
 	case "webm":
-		d, ok = webmTime(b)
+		d, ok = webmTime(rest)
 	}
 	if !ok {
-		d = min(audioTime(min(int64(len(b)), int64(maxAudio/mostInAByte)))*mostInAByte, maxAudio)
+		d = leastKnown(b)
 	}
 	return max(int64((d+audioSecond-1)/audioSecond), 1)
+}
+
+// leastKnown returns how long a file can be of which nothing is known. Silence in FLAC takes no room at all.
+func leastKnown(b []byte) audioTime {
+	if bytes.Contains(b, []byte("fLaC")) {
+		return maxAudio
+	}
+	return min(audioTime(min(int64(len(b)), int64(maxAudio/mostInAByte)))*mostInAByte, maxAudio)
 }
 
 // containerOf returns the format of a file by its first bytes, or "".
@@ -57,7 +74,7 @@ func containerOf(b []byte) string {
 		return "webm"
 	case startsWith(head[4:], "ftyp"):
 		return "mp4"
-	case startsWith(head, "ID3") || head[0] == 0xff && head[1]&0xe0 == 0xe0:
+	case head[0] == 0xff && head[1]&0xe0 == 0xe0:
 		return "mpeg"
 	}
 	return ""
@@ -87,10 +104,13 @@ func wavTime(b []byte) (audioTime, bool) {
 			return 0, false
 		}
 		f := b[at+8:]
-		format, channels, rate, depth := binary.LittleEndian.Uint16(f), int64(binary.LittleEndian.Uint16(f[2:])), int64(binary.LittleEndian.Uint32(f[4:])), int64(binary.LittleEndian.Uint16(f[14:]))
-		frame := channels * depth / 8
-		if format != 1 && format != 3 || frame <= 0 || rate <= 0 || rate > 768_000 {
+		format, channels, rate := binary.LittleEndian.Uint16(f), int64(binary.LittleEndian.Uint16(f[2:])), int64(binary.LittleEndian.Uint32(f[4:]))
+		frame, depth := int64(binary.LittleEndian.Uint16(f[12:])), int64(binary.LittleEndian.Uint16(f[14:]))
+		if rate <= 0 || rate > 768_000 {
 			return 0, false
+		}
+		if format != 1 && format != 3 || frame == 0 || depth > 64 || frame != channels*((depth+7)/8) { // decoders differ in which of them they believe
+			return max(samplesTime(int64(len(b))*mostSamplesInAByte, rate), leastKnown(b)), true
 		}
 		if at += 8 + size + size&1; at > len(b) {
 			return 0, false
@@ -152,64 +172,111 @@ func adtsFrame(b []byte) (length int, d audioTime, ok bool) {
 	return length, samplesTime(1024*int64(b[6]&3+1), aacRates[b[2]>>2&15]), length >= 7
 }
 
-// mpegTime adds up the frames of a file. If they do not follow one another from the beginning to the end, it adds up
-// whatever looks like one, since a decoder may find any of these. A file that begins with none, behind its tags, is
-// something else.
-func mpegTime(b []byte) (sum audioTime, ok bool) {
-	b = withoutTags(b)
+// mpegTime adds up the frames of a file, which follow one another from behind its tags to the end and are of one kind. If
+// they do not, or if others follow one another in between, it adds up whatever looks like one, since a decoder may find
+// any of these.
+func mpegTime(file []byte) (sum audioTime, ok bool) {
+	b, _ := withoutTags(file)
 	if _, _, ok := mpegFrame(b); !ok {
 		return 0, false
 	}
-	at := 0
-	for at < len(b) {
-		length, d, ok := mpegFrame(b[at:])
-		if !ok || length == 0 {
+	var frames []int // where they begin
+	at := len(file) - len(b)
+	for first := mpegKind(b); at < len(file); {
+		length, d, ok := mpegFrame(file[at:])
+		if !ok || length < 4 || mpegKind(file[at:]) != first {
 			break
 		}
+		frames = append(frames, at)
 		at, sum = at+length, min(sum+d, maxAudio)
 	}
-	if rest := len(b) - at; rest <= 0 || rest == 128 && bytes.HasPrefix(b[at:], []byte("TAG")) {
+	whole := at >= len(file) || at == len(file)-128 && bytes.HasPrefix(file[at:], []byte("TAG"))
+	if whole && !hidesFrames(file, frames) {
 		return sum, true
 	}
 	sum = 0
-	for i := range b {
-		if _, d, ok := mpegFrame(b[i:]); ok {
+	for i := range file {
+		if _, d, ok := mpegFrame(file[i:]); ok {
 			sum = min(sum+d, maxAudio)
 		}
 	}
 	return sum, true
 }
 
-// withoutTags returns a file behind the tags at its beginning (ID3), and the zeros behind these.
-func withoutTags(b []byte) []byte {
+// mpegKind returns what all frames of a file have in common: the version, the layer and the samples a second.
+func mpegKind(b []byte) [2]byte { return [2]byte{b[1] & 0xfe, b[2] & 0x0c} }
+
+// pairsByChance is how often one thing that looks like a frame of MPEG may follow another in a large file without a
+// meaning: one in twenty files of 25 MB has one such pair.
+const pairsByChance = 8
+
+// hidesFrames reports whether frames of MPEG follow one another in a file elsewhere than at places that are known.
+func hidesFrames(b []byte, known []int) bool {
+	isNew := func(at int) bool {
+		_, found := slices.BinarySearch(known, at)
+		return !found
+	}
+	pairs := 0
+	for at := 0; at < len(b); at++ {
+		next := bytes.IndexByte(b[at:], 0xff)
+		if next < 0 {
+			return false
+		}
+		at += next
+		length, _, ok := mpegFrame(b[at:])
+		if !ok || length < 4 || at+length >= len(b) {
+			continue
+		}
+		_, _, follows := mpegFrame(b[at+length:])
+		if follows && mpegKind(b[at:]) == mpegKind(b[at+length:]) && isNew(at) && isNew(at+length) {
+			if pairs++; pairs > pairsByChance {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withoutTags returns a file behind the tags at its beginning (ID3), and the zeros behind these. ok is false if there is
+// one whose size no decoder understands.
+func withoutTags(b []byte) (rest []byte, ok bool) {
 	for len(b) > 10 && bytes.HasPrefix(b, []byte("ID3")) {
-		size := 10 + (int(b[6]&0x7f)<<21 | int(b[7]&0x7f)<<14 | int(b[8]&0x7f)<<7 | int(b[9]&0x7f))
+		if (b[6]|b[7]|b[8]|b[9])&0x80 != 0 || b[3] == 0xff || b[4] == 0xff {
+			return nil, false
+		}
+		size := 10 + (int(b[6])<<21 | int(b[7])<<14 | int(b[8])<<7 | int(b[9]))
 		if b[5]&0x10 != 0 { // the tag has an end like its beginning
 			size += 10
 		}
 		b = bytes.TrimLeft(b[min(size, len(b)):], "\x00")
 	}
-	return b
+	return b, true
 }
 
-// flacTime adds up whatever looks like the header of a frame and has its checksum.
+// flacTime adds up whatever looks like the header of a frame and has its checksum. A frame that names another rate than
+// the file may have either.
 func flacTime(b []byte) (sum audioTime, ok bool) {
-	if len(b) < 42 {
+	if len(b) < 42 || b[4]&0x7f != 0 {
 		return 0, false
 	}
-	usual := int64(b[18])<<12 | int64(b[19])<<4 | int64(b[20])>>4
-	for i := 42; i+6 <= len(b); i++ {
+	sum = flacFrames(b[42:], int64(b[18])<<12|int64(b[19])<<4|int64(b[20])>>4)
+	return sum, sum > 0
+}
+
+// flacFrames adds up the frames of a text, in a file with a rate.
+func flacFrames(b []byte, usual int64) (sum audioTime) {
+	for i := 0; i+6 <= len(b); i++ {
 		if b[i] != 0xff || b[i+1]&0xfe != 0xf8 {
 			continue
 		}
 		if samples, rate, ok := flacFrame(b[i:min(i+20, len(b))]); ok {
-			if rate == 0 {
-				rate = usual
+			if rate == 0 || usual > 0 {
+				rate = min(cmp.Or(rate, usual), usual)
 			}
 			sum = min(sum+samplesTime(samples, rate), maxAudio)
 		}
 	}
-	return sum, sum > 0
+	return sum
 }
 
 // flacFrame returns how many samples a frame has, and their rate: 0 is that of the file.
@@ -272,8 +339,8 @@ func crc8(b []byte) (sum byte) {
 
 // opusTime returns how long a packet of Opus is.
 func opusTime(packet []byte) audioTime {
-	if len(packet) == 0 {
-		return 0
+	if len(packet) == 0 { // some decoders fill a gap with the longest frame
+		return mostInAByte
 	}
 	const ms = audioSecond / 1000
 	config, frames := packet[0]>>3, audioTime(1)
@@ -295,14 +362,16 @@ func opusTime(packet []byte) audioTime {
 	return frames * each
 }
 
-// oggTime adds up the packets of Opus in pages of one stream that follow one another. Other codecs are not read.
+// oggTime adds up the packets of Opus, Vorbis or FLAC in pages of one stream that follow one another. A page in another
+// one may be found by a decoder that does not believe the outer one.
 func oggTime(b []byte) (sum audioTime, ok bool) {
 	if len(b) < 27 {
 		return 0, false
 	}
 	var packet []byte
-	stream := b[14:18]
-	for n := 0; len(b) > 0; {
+	var timeOf func(packet []byte) audioTime
+	stream, pages := b[14:18], bytes.Count(b, []byte("OggS"))
+	for first := true; len(b) > 0; pages-- {
 		if len(b) < 27 || string(b[:4]) != "OggS" || len(b) < 27+int(b[26]) || !bytes.Equal(b[14:18], stream) {
 			return 0, false
 		}
@@ -315,18 +384,45 @@ func oggTime(b []byte) (sum audioTime, ok bool) {
 			if size == 255 {
 				continue
 			}
-			switch n++; {
-			case bytes.HasPrefix(packet, []byte("OpusHead")), bytes.HasPrefix(packet, []byte("OpusTags")):
-			case n == 1: // another codec
-				return 0, false
+			switch {
+			case !first:
+				sum = min(sum+timeOf(packet), maxAudio)
 			default:
-				sum = min(sum+opusTime(packet), maxAudio)
+				if timeOf = oggCodec(packet); timeOf == nil {
+					return 0, false
+				}
+				first = false
 			}
 			packet = packet[:0]
 		}
 		b = data
 	}
-	return sum, sum > 0
+	return sum, sum > 0 && pages == 0
+}
+
+// oggCodec returns what measures the packets of a stream of Ogg, by its first packet, or nil if it is of another codec.
+func oggCodec(head []byte) func(packet []byte) audioTime {
+	switch {
+	case bytes.HasPrefix(head, []byte("OpusHead")):
+		return func(packet []byte) audioTime {
+			if bytes.HasPrefix(packet, []byte("OpusTags")) {
+				return 0
+			}
+			return opusTime(packet)
+		}
+	case bytes.HasPrefix(head, []byte("\x01vorbis")) && len(head) >= 30: // no packet is longer than half of the larger block
+		each := samplesTime(1<<(head[28]>>4)/2, int64(binary.LittleEndian.Uint32(head[12:])))
+		return func(packet []byte) audioTime {
+			if len(packet) > 0 && packet[0]&1 != 0 { // a header
+				return 0
+			}
+			return each
+		}
+	case bytes.HasPrefix(head, []byte("\x7fFLAC")) && len(head) >= 9+42:
+		usual := int64(head[27])<<12 | int64(head[28])<<4 | int64(head[29])>>4
+		return func(packet []byte) audioTime { return flacFrames(packet, usual) }
+	}
+	return nil
 }
 
 // mp4Time counts the frames of AAC in the only track of a file. Their rate is in the decoder's own settings, which must
@@ -338,17 +434,24 @@ func mp4Time(b []byte) (audioTime, bool) {
 			return 0, false
 		}
 	}
+	if bytes.Count(b, []byte("elst")) > 1 {
+		return 0, false
+	}
 	described := settings >= 52 && string(b[settings-52:settings-48]) == "stsd" && string(b[settings-36:settings-32]) == "mp4a"
 	elsewhere := slices.ContainsFunc([]string{"moof", "stz2", "cmov"}, func(box string) bool { return bytes.Contains(b, []byte(box)) }) // frames that stsz does not count
 	if !described || elsewhere || sizes+16 > len(b) || settings+8 > len(b) {
 		return 0, false
 	}
 	rate, ok := aacRate(b[settings+8:])
-	frames := int64(binary.BigEndian.Uint32(b[sizes+12:]))
-	if !ok || frames <= 0 || frames > int64(len(b)) { // a frame has a byte at least
+	each, frames := binary.BigEndian.Uint32(b[sizes+8:]), int64(binary.BigEndian.Uint32(b[sizes+12:]))
+	if !ok || frames <= 0 || each == 0 && frames > int64(len(b)) { // each frame has an entry of its own
 		return 0, false
 	}
-	return samplesTime(frames*1024, rate), true
+	edits := int64(1) // each may repeat all frames
+	if at := bytes.Index(b, []byte("elst")); at >= 0 && at+12 <= len(b) {
+		edits = max(int64(min(binary.BigEndian.Uint32(b[at+8:]), math.MaxInt16)), 1)
+	}
+	return samplesTime(frames*1024*edits, rate), true
 }
 
 // aacRates are the samples a second that AAC can have.

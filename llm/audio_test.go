@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -21,6 +22,24 @@ func wav(seconds int, declared uint32) []byte {
 func mp3(frames int) []byte {
 	frame := append([]byte{0xff, 0xfb, 0x90, 0x00}, make([]byte, 413)...)
 	return bytes.Repeat(frame, frames)
+}
+
+// noisy returns the same frames with contents as if they were compressed.
+func noisy(frames int) []byte {
+	b, random := mp3(frames), rand.New(rand.NewPCG(1, 2))
+	for i := range b {
+		if i%417 >= 4 {
+			b[i] = byte(random.Uint32())
+		}
+	}
+	return b
+}
+
+// vorbis returns packets of Vorbis in Ogg, 64 milliseconds each.
+func vorbis(packets int) []byte {
+	head := append([]byte("\x01vorbis\x00\x00\x00\x00\x01\x80\x3e\x00\x00"), make([]byte, 12)...) // 16,000 samples a second
+	b := oggPage(append(head, 0xb8, 1), []byte("\x03vorbis"), []byte("\x05vorbis"))
+	return append(b, oggPage(slices.Repeat([][]byte{make([]byte, 30)}, packets)...)...)
 }
 
 // ogg returns packets of Opus, 50 a page, that are 20 milliseconds each. Its pages say that they have no samples.
@@ -87,6 +106,9 @@ func TestMostSeconds(t *testing.T) {
 		"wav that declares all":           {wav(60, 0xffffffff), 60},
 		"mp3":                             {mp3(383), 11}, // 10.005 seconds
 		"mp3 with a tag":                  {append([]byte("ID3\x04\x00\x00\x00\x00\x00\x0a0123456789"), mp3(382)...), 10},
+		"mp3 with random data":            {noisy(383), 11},
+		"flac with a tag":                 {append([]byte("ID3\x04\x00\x00\x00\x00\x00\x0a0123456789"), flac(100)...), 26},
+		"ogg of vorbis":                   {vorbis(100), 7}, // 6.4 seconds
 		"ogg":                             {ogg(500), 10},
 		"flac":                            {flac(100), 26}, // 25.6 seconds
 		"mp4":                             {mp4(157), 11},  // 10.048 seconds
@@ -149,6 +171,77 @@ func TestHiddenAudio(t *testing.T) {
 	}
 	if got := mostSeconds(layer2); got != 11 {
 		t.Errorf("layer II: %d seconds, want 11", got)
+	}
+}
+
+// oggPage returns a page of Ogg with packets of less than 255 bytes.
+func oggPage(packets ...[]byte) []byte {
+	b := append(append([]byte("OggS"), make([]byte, 22)...), byte(len(packets)))
+	for _, p := range packets {
+		b = append(b, byte(len(p)))
+	}
+	return append(b, bytes.Join(packets, nil)...)
+}
+
+// A header that contradicts itself, or that another one is hidden behind, does not make a file shorter than the sound
+// that some decoder finds in it.
+func TestLyingHeaders(t *testing.T) {
+	wide := wav(60, 0)
+	binary.LittleEndian.PutUint16(wide[22:], 512) // channels
+	binary.LittleEndian.PutUint16(wide[34:], 64)  // bits, but a sample of all channels has one byte
+	slow := bytes.Replace(wav(1, 0), []byte("\x01\x00\x01\x00\x40\x1f\x00\x00"), []byte("\x11\x00\x01\x00\x01\x00\x00\x00"), 1)
+
+	var inAAC []byte
+	for some := range slices.Chunk(mp3(383), 8184) {
+		n := len(some) + 7
+		inAAC = append(append(inAAC, 0xff, 0xf1, 0x40, 0x40|byte(n>>11), byte(n>>3), byte(n<<5)|0x1f, 0xfc), some...)
+	}
+	across := append(make([]byte, 200), mp3(383)...) // frames of MP3, each of which begins in one frame of AAC and ends in another
+	for at := 0; at+7 <= len(across); at += 417 {
+		copy(across[at:], []byte{0xff, 0xf1, 0x40, 0x40, 417 >> 3, 417&7<<5 | 0x1f, 0xfc})
+	}
+	across = across[:len(across)/417*417]
+	sizes := func(n int, mark byte) []byte {
+		return []byte{byte(n>>21) | mark, byte(n>>14)&0x7f | mark, byte(n>>7)&0x7f | mark, byte(n)&0x7f | mark}
+	}
+	tagged := func(mark byte) []byte {
+		hidden := mp3(383)
+		return slices.Concat([]byte("ID3\x04\x00\x00"), sizes(len(hidden), mark), hidden, mp3(1))
+	}
+	fast := bytes.Clone(flac(100))
+	for i := 42; i < len(fast); i += 12 {
+		fast[i+2] = 0xcb // 96,000 samples a second
+		fast[i+5] = crc8(fast[i : i+5])
+	}
+	frame := []byte{0xff, 0xf8, 0x74, 0x08, 0, 0xff, 0xfe} // 65,535 samples of 8,000 a second
+	frame = append(append(frame, crc8(frame)), 0, 0, 0, 0)
+	inOgg := oggPage(append([]byte("\x7fFLAC\x01\x00\x00\x01"), flac(0)...))
+	vorbis := oggPage([]byte("\x01vorbis\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd6\x01")) // 1 sample a second, blocks of 8,192
+	repeated := bytes.Replace(mp4(157), binary.BigEndian.AppendUint32([]byte("stsz\x00\x00\x00\x00\x00\x00\x00\x00"), 157), []byte("stsz\x00\x00\x00\x00\x00\x00\x00\x0a\x00\x10\x00\x00"), 1)
+	hidden := webm(1000)[bytes.Index(webm(1), []byte("\x1f\x43\xb6\x75")):]
+	void := append(append(webm(1), 0xec, 0x40|byte(len(hidden)>>8), byte(len(hidden))), hidden...)
+	for name, c := range map[string]struct {
+		file  []byte
+		least int64
+	}{
+		"WAV whose blocks are smaller than its samples": {wide, 60},
+		"WAV of a codec at one sample a second":         {slow, 16_000},
+		"MP3 across frames of AAC":                      {across, 10},
+		"MP3 in frames of AAC":                          {inAAC, 10},
+		"FLAC in MP4":                                   {append(box("ftyp", []byte("M4A isom")), box("fLaC", frame)...), 8},
+		"MP3 in a tag":                                  {tagged(0), 10},
+		"MP3 in a tag with a wrong size":                {tagged(0x80), 10},
+		"FLAC with two rates":                           {fast, 25},
+		"FLAC in Ogg":                                   {append(inOgg, oggPage(slices.Repeat([][]byte{frame}, 100)...)...), 819},
+		"Vorbis of one sample a second":                 {append(vorbis, oggPage(slices.Repeat([][]byte{{0}}, 100)...)...), 400_000},
+		"Ogg in a page of Ogg":                          {slices.Concat(ogg(1), oggPage(append([]byte{0x98}, oggPage(slices.Repeat([][]byte{{0x1b, 2}}, 60)...)...))), 7},
+		"MP4 that repeats its frames":                   {repeated, 60_000},
+		"MP4 with two edits":                            {append(mp4(157), box("elst", []byte{0, 0, 0, 0, 0, 0, 0, 2}, make([]byte, 24))...), 20},
+		"clusters of WebM in a void":                    {void, 60},
+	} {
+		if got := mostSeconds(c.file); got < c.least {
+			t.Errorf("%s: %d seconds, want %d at least", name, got, c.least)
+		}
 	}
 }
 

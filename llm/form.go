@@ -57,10 +57,10 @@ var errForm = errors.New("it must have parts with one name each, all of it betwe
 
 // readForm reads a multipart form. It refuses what servers may read in different ways.
 func readForm(body []byte, boundary string) (f formBody, err error) {
-	if boundary == "" || !bytes.HasPrefix(body, []byte("--"+boundary)) || !bytes.HasSuffix(bytes.TrimRight(body, "\r\n"), []byte("--"+boundary+"--")) {
+	if boundary == "" || !bytes.HasPrefix(body, []byte("--"+boundary+"\r\n")) || !bytes.HasSuffix(bytes.TrimRight(body, "\r\n"), []byte("--"+boundary+"--")) {
 		return f, errForm
 	}
-	object := []byte{'{'}
+	object, rest := []byte{'{'}, body
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for n := 0; ; n++ {
 		part, err := parts.NextRawPart()
@@ -80,7 +80,8 @@ func readForm(body []byte, boundary string) (f formBody, err error) {
 		if !ok || isFile && decides(fields[name]) { // some servers take it for a text
 			return f, errForm
 		}
-		content, err := io.ReadAll(part)
+		content, behind, err := partContent(part, rest, "\r\n--"+boundary)
+		rest = behind
 		switch {
 		case err != nil:
 			return f, errForm
@@ -96,6 +97,16 @@ func readForm(body []byte, boundary string) (f formBody, err error) {
 		key, _ := json.Marshal(name) // texts can always be written
 		object = append(append(append(object, key...), ':'), formValue(name, content)...)
 	}
+}
+
+// partContent returns the content of a part, and what is behind it. text begins with the part, and mark ends it.
+func partContent(part io.Reader, text []byte, mark string) (content, behind []byte, err error) {
+	size, err := io.Copy(io.Discard, part)
+	end := int64(bytes.Index(text, []byte(mark)))
+	if err != nil || end < size {
+		return nil, nil, errForm
+	}
+	return text[end-size : end], text[end+int64(len(mark)):], nil
 }
 
 // partName returns the name of a part's field, and whether the part is a file.

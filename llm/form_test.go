@@ -64,3 +64,18 @@ func TestForms(t *testing.T) {
 		t.Error("a chat in a form")
 	}
 }
+
+// The files of a form are parts of its body: a large one is in memory once.
+func TestFilesOfFormsAreNotCopied(t *testing.T) {
+	body := []byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nsound\r\n--c\r\n--b \r\nContent-Disposition: form-data; name=\"image\"; filename=\"b\"\r\n\r\n\r\n--b--\r\n")
+	f, err := readForm(body, "b")
+	if err != nil || len(f.files) != 2 || string(f.files[0].content) != "sound\r\n--c" || len(f.files[1].content) != 0 {
+		t.Fatalf("%q, %v", f.files, err)
+	}
+	if at := strings.Index(string(body), "sound"); &f.files[0].content[0] != &body[at] {
+		t.Error("a file is a copy")
+	}
+	if f, err := readForm([]byte(strings.ReplaceAll(string(body), "\r\n", "\n")), "b"); err == nil {
+		t.Errorf("lines that servers end in different ways: %q", f.files)
+	}
+}

@@ -2,7 +2,7 @@ package llm
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -67,6 +67,9 @@ var _ = register(dialect{
 		},
 		{
 			api: CachedContents, paths: []string{"cachedcontents"}, embeds: true, images: &geminiImages,
+			fields: []field{
+				{name: "ttl", kind: fieldWord, setting: ttlWord}, {name: "expireTime", also: "expire_time", kind: fieldWord, setting: expiryWord},
+			},
 			measure: measureCache, units: []unitNumber{{unit: TokenHours}},
 			answers:   &node{members: members{"error": faultNode, "usageMetadata": {members: members{"totalTokenCount": count(geminiPrompt)}}}},
 			keyHeader: googleKey, refuse: refuseGoogle,
@@ -328,26 +331,28 @@ func measureVeo(b measuredBody) (m measured) {
 // geminiWindow is the largest context window of Gemini's models: a cache has no more tokens.
 const geminiWindow = 2 << 20
 
+var errTwoEnds = errors.New("two times at which a cache ends")
+
 // measureCache returns for how long a prompt is to be kept: for an hour, unless the request says something else.
 func measureCache(b measuredBody) (m measured) {
-	var body struct {
-		TTL, ExpireTime string
-		SameTime        string `json:"expire_time"`
-	}
-	wait := time.Hour
-	err := json.Unmarshal(b.text, &body)
-	if body.TTL != "" && err == nil {
-		wait, err = time.ParseDuration(body.TTL)
-	} else if at := cmp.Or(body.ExpireTime, body.SameTime); at != "" && err == nil {
+	wait, err := time.Hour, error(nil)
+	switch ttl, at := b.words[ttlWord], b.words[expiryWord]; {
+	case ttl != "" && at != "":
+		err = errTwoEnds
+	case ttl != "":
+		wait, err = time.ParseDuration(ttl)
+	case at != "":
 		var until time.Time
 		until, err = time.Parse(time.RFC3339, at)
-		wait = time.Until(until)
+		wait = time.Until(until) // or the longest time that there is
 	}
 	if err != nil {
 		m.units[TokenHours] = -1
 		return m
 	}
-	m.kept = max(int64((wait+time.Second-1)/time.Second), 1)
+	if m.kept = max(int64(wait/time.Second), 1); wait%time.Second > 0 {
+		m.kept++
+	}
 	tokens := b.prompt
 	if tokens < 0 {
 		tokens = geminiWindow

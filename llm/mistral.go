@@ -30,7 +30,7 @@ var _ = register(dialect{
 		bounds: []setting{argsMaxTokens}, boundObject: "completion_args", boundName: "max_tokens",
 		answers: extend(commonTop, members{"outputs": itemsNode, "arguments": argsNode}),
 	}, {
-		api: OCR, paths: []string{"v1/ocr"}, embeds: true, measure: measurePages,
+		api: OCR, paths: []string{"v1/ocr"}, embeds: true, measure: measurePages, fields: []field{{name: "pages", kind: fieldAll}},
 		answers: extend(commonTop, members{"usage_info": {members: members{"pages_processed": count(pagesRead)}}}),
 		units:   []unitNumber{{unit: Pages, number: pagesRead}},
 	}},

@@ -87,18 +87,26 @@ func (p *promptReader) list() {
 
 // tools reads the definitions of tools. The provider writes all of them into the prompt.
 func (p *promptReader) tools() {
-	if p.next() != '[' {
+	c := p.next()
+	if c != '[' && c != '{' { // Google takes a list of one without its brackets
 		p.skip()
 		return
 	}
-	p.at++
-	for first := true; p.item(first, ']'); first = false {
+	define := func(first bool) {
 		if first {
 			p.other += p.protocol.toolUse
 			p.more += boundForTools
 		}
 		p.other += tokensPerTool
 		p.tool()
+	}
+	if c == '{' {
+		define(true)
+		return
+	}
+	p.at++
+	for first := true; p.item(first, ']'); first = false {
+		define(first)
 	}
 }
 
@@ -120,10 +128,14 @@ func (p *promptReader) tool() {
 		p.all()
 		switch {
 		case string(key) == "type":
+			p.toolUses.addTool(kind, nil) // of two types, servers may use either
 			kind = textOf(p.body[from:p.at])
 			p.boundToolType(kind)
 		case string(key) == "max_uses":
-			uses = p.body[from:p.at]
+			before, _ := whole(uses)
+			if n, ok := whole(p.body[from:p.at]); !ok || n >= before {
+				uses = p.body[from:p.at]
+			}
 		case string(key) == "container":
 			own = p.at == from || p.body[from] != '"'
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):

@@ -45,6 +45,8 @@ const (
 	qualityWord
 	secondsWord    // how long a video is
 	resolutionWord // of a video
+	ttlWord        // for how long the provider keeps a prompt
+	expiryWord     // until when it does
 	wordCount
 )
 

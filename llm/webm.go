@@ -1,6 +1,9 @@
 package llm
 
-import "math/bits"
+import (
+	"bytes"
+	"math/bits"
+)
 
 // The elements of WebM that matter.
 const (
@@ -19,6 +22,7 @@ const (
 // read.
 func webmTime(b []byte) (sum audioTime, ok bool) {
 	opus, ok := false, true
+	clusters := bytes.Count(b, []byte{0x1f, 0x43, 0xb6, 0x75}) // a decoder may look for others than those that follow one another
 	for len(b) > 0 && ok {
 		var id, size uint64
 		var n int
@@ -31,6 +35,9 @@ func webmTime(b []byte) (sum audioTime, ok bool) {
 		}
 		unknown := size == 1<<(7*n)-1
 		b = b[n:]
+		if id == webmCluster {
+			clusters--
+		}
 		switch id {
 		case webmSegment, webmTracks, webmTrack, webmCluster, webmBlockGroup: // their elements follow
 			continue
@@ -52,7 +59,7 @@ func webmTime(b []byte) (sum audioTime, ok bool) {
 			}
 		}
 	}
-	return sum, ok && sum > 0
+	return sum, ok && sum > 0 && clusters == 0
 }
 
 // webmNumber reads a number of up to so many bytes, whose first byte says how many there are. A mark of that is a part

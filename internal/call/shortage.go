@@ -20,6 +20,7 @@ type shortage struct {
 	unit     string // such as "tokens a minute"; empty for limits that projects do not share
 	left     int64
 	needs    llm.Tokens   // the call's tokens that count for the limit
+	units    int64        // what the call uses beside tokens, if the limit counts that
 	dollars  price.Amount // the price of the call, if the limit counts dollars
 	parts    llm.Tokens   // the tokens that cost so much, if the limit reserves the most of a call
 	total    bool         // the limit has no window, so what was used of it stays used
@@ -87,6 +88,9 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 			tokens = c.bound
 		}
 	}
+	if k, _ := kind.Named(s.Window.Name); k.Unit() >= kind.Images {
+		short.units = c.Request.Units[k.Unit()-kind.Images]
+	}
 	switch s.Window.Unit {
 	case project.Tokens:
 		short.needs = tokens
@@ -115,7 +119,7 @@ func (s *shortage) ofTokens() bool { return s.needs != llm.Tokens{} }
 
 // String says how much of the limit is left, and what the call needs.
 func (s *shortage) String() string {
-	switch needs := max(int64(s.needs.Input+s.needs.Output), int64(s.dollars)); {
+	switch needs := max(int64(s.needs.Input+s.needs.Output), int64(s.dollars), s.units); {
 	case needs > s.left:
 		return s.has + s.reserved + ", and " + s.what() + s.needText() + s.fit
 	case needs > 0 || s.left > 0:
@@ -150,6 +154,8 @@ func (s *shortage) needText() string {
 	switch {
 	case s.dollars > 0:
 		return "may cost up to " + s.dollars.Ceil().String() + s.partsText()
+	case s.units > 0:
+		return "needs " + numeral.Grouped(s.units)
 	case s.most:
 		return "may use up to " + all + s.mostText(s.needs)
 	case s.needs.Output == 0:
