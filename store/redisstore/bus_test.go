@@ -58,8 +58,8 @@ func BenchmarkBus(b *testing.B) {
 func TestBusOfANamespace(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
-	stranger := nodeOf(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
+	a, b := nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second}), nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second})
+	stranger := nodeOf(t, redisstore.Config{URL: server.URL(), Namespace: "other", Timeout: 10 * time.Second})
 	received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
 	bustest.Publish(t, hidden.Of[bus.Bus](stranger), "not for you")
 	for _, text := range []string{"", "short", strings.Repeat("x", 2*bus.MaxMessage)} {
@@ -88,7 +88,7 @@ func TestSubscribedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.New(t)
-			a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
+			a, b := nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second}), nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second})
 			received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
 			bustest.Publish(t, hidden.Of[bus.Bus](a), "before")
 			bustest.Want(t, received, "before")
