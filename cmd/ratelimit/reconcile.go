@@ -29,8 +29,8 @@ func newReconcile() *cobra.Command {
 	var show howShown
 	c := &cobra.Command{
 		Use:   "reconcile",
-		Short: "Compare the books with what a provider says that it bills",
-		Long: `Compare the books with what a provider says that it bills, by day and model, and name each
+		Short: "Compare the recorded usage with what a provider bills",
+		Long: `Compare the recorded usage with what a provider bills, by day and model, and name each
 difference: calls past the gateway, calls that were not billed, estimated tokens, a tool that
 was not counted, a changed price. The provider's own APIs for administrators are asked, with
 the key in OPENAI_ADMIN_KEY, ANTHROPIC_ADMIN_KEY or OPENROUTER_PROVISIONING_KEY. The exit code
