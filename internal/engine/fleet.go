@@ -50,6 +50,7 @@ type message struct {
 	Waits  []string     `json:"waits,omitempty"`  // the keys of scopes for which calls wait there
 	Key    string       `json:"key,omitempty"`    // of a scope whose limits are divided
 	Report *fair.Report `json:"report,omitempty"` // on its pool
+	Slots  []slotUse    `json:"slots,omitempty"`  // who has slots of it and waits for some
 	Reset  bool         `json:"reset,omitempty"`  // what was used of the scope is forgotten
 }
 
@@ -96,7 +97,10 @@ func (f *fleet) leave() {
 }
 
 // changed says that something has changed in the pool of a scope.
-func (f *fleet) changed(s *Scope) {
+func (f *fleet) changed(s *Scope) { f.changedIn(s, tellSoon) }
+
+// changedIn is changed for something that the others are told after a time.
+func (f *fleet) changedIn(s *Scope, least time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.divided[s.Key]
@@ -104,7 +108,7 @@ func (f *fleet) changed(s *Scope) {
 		d = &divided{}
 		f.divided[s.Key] = d
 	}
-	wait := f.collects(s, tellSoon)
+	wait := f.collects(s, least)
 	due := f.engine.clock() + int64(wait)
 	if d.scope = s; d.due == 0 || due < d.due {
 		d.due = due
@@ -184,7 +188,8 @@ func (f *fleet) tell() {
 		f.send(message{Waits: waits})
 	}
 	for key, s := range reports {
-		if d := s.Rules().shared(); d == nil || !f.report(key, d.pool.Report(now)) {
+		d := s.Rules().shared()
+		if told := d != nil && f.report(key, d.pool.Report(now)); !f.reportSlots(key, s) && !told {
 			delete(reports, key)
 		}
 	}
@@ -236,6 +241,17 @@ func (f *fleet) report(key string, r fair.Report) bool {
 		r.Used = nil
 	}
 	return len(r.Members) > 0
+}
+
+// reportSlots tells who has slots of a scope here and waits for some, and says whether anybody does.
+func (f *fleet) reportSlots(key string, s *Scope) bool {
+	all := s.slots.Load()
+	if all == nil {
+		return false
+	}
+	list := all.report()
+	f.send(message{Key: key, Slots: append(list, slotUse{})}) // of which there is one at least, so that it is told that there are no others
+	return len(list) > 0
 }
 
 // sendReport sends a report in one message, or in halves if that is too large.
@@ -294,6 +310,10 @@ func (f *fleet) receive(text []byte) {
 	}
 	if s == nil {
 		return
+	}
+	if m.Slots != nil {
+		s.slotShares().hear(m.Node, now, m.Slots)
+		e.wakeKey(m.Key)
 	}
 	pools := s.Rules().shared()
 	if pools == nil {

@@ -29,6 +29,7 @@ const (
 type renewal struct {
 	every  time.Duration // how often
 	resets []uint32      // of the scopes that the call was charged to, when it was
+	sharer *slotSharer   // nil: no others share the slots
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -175,6 +176,7 @@ func (k *renewal) end(r *Reservation) {
 	has := k.slots
 	k.mu.Unlock()
 	r.engine.giveBackSlots(has)
+	k.sharer.add(r.engine, -1, 0)
 }
 
 // slotsMoved reports whether the receipt of a call that has ended has its slots no more.

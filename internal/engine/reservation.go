@@ -53,6 +53,8 @@ func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Res
 	r := &Reservation{engine: e, asked: c.ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
 	if e.lease < Lease && r.hasSlots() {
 		r.renewSlots(renewEvery)
+		r.renewal.sharer = o.slotSharer(e)
+		r.renewal.sharer.add(e, 1, 0)
 	}
 	for i := range r.charged {
 		p := r.charged[i].plan

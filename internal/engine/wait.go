@@ -76,7 +76,8 @@ type wait struct {
 	lost   int           // races against other machines
 	asked  int64         // when it asked the store last, in its turn
 	pools  inPools
-	rules  []*Rules // of its scopes, when the pools were told that it waits
+	rules  []*Rules    // of its scopes, when the pools were told that it waits
+	slots  *slotSharer // nil: it does not wait for a slot
 
 	waitsFor atomic.Pointer[WaitsFor] // nil before that is known
 
@@ -112,7 +113,10 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		return err
 	}
 	w.joinPools(first.Aside)
-	defer func() { w.pools.leave(e) }()
+	defer func() {
+		w.pools.leave(e)
+		w.waitForSlots(false)
+	}()
 	stands = true
 	return w.stand(ctx, t, first)
 }
@@ -158,6 +162,7 @@ func (w *wait) needNotWait(ctx context.Context) (ends bool, err error) {
 func (w *wait) joinPools(aside bool) {
 	r := &w.result
 	w.enterPools()
+	w.waitForSlots(r.Behind && w.scopes.slotsNamed(r.Ahead.By) || r.Outcome.lacksSlots())
 	if !r.Behind {
 		w.pools.turn(&r.Outcome, aside)
 	} else if r.Ahead.Own {
@@ -227,6 +232,7 @@ func (w *wait) ask(ctx context.Context) (fair.Answer, error) {
 		w.enterPools()
 	}
 	w.pools.turn(said, a.Aside)
+	w.waitForSlots(said.Denied && said.lacksSlots())
 	return a, err
 }
 

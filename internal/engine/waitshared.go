@@ -108,6 +108,9 @@ func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 	if e.private || by == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
 		return a, false
 	}
+	if a, denied := w.stillLacksSlots(by); denied {
+		return a, true
+	}
 	var o Outcome
 	o.begin(e, w.call.part, w.scopes)
 	in, own := o.pools(e, w.call, true)

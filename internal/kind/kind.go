@@ -207,7 +207,7 @@ const (
 func Names() (list []string) {
 	for k := range kinds {
 		list = append(list, k.Name())
-		if k.IsShared() {
+		if k.IsShared() || k == MaxConcurrent {
 			list = append(list, k.Name()+ShareEnd)
 		}
 		if k.IsPaced() {
