@@ -36,7 +36,7 @@ func TestOutcomeOfProvidersAnswers(t *testing.T) {
 
 // The code, the OpenAPI document and the documentation have the same outcomes.
 func TestOutcomesAreTheSameEverywhere(t *testing.T) {
-	want := []string{string(Passed), string(Denied), string(Refused), string(Throttled), string(Failed), string(Left), string(Lost)}
+	want := []string{string(Passed), string(Denied), string(Refused), string(Throttled), string(Failed), string(Cut), string(Left), string(Lost)}
 	var api struct {
 		Components struct {
 			Schemas map[string]struct {
