@@ -15,9 +15,13 @@ import (
 
 func (s *Store) settings() string { return s.namespace + ":settings" }
 
+// patience is how long a command for settings may take at least: no call waits for it, but the start of a
+// gateway does, and a change by an operator. The command may have to connect first.
+const patience = 2 * time.Second
+
 // Settings returns all settings by their names.
 func (s internals) Settings(ctx context.Context) (map[string]string, error) {
-	within, cancel := context.WithTimeout(ctx, s.timeout)
+	within, cancel := context.WithTimeout(ctx, max(s.timeout, patience))
 	defer cancel()
 	values, err := s.client.Do(within, s.client.B().Hgetall().Key(s.settings()).Build()).AsStrMap()
 	if err != nil {
@@ -60,7 +64,7 @@ func (s internals) PutSettings(ctx context.Context, values map[string]string, on
 		names = append(names, name)
 		args = append(args, name, value)
 	}
-	within, cancel := context.WithTimeout(ctx, s.timeout)
+	within, cancel := context.WithTimeout(ctx, max(s.timeout, patience))
 	defer cancel()
 	now, err := putSettings.Exec(within, s.client, []string{s.settings()}, args).AsStrSlice()
 	if err != nil {
@@ -88,7 +92,7 @@ return 1
 // SwapSetting sets the value of a name if the value is still old; an empty old is none. It reports whether
 // it did.
 func (s internals) SwapSetting(ctx context.Context, name, old, new string) (bool, error) {
-	within, cancel := context.WithTimeout(ctx, s.timeout)
+	within, cancel := context.WithTimeout(ctx, max(s.timeout, patience))
 	defer cancel()
 	swapped, err := swapSetting.Exec(within, s.client, []string{s.settings()}, []string{name, old, new}).AsInt64()
 	if err != nil {
