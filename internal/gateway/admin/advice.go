@@ -143,11 +143,17 @@ func (l *AskedLimit) amount(n int64) string {
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// inWords returns seconds for people, rounded up.
+// inWords returns seconds for people, rounded up: the longer, the coarser.
 func inWords(seconds float64) string {
+	const day = 24 * time.Hour
 	d, unit := time.Duration(seconds*float64(time.Second)), time.Second
-	if d < time.Second {
+	switch {
+	case d < time.Second:
 		unit = time.Millisecond
+	case d > 2*day:
+		return fmt.Sprintf("%d days", (d+day-1)/day)
+	case d > time.Hour:
+		return strings.TrimSuffix((d + time.Minute - 1).Truncate(time.Minute).String(), "0s")
 	}
 	return (d + unit - 1).Truncate(unit).String()
 }

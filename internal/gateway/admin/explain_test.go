@@ -290,3 +290,17 @@ func TestAdviceOnShares(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestInWords(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		1500 * time.Microsecond: "2ms",
+		48*time.Second + 1:      "49s",
+		time.Hour:               "1h0m0s",
+		23*time.Hour + 58*time.Minute + 33*time.Second:  "23h59m",
+		326*time.Hour + 55*time.Minute + 38*time.Second: "14 days",
+	} {
+		if got := inWords(d.Seconds()); got != want {
+			t.Errorf("%v: %s; want %s", d, got, want)
+		}
+	}
+}
