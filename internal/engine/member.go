@@ -69,7 +69,7 @@ func (c *Call) keyOf(own *Scope) *Scope {
 	return nil
 }
 
-// mostKeyed is of how many keys a scope remembers its members. The others are made again.
+// mostKeyed is of how many keys a scope remembers its members. Those of other keys are made for each call.
 const mostKeyed = 1000
 
 // addKeyed makes the member of a scope's calls with a key of base, which is the scope itself or the one above it.
@@ -81,7 +81,10 @@ func (s *Scope) addKeyed(key string, base *Scope) *member {
 	for {
 		before := s.keyed.Load()
 		after := map[string]*member{}
-		if before != nil && len(*before) < mostKeyed {
+		if before != nil {
+			if len(*before) >= mostKeyed {
+				return m
+			}
 			after = maps.Clone(*before)
 		}
 		after[key] = m
