@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"runtime"
@@ -12,6 +13,8 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // underWay is a call in the naive model of slots.
@@ -103,6 +106,35 @@ func TestKeepEndsWhileItIsRenewed(t *testing.T) {
 			}
 			group.Wait()
 			synctest.Wait()
+		}
+	})
+}
+
+// plain is a store as somebody else may write one: with the methods of a store alone, and receipts that cannot be compared.
+type plain struct{ store.Store }
+
+func (p plain) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
+	r, said, err := p.Store.Take(ctx, charges)
+	return []store.Receipt{r}, said, err
+}
+
+func (p plain) Settle(ctx context.Context, r store.Receipt, actual []int64) error {
+	return p.Store.Settle(ctx, r.([]store.Receipt)[0], actual)
+}
+
+// A call keeps its slot in any store, and gives it back when it ends.
+func TestKeepInAPlainStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rl := onStore(t, plain{store.NewMemory()}, quotas{"m": {MaxConcurrent: 1}})
+		res, _ := rl.TryAcquire("m", 1)
+		res.Keep()
+		time.Sleep(time.Hour)
+		if _, d := rl.TryAcquire("m", 1); d.Allowed {
+			t.Error("two are under way")
+		}
+		res.Cancel()
+		if _, d := rl.TryAcquire("m", 1); !d.Allowed {
+			t.Errorf("nothing is under way: %+v", d)
 		}
 	})
 }

@@ -43,6 +43,7 @@ type renewal struct {
 type slots struct {
 	receipt store.Receipt // nil: there are none
 	places  []int
+	own     bool // the receipt is the call's own
 }
 
 // Keep lets the call keep its slots until it ends, however long that takes, as long as the
@@ -121,13 +122,13 @@ func (k *renewal) renew(r *Reservation) {
 	if next == nil && err == nil {
 		next, err = e.takeSlots(list)
 	}
-	stays := had.receipt == r.receipt && !inOneStep // with the call's own receipt
+	stays := had.own && !inOneStep // with the call's own receipt
 	if stays {
 		had = slots{}
 	}
 	has := had
 	if err == nil {
-		has = slots{next, first(len(list))}
+		has = slots{receipt: next, places: first(len(list))}
 	}
 	if err == nil && !inOneStep {
 		e.giveBackSlots(had)
@@ -145,7 +146,7 @@ func (k *renewal) begin(r *Reservation, places []int) (had slots, ok bool) {
 	}
 	had, k.slots = k.slots, slots{}
 	if had.receipt == nil && e.renewer != nil {
-		had, k.moved = slots{r.receipt, places}, true
+		had, k.moved = slots{r.receipt, places, true}, true
 	}
 	return had, true
 }

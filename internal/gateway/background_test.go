@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -268,5 +269,29 @@ func TestBackgroundThatNobodyFetches(t *testing.T) {
 	}
 	if sum := r.usage(t, books.Query{Project: "acme"}); sum.Total[books.Requests] != 1 || r.noBatches(t) {
 		t.Errorf("the books have %+v, or the client's own call is not open", sum)
+	}
+}
+
+// Calls whose responses the gateway cannot fetch do not keep it from fetching those of others, however many there are.
+func TestBackgroundBesideCallsOfClients(t *testing.T) {
+	t.Setenv("KEY", "sk-own")
+	r := newRig(t, strings.Replace(backgroundRig, "openai: {base_url: MOCK,", "openai: {base_url: MOCK, key: {env: KEY},", 1), mockprovider.Config{})
+	id := field(t, r.post(t, "/azure/openai/v1/responses", inBackground, "X-Project-ID", "other", "Api-Key", "sk-client"), "id")
+	_, note, err := r.batches.vault.FindDeposit(t.Context(), responseName("azure", id))
+	if err != nil || note == nil {
+		t.Fatal("the client's own call is not open:", err)
+	}
+	for i := range maxPolled {
+		if err := r.batches.vault.Deposit(t.Context(), responseName("azure", strconv.Itoa(i)), nil, note); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id = field(t, r.post(t, "/openai/v1/responses", inBackground, "X-Project-ID", "acme"), "id")
+	begun := time.Now()
+	for minutes := range 10 {
+		r.batches.poll(t.Context(), begun.Add(time.Duration(minutes)*time.Minute))
+	}
+	if open := r.batches.find(responseName("openai", id)); open != nil {
+		t.Error("the response was not fetched")
 	}
 }

@@ -16,7 +16,7 @@ const (
 	pollEvery   = time.Minute      // how often it looks for such calls, and how old each is at least
 	maxPollWait = time.Hour        // how long it waits at most before it asks for a response again
 	pollTimeout = 30 * time.Second // for one response
-	maxPolled   = 1000             // how many calls it follows at a time
+	maxPolled   = 1000             // how many responses it asks for in a minute
 )
 
 // polled is when a response is asked for again, and how long the wait before that is.
@@ -47,14 +47,15 @@ func (o *openBatches) poll(ctx context.Context, now time.Time) {
 	if err != nil {
 		return // it is asked again in a minute
 	}
-	waits, failed := map[string]polled{}, map[string]bool{}
+	waits, failed, asked := map[string]polled{}, map[string]bool{}, 0
 	for _, name := range names {
 		provider, id, ok := readResponseName(name)
-		if !ok || len(waits) == maxPolled {
+		if !ok {
 			continue
 		}
 		p := o.polls[name]
-		if !now.Before(p.next) && !failed[provider] && ctx.Err() == nil {
+		if !now.Before(p.next) && !failed[provider] && asked < maxPolled && ctx.Err() == nil {
+			asked++
 			p.wait = min(max(2*p.wait, pollEvery), maxPollWait)
 			p.next = now.Add(p.wait)
 			switch o.fetch(ctx, name, provider, id) {
