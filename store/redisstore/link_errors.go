@@ -31,9 +31,10 @@ const (
 // malformed is the error for an answer that cannot be decoded.
 type malformed struct{ error }
 
-// transient are the codes of errors after which a batch may run if it is sent again.
+// transient are the codes of errors after which a batch may run if it is sent again. "Function" is that of "Function not
+// found": the library was loaded at the server that had the slot before, or somebody has flushed it since.
 var transient = []string{
-	"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN", "UNBLOCKED",
+	"ASK", "BUSY", "CLUSTERDOWN", "Function", "LOADING", "MASTERDOWN", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN", "UNBLOCKED",
 }
 
 // advice says what the operator can do about an error, by its code.
