@@ -105,8 +105,8 @@ func (s *slotSharer) add(e *Engine, held, waits int64) {
 	}
 }
 
-// denies returns the share that denies the call a slot that is free, because another flow waits that has less by its weight;
-// or nil.
+// denies returns the share that denies the call a slot that is free, because another flow waits that has less by its weight,
+// and this one has its share; or nil. A share is a slot at least: where there are fewer slots than flows, turns decide.
 func (s *slotSharer) denies(now int64) *Share {
 	if s == nil || now >= s.contended.Load() {
 		return nil
@@ -115,7 +115,7 @@ func (s *slotSharer) denies(now int64) *Share {
 	defer s.mu.Unlock()
 	all := s.sum(now)
 	mine := all[s.use.Name]
-	weights, waits, less := s.use.Weight, false, false
+	weights, waits, less, outranked := s.use.Weight, false, false, false
 	for name, u := range all {
 		if name == s.use.Name {
 			continue
@@ -125,14 +125,12 @@ func (s *slotSharer) denies(now int64) *Share {
 		}
 		if u.Waits > 0 {
 			waits = true
-			less = less || u.Rank > s.use.Rank || u.Rank == s.use.Rank && (u.Held+1)*s.use.Weight < (mine.Held+1)*u.Weight
+			outranked = outranked || u.Rank > s.use.Rank
+			less = less || u.Rank == s.use.Rank && (u.Held+1)*s.use.Weight < (mine.Held+1)*u.Weight
 		}
 	}
 	if waits {
 		s.contended.Store(now + slotsHeardFor)
-	}
-	if !less {
-		return nil
 	}
 	r := s.scope.rules.Load()
 	i := slices.IndexFunc(r.Limits, func(l Limit) bool { return l.Unit == Slots })
@@ -140,8 +138,12 @@ func (s *slotSharer) denies(now int64) *Share {
 		return nil
 	}
 	l := &r.Limits[i]
+	share := max(l.Limit.Count()*s.use.Weight/weights, 1)
+	if !outranked && !(less && mine.Held >= share) {
+		return nil
+	}
 	return &Share{Name: l.Name + ShareEnd, Limit: l, RetryAfter: SlotGuess, Denial: fair.Denial{
-		Denied: true, Of: s.use.Name, Group: s.group, Share: max(l.Limit.Count()*s.use.Weight/weights, 1), Used: mine.Held, Members: max(len(all), 2),
+		Denied: true, Of: s.use.Name, Group: s.group, Share: share, Used: mine.Held, Members: max(len(all), 2),
 	}}
 }
 
