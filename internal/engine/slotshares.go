@@ -80,7 +80,8 @@ func (s *Scope) slotShares() *slotShares {
 	return s.slots.Load()
 }
 
-// add notes that the call's flow has so many slots more, and so many calls more that wait. A sharer that is nil is none.
+// add notes that the call's flow has so many slots more, and so many calls more that wait. While calls wait for slots,
+// the others are told at once. A sharer that is nil is none.
 func (s *slotSharer) add(e *Engine, held, waits int64) {
 	if s == nil {
 		return
@@ -96,12 +97,16 @@ func (s *slotSharer) add(e *Engine, held, waits int64) {
 	if u.Held == 0 && u.Waits == 0 {
 		delete(s.here, u.Name)
 	}
+	now, least := e.clock(), tellSoon
 	if waits > 0 {
-		s.contended.Store(e.clock() + slotsHeardFor)
+		s.contended.Store(now + slotsHeardFor)
 	}
 	s.mu.Unlock()
+	if now < s.contended.Load() {
+		least = tellAtOnce
+	}
 	if f := e.fleet.Load(); f != nil {
-		f.changedIn(s.scope, tellAtOnce)
+		f.changedIn(s.scope, least)
 	}
 }
 
@@ -237,22 +242,26 @@ func (all Scopes) slotsNamed(name string) bool {
 	})
 }
 
-// lacksSlots reports whether a slot of a shared scope is what the call waits for.
-func (o *Outcome) lacksSlots() bool {
+// lacksSlots reports whether slots of a shared scope are all that the call waits for: nobody leaves a free slot to a call
+// that other limits deny.
+func (o *Outcome) lacksSlots() (lacks bool) {
 	for i := range o.all {
 		s := &o.all[i]
-		if s.Scope.Kind != Shared {
-			continue
-		}
+		var by *Limit
 		if s.share != nil {
-			return s.share.Limit.Unit == Slots
+			by = s.share.Limit
+		} else if i := s.deciding(); i >= 0 {
+			by, _ = s.At(i)
 		}
-		if i := s.deciding(); i >= 0 {
-			l, _ := s.At(i)
-			return l.Unit == Slots
+		switch {
+		case by == nil:
+		case s.Scope.Kind != Shared || by.Unit != Slots:
+			return false
+		default:
+			lacks = true
 		}
 	}
-	return false
+	return lacks
 }
 
 // stillLacksSlots answers a waiting call that its share of slots has denied, if it would be denied again.

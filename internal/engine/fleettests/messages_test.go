@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/bus"
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -154,6 +157,41 @@ func TestReportsOnManyProjects(t *testing.T) {
 		defer s.mu.Unlock()
 		if n := len(s.sent); n < 2000 || n > 20*500 {
 			t.Errorf("%d messages in 20 s; want one for each project, and 500 a second at most", n)
+		}
+	})
+}
+
+// renewing is a store that renews slots, as those do that processes share.
+type renewing struct{ *overheard }
+
+func (r renewing) Renew(ctx context.Context, receipt store.Receipt, places []int) (store.Receipt, error) {
+	return hidden.Of[accounts.Renewer](r.Store).Renew(ctx, receipt, places)
+}
+
+// While nobody waits for a slot, slots are told of as rarely as what is used of other limits, and not with each call.
+func TestMessagesOfSlots(t *testing.T) {
+	sent := func(t *testing.T, limits ...engine.Limit) int {
+		s := &overheard{Store: store.NewMemory()}
+		rules := func() *engine.Rules { return &engine.Rules{Limits: slices.Clone(limits)} }
+		n := newNodes(t, func() (store.Store, error) { return renewing{s}, nil }, 1, rules, map[string]int{"a": 1})[0]
+		for range 1000 {
+			res, err := n.acquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+			res.Commit(llm.Tokens{})
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.sent)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		requests := engine.Limit{Name: "requests", Unit: engine.Requests, Limit: limit.PerMinute(1_000_000)}
+		without := sent(t, requests)
+		with := sent(t, requests, slots(100)().Limits[0])
+		if with > 3*without {
+			t.Errorf("%d messages without slots, and %d with them", without, with)
 		}
 	})
 }

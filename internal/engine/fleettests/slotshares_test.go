@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -81,5 +83,40 @@ func TestSlotsAreLent(t *testing.T) {
 		if math.Abs(part-2./12) > .02 || used < .97 {
 			t.Errorf("two workers have %.3f of 12 slots, and %.3f are used", part, used)
 		}
+	})
+}
+
+// A free slot waits for nobody who could not use it: a call whose project has nothing left does not keep it from others.
+func TestSlotsDoNotWaitForACallThatIsDenied(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, w *wire) {
+		list := newNodes(t, w.open, 2, slots(2), map[string]int{"spent": 1, "other": 1})
+		for _, n := range list {
+			minute := engine.Limit{Name: "rpm", Unit: engine.Requests, Limit: limit.PerMinute(1).Using(limit.SlidingLog)}
+			if err := n.SetRules(n.projects["spent"], &engine.Rules{Weight: 1, Limits: []engine.Limit{minute}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		acquire := func(n *node, project string) *engine.Reservation {
+			res, err := n.acquire(t.Context(), project)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		acquire(list[0], "spent").Commit(llm.Tokens{})
+		first, second := acquire(list[1], "other"), acquire(list[1], "other")
+		spent := list[0].acquireLater(t, "spent")
+		var group sync.WaitGroup
+		group.Go(func() { (<-spent).Commit(llm.Tokens{}) })
+		time.Sleep(time.Second)
+		first.Commit(llm.Tokens{})
+		begin := time.Now()
+		third := acquire(list[1], "other")
+		if waited := time.Since(begin); waited > time.Second {
+			t.Errorf("a free slot was idle for %v", waited)
+		}
+		second.Commit(llm.Tokens{})
+		third.Commit(llm.Tokens{})
+		group.Wait()
 	})
 }
