@@ -110,13 +110,15 @@ func TestFleetIsOne(t *testing.T) {
 	}
 }
 
-// Who follows one gateway gets the events of all, and each says where it was.
+// Who follows one gateway gets the events of all, and each says where it was. Those of other projects than the one that
+// is asked for, as whoever is bound to it does, stay where they are.
 func TestEventsOfAFleet(t *testing.T) {
 	all, _ := newFleet(t, 3, usual)
-	events := all[0].follows(t, "/v1/events?kind=decision,change")
+	events := all[0].follows(t, "/v1/events?kind=decision,change&project=search")
 	for _, at := range []int{1, 0} {
+		all[at].call(t, "another", "gpt-4o")
 		all[at].call(t, "search", "gpt-4o")
-		if d := wantEvent[Decision](t, events, "decision", "Decision"); d.Gateway != fmt.Sprintf("gw%d", at+1) {
+		if d := wantEvent[Decision](t, events, "decision", "Decision"); d.Gateway != fmt.Sprintf("gw%d", at+1) || d.Project != "search" {
 			t.Errorf("an event of gw%d: %+v", at+1, d)
 		}
 	}
