@@ -250,7 +250,10 @@ func (f *fleet) reportSlots(key string, s *Scope) bool {
 		return false
 	}
 	list := all.report()
-	f.send(message{Key: key, Slots: append(list, slotUse{})}) // of which there is one at least, so that it is told that there are no others
+	told := append(list, slotUse{}) // of which there is one at least, so that it is told that there are no others
+	for !f.send(message{Key: key, Slots: told}) && len(told) > 1 {
+		told = told[len(told)/2:] // as many as a message has room for
+	}
 	return len(list) > 0
 }
 

@@ -195,3 +195,28 @@ func TestMessagesOfSlots(t *testing.T) {
 		}
 	})
 }
+
+// However long the names of projects are, the others are told who has slots: of as many as a message has room for.
+func TestMessagesOfManySlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const projects = 200
+		s, weights := &overheard{Store: store.NewMemory()}, map[string]int{}
+		for k := range projects {
+			weights[fmt.Sprintf("%s%03d", strings.Repeat("x", 200), k)] = 1
+		}
+		n := newNodes(t, func() (store.Store, error) { return renewing{s}, nil }, 1, slots(projects), weights)[0]
+		for name := range weights {
+			res, err := n.acquire(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Commit(llm.Tokens{})
+		}
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.sent) == 0 || strings.Count(s.sent[len(s.sent)-1], `"h":1`) < projects/4 {
+			t.Errorf("the messages are %.200q", s.sent)
+		}
+	})
+}
