@@ -138,7 +138,12 @@ func (l *fallback) wake(urgent bool) {
 		return
 	}
 	s.last = time.Now()
-	s.running.Go(func() { l.sweep(context.Background()) })
+	s.running.Go(func() {
+		l.sweep(context.Background())
+		if l.inDebt() && l.lost.Load() == 0 { // an answer was late; perhaps no call comes that would wake a sweep
+			time.AfterFunc(sweepEvery, func() { l.wake(false) })
+		}
+	})
 }
 
 // stop waits for the running sweeps. No sweep begins after it.
