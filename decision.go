@@ -59,8 +59,8 @@ type Decision struct {
 	// for the model, RetryAfter, and what is left in the Windows of the call's project.
 	project.Decision
 
-	// Code is that of Limit, or, if several limits of the model deny, of the first of requests a day, requests and tokens a
-	// minute, and all others.
+	// Code is the code of Limit. If several limits of the model deny, it is the code of the first that denies: requests a
+	// day, then requests a minute, then tokens a minute, then any other.
 	Code DecisionCode
 
 	// Elsewhere is how much of Limit is used by others who share the account, as the

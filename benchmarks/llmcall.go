@@ -221,7 +221,7 @@ func percent(a, b float64) string {
 	return fmt.Sprintf("%+.1f%%", 100*(a/b-1))
 }
 
-// addsAtMost requires a to take at most so many percent more than b.
+// addsAtMost requires that a takes at most most percent more time than b.
 func addsAtMost(where string, a, b row, most float64) check {
 	return check{
 		figure:   fmt.Sprintf("%s: %s against %s", where, a.name, b.name),

@@ -99,7 +99,8 @@ func (f *fleet) leave() {
 // changed says that something has changed in the pool of a scope.
 func (f *fleet) changed(s *Scope) { f.changedIn(s, tellSoon) }
 
-// changedIn is changed for something that the others are told after a time.
+// changedIn says that something has changed in the pool of a scope, and that other processes are to be told of it no
+// sooner than after the time least.
 func (f *fleet) changedIn(s *Scope, least time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -250,7 +251,7 @@ func (f *fleet) reportSlots(key string, s *Scope) bool {
 		return false
 	}
 	list := all.report()
-	told := append(list, slotUse{}) // of which there is one at least, so that it is told that there are no others
+	told := append(list, slotUse{}) // the empty entry is always sent: a list of it alone says that nobody has slots
 	for !f.send(message{Key: key, Slots: told}) && len(told) > 1 {
 		told = told[len(told)/2:] // as many as a message has room for
 	}

@@ -43,7 +43,7 @@ const (
 	SlotGuess = time.Second
 )
 
-// AtATime returns the limit on so many calls under way. In a store that other processes use, the engine counts by a shorter
+// AtATime returns a limit of n calls that are under way at a time. In a store that other processes use, the engine counts by a shorter
 // period.
 func AtATime(n int64) limit.Limit { return limit.New(n, Lease).Using(limit.SlidingLog) }
 
@@ -140,7 +140,7 @@ func (r *Rules) of(l *Limit, part Part) limit.Limit {
 	return part.of(l)
 }
 
-// slots returns the limit on so many calls under way, as the engine's store counts them.
+// slots returns a limit of n calls that are under way at a time, as the engine's store counts them.
 func (e *Engine) slots(n int64) limit.Limit { return limit.New(n, e.lease).Using(limit.SlidingLog) }
 
 // plan is what a store is asked for a call in one scope.

@@ -80,8 +80,8 @@ func (s *Scope) slotShares() *slotShares {
 	return s.slots.Load()
 }
 
-// add notes that the call's flow has so many slots more, and so many calls more that wait. While calls wait for slots,
-// the others are told at once. A sharer that is nil is none.
+// add notes that the call's flow has held more slots than before, and that waits more of its calls wait for one. While
+// calls wait for slots, other processes are told of it at once. On a nil sharer, add does nothing.
 func (s *slotSharer) add(e *Engine, held, waits int64) {
 	if s == nil {
 		return
@@ -194,7 +194,8 @@ func (s *slotShares) hear(node string, now int64, list []slotUse) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nodes[node] = (heardSlots{now, list}); slices.ContainsFunc(list, func(u slotUse) bool { return u.Waits > 0 }) {
+	s.nodes[node] = heardSlots{now, list}
+	if slices.ContainsFunc(list, func(u slotUse) bool { return u.Waits > 0 }) {
 		s.contended.Store(now + slotsHeardFor)
 	}
 }
