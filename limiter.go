@@ -281,8 +281,8 @@ func (rl *RateLimiter) appendProject(list []*engine.Scope, c *Call) ([]*engine.S
 	if projects == nil {
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
-	own, err := projects.owners.Scopes(engine.OwnersOf(c))
-	return append(list, own.List()...), err
+	own, n, err := projects.owners.Scopes(engine.OwnersOf(c))
+	return append(list, own[:n]...), err
 }
 
 // NewProjects gives projects limits of their own, which are counted in the store of this

@@ -82,9 +82,9 @@ func (x *exchange) send() (response *http.Response, err error) {
 // returns the response that the caller gets.
 func (x *exchange) acquire() (refusal *http.Response, err error) {
 	t := x.transport
-	x.Quota = x.Request.Model
+	x.Model = x.Request.Model
 	if t.quotaOf != nil {
-		x.Quota = t.quotaOf(x.Request)
+		x.Model = t.quotaOf(x.Request)
 	}
 	if t.projectOf != nil {
 		x.Project = t.projectOf(x.httpRequest)

@@ -25,11 +25,9 @@ var _ engine.Projects = internals{}
 func (l *Limiter) Internal() any { return internals{l} }
 
 // Scopes implements [engine.Projects].
-func (l internals) Scopes(of engine.Owners) (own engine.Owned, err error) {
-	var room [engine.MostOwn]*engine.Scope
-	scopes, err := l.appendOwned(room[:0], of)
-	own.Add(scopes...)
-	return own, err
+func (l internals) Scopes(of engine.Owners) (own [engine.MostOwn]*engine.Scope, n int, err error) {
+	scopes, err := l.appendOwned(own[:0], of)
+	return own, len(scopes), err
 }
 
 // FindDeposit implements [engine.Projects].
@@ -148,8 +146,8 @@ func (l internals) LimitsTokens(projectID string) bool {
 
 // LimitedBy implements [engine.Projects].
 func (l internals) LimitedBy(of engine.Owners, units ...string) (owner, unit string, err error) {
-	own, err := l.Scopes(of)
-	for _, s := range own.List() {
+	own, n, err := l.Scopes(of)
+	for _, s := range own[:n] {
 		for _, k := range kind.Of(kind.Project) {
 			if name := k.Unit().Name(); slices.Contains(units, name) && s.Limits(k.Unit()) && s.Kind != engine.Shadow {
 				return decision.OwnerText(s.Name), name, nil

@@ -21,13 +21,13 @@ type single struct {
 func (c *Call) Background(where string) *Batch {
 	b := &Batch{
 		Limits: c.Limits, Prices: c.Prices, Provider: c.priceProvider(), Owner: c.Owner,
-		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Quota, where},
+		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Model, where},
 		at:     c.quoted.at, prices: map[string]*price.Price{c.Request.Model: c.quoted.price},
 		expected: Total{
-			Calls: 1, Used: llm.Usage{Input: c.estimated.Input, Output: c.estimated.Output}, Units: c.Request.Units, Dollars: int64(c.reserved),
+			Calls: 1, Used: llm.Usage{Input: c.Tokens.Input, Output: c.Tokens.Output}, Units: c.Request.Units, Dollars: int64(c.reserved),
 		},
 		reservation: c.reservation,
-		owners:      engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base, Shadow: c.ShadowOf},
+		owners:      engine.OwnersOf(&c.Call),
 	}
 	c.addCharge(llm.Tokens{Input: -1, Output: -1}, c.reserved)
 	c.reservation, c.Cost = nil, c.reserved

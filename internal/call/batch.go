@@ -136,7 +136,7 @@ func (b *Batch) Models() []string { return slices.Sorted(maps.Keys(b.prices)) }
 // wait.
 func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision, error) {
 	c.Batch, c.Dollars = true, price.Amount(b.expected.Dollars)
-	b.owners = engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.RunProject, Shadow: c.ShadowOf}
+	b.owners = engine.OwnersOf(&c)
 	c.Units = b.expected.Units
 	c.Tokens, c.Most = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}, b.most
 	if b.unknown {
@@ -155,7 +155,7 @@ func (b *Batch) Acquire(ctx context.Context, c project.Call) (ratelimit.Decision
 // Deny makes a call what its Refusal needs to know of the batch.
 func (b *Batch) Deny(c *Call) {
 	c.batch, c.unbounded, c.reserved = true, b.unbounded, price.Amount(b.expected.Dollars)
-	c.estimated = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
+	c.Tokens = llm.Tokens{Input: b.expected.Used.Input, Output: b.expected.Used.Output}
 	for model, p := range b.prices {
 		if p == nil {
 			c.Request.Model = model // that has no price
@@ -246,9 +246,9 @@ func (b *Batch) settle(t *Total) {
 func (b *Batch) commit(t *Total, tokens llm.Tokens) {
 	entry := b.entry(t)
 	if b.deposit != nil {
-		own, _ := hidden.Of[engine.Projects](b.Limits.Projects).Scopes(b.owners) // the limits themselves are corrected without them
+		own, n, _ := hidden.Of[engine.Projects](b.Limits.Projects).Scopes(b.owners) // the limits themselves are corrected without them
 		b.deposit.Count(t.Units)
-		b.deposit.CommitPriced(tokens, t.Dollars, t.Exact, entry, own.List())
+		b.deposit.CommitPriced(tokens, t.Dollars, t.Exact, entry, own[:n])
 		return
 	}
 	if b.reservation != nil {

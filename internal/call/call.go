@@ -29,18 +29,16 @@ type Limits struct {
 
 // Call is one call of a model.
 type Call struct {
+	// Call is what the limiter is asked: its Model is the name of the quota that is charged, and the estimator learns by
+	// its RunProject. Acquire, Try and Decide set its amounts; Tokens and Dollars are those that the call is expected to use.
+	ratelimit.Call
+
 	Limits       *Limits
 	Request      llm.Request
 	ExactPrompt  bool // a tokenizer has counted Request.Prompt
 	Prices       *Prices
 	Provider     string // the provider's name in Prices; empty: that of the Request
-	Quota        string // the name of the quota that is charged
 	QuotaGuessed bool   // the provider has not confirmed the quota, so no prompt counts as too long for it
-	Project      string // to which the call is charged
-	Base         string // the project of which Project is a user: the estimator learns by it, and runs are its; empty: Project itself
-	Key, Run     string // see [ratelimit.Call]
-	ShadowModel  bool   // see [ratelimit.Call]
-	ShadowOf     string // see [ratelimit.Call]
 
 	// Cost is what the call has cost, once it is settled. It is [price.Unknown] for a model without a
 	// price.
@@ -51,10 +49,7 @@ type Call struct {
 
 	Fit Fit // whether the request's bound on its answers may be lowered
 
-	Asked    *ratelimit.Asked // see [ratelimit.Call]
-	Tag      any              // see [ratelimit.Call]
-	MaxWait  time.Duration    // see [ratelimit.Call]
-	MaxPause time.Duration    // see [ratelimit.RateLimiter.HeedWithin]
+	MaxPause time.Duration // see [ratelimit.RateLimiter.HeedWithin]
 
 	// ChargeSeen charges only the output that was seen, where a response ends before it
 	// has reported its usage. Without it, such a call is charged what was reserved for its
@@ -75,17 +70,15 @@ type Call struct {
 
 	unfitted *llm.Request // the request with its own bound, if that was lowered; else nil
 
-	batch           bool       // the call stands for a batch that was denied
-	unbounded       bool       // what was reserved is the most that a model can write, because no bound was set
-	expected        llm.Tokens // the estimator's answer; zero before the limits are first asked
-	estimated       llm.Tokens // the tokens that the limits were last asked for, as they are expected
-	bound           llm.Tokens // the most tokens that the call can use, for limits that reserve them: zero if none does, negative if nobody knows
-	stream          stream
-	ending          ending
-	quoted          quoted
-	expectedDollars price.Amount           // the price that the call is expected to have
-	reserved        price.Amount           // the highest price that the limits were last asked for
-	reservation     *ratelimit.Reservation // nil before the call is admitted, and once it is settled
+	batch       bool       // the call stands for a batch that was denied
+	unbounded   bool       // what was reserved is the most that a model can write, because no bound was set
+	expected    llm.Tokens // the estimator's answer; zero before the limits are first asked
+	bound       llm.Tokens // the most tokens that the call can use, for limits that reserve them: zero if none does, negative if nobody knows
+	stream      stream
+	ending      ending
+	quoted      quoted
+	reserved    price.Amount           // the highest price that the limits were last asked for
+	reservation *ratelimit.Reservation // nil before the call is admitted, and once it is settled
 }
 
 // Charged is what calls were charged. A price that is not known counts as nothing.
@@ -96,7 +89,7 @@ type Charged struct {
 }
 
 // Estimated returns how many tokens were last reserved for the call.
-func (c *Call) Estimated() int64 { return int64(c.estimated.Input) + int64(c.estimated.Output) }
+func (c *Call) Estimated() int64 { return int64(c.Tokens.Input) + int64(c.Tokens.Output) }
 
 // Acquire reserves what the call is estimated to use, of its model and of its project. It
 // waits for the call's turn. A call that may be fitted passes at once if that helps.
@@ -108,7 +101,7 @@ func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
 }
 
 func (c *Call) wait(ctx context.Context) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, c.limiterCall())
+	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, *c.ready())
 	c.reservation.Keep()
 	return d, err
 }
@@ -124,7 +117,7 @@ func (c *Call) Try(ctx context.Context) (d ratelimit.Decision, err error) {
 }
 
 func (c *Call) try(ctx context.Context) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, c.limiterCall())
+	c.reservation, d, err = c.Limits.Models.TryAcquireCall(ctx, *c.ready())
 	c.reservation.Keep()
 	return d, err
 }
@@ -135,33 +128,27 @@ func (c *Call) TryTentatively(ctx context.Context) (ratelimit.Decision, error) {
 	return c.try(engine.Tentatively(ctx))
 }
 
-// limiterCall returns the call in the form that the limiter takes. The estimator is asked once, and
-// its answer is cut down to the limits of each quota.
-func (c *Call) limiterCall() ratelimit.Call {
-	q, _ := c.Limits.Models.Quota(c.Quota)
+// ready sets the amounts that the limiter is asked for. The estimator is asked once, and its answer is cut down to the
+// limits of each quota.
+func (c *Call) ready() *ratelimit.Call {
+	q, _ := c.Limits.Models.Quota(c.Model)
 	caps := c.caps()
 	c.quote()
 	if c.expected == (llm.Tokens{}) && !c.quoted.byUnits { // before the bound, since the estimator knows how long stored contexts are
 		c.expected = c.Limits.Estimator.Estimate(c.base(), &c.Request)
 	}
-	mostDollars := c.setBound(&q, &caps)
-	c.estimated = c.estimate(&q, &caps)
-	c.expectedDollars = c.expectedPrice(&caps)
-	firstDollars := c.setFirst(&q, &caps)
-	c.reserved = max(c.expectedDollars, mostDollars, firstDollars)
-	asked := ratelimit.Call{
-		Model: c.Quota, Tokens: c.estimated, Dollars: c.expectedDollars, Most: q.Count.Dearest(c.bound), MostDollars: mostDollars,
-		First: q.Count.Dearest(c.stream.first), FirstDollars: firstDollars, Units: c.Request.Units, Requests: c.Request.Requests,
-		MaxWait: c.MaxWait, Asked: c.Asked, Tag: c.Tag, ShadowModel: c.ShadowModel,
-	}
-	if c.Limits.Projects != nil {
-		asked.Project, asked.Key, asked.Run, asked.RunProject, asked.ShadowOf = c.Project, c.Key, c.Run, c.Base, c.ShadowOf
-	}
-	return asked
+	c.MostDollars = c.setBound(&q, &caps)
+	c.Tokens = c.estimate(&q, &caps)
+	c.Dollars = c.expectedPrice(&caps)
+	c.FirstDollars = c.setFirst(&q, &caps)
+	c.reserved = max(c.Dollars, c.MostDollars, c.FirstDollars)
+	c.Most, c.First = q.Count.Dearest(c.bound), q.Count.Dearest(c.stream.first)
+	c.Units, c.Requests = c.Request.Units, c.Request.Requests
+	return &c.Call
 }
 
 // base returns the project by which the estimator learns.
-func (c *Call) base() string { return cmp.Or(c.Base, c.Project) }
+func (c *Call) base() string { return cmp.Or(c.RunProject, c.Project) }
 
 // Unanswered settles a call that the provider has not answered. A call that was not sent
 // costs nothing; one that was sent is charged what was reserved. A call without a
@@ -220,7 +207,7 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 			c.ending = failed
 			cost = c.usedPrice(used)
 		} else if !c.Limits.failures.take(c.base(), time.Now()) {
-			cost = c.expectedDollars
+			cost = c.Dollars
 		}
 	}
 	said := c.Hear(ctx, status, h, text)
@@ -244,7 +231,7 @@ func (c *Call) apply(ctx context.Context, said llm.Limits) {
 	if c.Applies != nil {
 		said = c.Applies(said)
 	}
-	c.Limits.Models.HeedWithin(ctx, c.Quota, said, c.MaxPause)
+	c.Limits.Models.HeedWithin(ctx, c.Model, said, c.MaxPause)
 }
 
 // Settle corrects the reservation to the usage that the response has reported, and lets

@@ -12,16 +12,15 @@ import (
 // Decide asks the limits whether a call that uses exactly these tokens would pass now, and charges
 // nothing. sum is how many tokens it uses in place of t, if its input and output are not known apart.
 func (c *Call) Decide(ctx context.Context, sum int, t llm.Tokens) (ratelimit.Decision, error) {
-	c.expected, c.estimated = t, t
+	c.expected, c.Tokens = t, t
 	caps := c.caps()
-	c.reserved = c.expectedPrice(&caps)
-	asked := ratelimit.Call{Model: c.Quota, Tokens: t, Dollars: c.reserved, Asked: c.Asked, ShadowModel: c.ShadowModel, ShadowOf: c.ShadowOf}
+	c.Dollars = c.expectedPrice(&caps)
+	asked := c.Call
 	if sum > 0 {
-		c.estimated = llm.Tokens{Input: sum}
+		c.Tokens = llm.Tokens{Input: sum}
 		asked.Estimated, asked.Dollars = sum, c.dearest(sum)
 	}
 	c.reserved = asked.Dollars
-	asked.Project, asked.Key, asked.Run, asked.RunProject = c.Project, c.Key, c.Run, c.Base
 	return c.Limits.Models.DecideCall(ctx, asked)
 }
 

@@ -54,7 +54,7 @@ func leastMaxima(q *ratelimit.ModelQuota) (least [kind.Units]int) {
 // caps returns what the call may be expected to use at most by the limits of its owners.
 func (c *Call) caps() (caps engine.Caps) {
 	if c.Limits.Projects != nil {
-		caps = hidden.Of[engine.Projects](c.Limits.Projects).Caps(engine.Owners{Project: c.Project, Key: c.Key, Run: c.Run, RunProject: c.Base})
+		caps = hidden.Of[engine.Projects](c.Limits.Projects).Caps(engine.OwnersOf(&c.Call))
 	}
 	return caps
 }

@@ -89,11 +89,11 @@ func TestTryTentatively(t *testing.T) {
 		{"small", false, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 641}},
 		{"large", true, llm.Tokens{Input: 1141, Output: 1000}},
 	} {
-		c.Quota = test.quota
+		c.Model = test.quota
 		if d, err := c.TryTentatively(t.Context()); err != nil || d.Allowed != test.allowed {
 			t.Errorf("%s: %+v, %v", test.quota, d, err)
 		}
-		testkit.Equal(t, test.quota, test.want, c.estimated)
+		testkit.Equal(t, test.quota, test.want, c.Tokens)
 		c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 500, Output: 9, Exact: true}) // by other calls
 	}
 	c.Unanswered(false)
@@ -192,8 +192,8 @@ func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
 			if err := set(c.Limits.Projects); err != nil {
 				t.Fatal(err)
 			}
-			c.Project, c.Base, c.Key, c.Run = owner+"/alice", owner, "k", "r"
-			if counted := admit(t, c).estimated; counted.Input+counted.Output-counted.FreeInput-counted.FreeOutput != 2000 {
+			c.Project, c.RunProject, c.Key, c.Run = owner+"/alice", owner, "k", "r"
+			if counted := admit(t, c).Tokens; counted.Input+counted.Output-counted.FreeInput-counted.FreeOutput != 2000 {
 				t.Errorf("%+v is reserved, want 2,000 that count", counted)
 			}
 			again := *c
@@ -206,4 +206,4 @@ func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
 }
 
 // estimateOf returns how many tokens the limits are asked for, as they are expected.
-func estimateOf(c *Call) llm.Tokens { return c.limiterCall().Tokens }
+func estimateOf(c *Call) llm.Tokens { return c.ready().Tokens }

@@ -64,7 +64,7 @@ func (c *Call) setFirst(q *ratelimit.ModelQuota, caps *engine.Caps) price.Amount
 // where nobody counts its tokens before it ends, but no more of a limit than an eighth. A call that waits costs less than
 // an answer that is cut off.
 func (c *Call) firstOutput(q *ratelimit.ModelQuota, caps *engine.Caps) int {
-	expected := min(c.estimated.Output, c.bound.Output)
+	expected := min(c.Tokens.Output, c.bound.Output)
 	if caps.Tokens > 0 { // of an expected answer that is longer than the limit, as much is reserved as the limit has
 		expected = min(expected, max(int(caps.Tokens)-c.bound.Input, 0))
 	}
@@ -113,7 +113,7 @@ func (c *Call) Extend(ctx context.Context, came int) bool {
 // take reserves a slice of the answer, or keeps why that was denied.
 func (c *Call) take(ctx context.Context, slice int) bool {
 	s := &c.stream
-	q, _ := c.Limits.Models.Quota(c.Quota)
+	q, _ := c.Limits.Models.Quota(c.Model)
 	more, dollars := q.Count.Dearest(llm.Tokens{Output: slice}), c.slicePrice(slice)
 	s.denial, s.lost = (*engine.Reservation)(c.reservation).Extend(context.WithoutCancel(ctx), more, dollars)
 	if s.denial != nil || s.lost != nil {

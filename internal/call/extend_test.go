@@ -23,7 +23,7 @@ func visible(t *testing.T, limits *Limits, most int) *Call {
 	for range 20 {
 		limits.Estimator.Learn(owner, &r, llm.Usage{Input: 10, Output: 200, Exact: true})
 	}
-	return &Call{Limits: limits, Request: r, Quota: model, Project: owner}
+	return &Call{Limits: limits, Request: r, Call: ratelimit.Call{Model: model, Project: owner}}
 }
 
 var cutAt = func(tokens int) *project.Limit {
@@ -69,7 +69,7 @@ func TestStreamsReserveMoreThanIsExpectedAtFirst(t *testing.T) {
 		c := visible(t, l, 50_000)
 		c.Prices, c.Request.API = &Prices{Table: price.Known()}, api
 		admit(t, c)
-		return c.stream.first.Output, c.estimated.Output
+		return c.stream.first.Output, c.Tokens.Output
 	}
 	got, expected := first(newLimits(t, plenty, cutAt(many)), llm.Messages)
 	if got != firstTimes*expected {

@@ -101,7 +101,7 @@ func (c *Call) unfit() {
 // limits at once that deny it and reserve the most of it. It is 0 if no number of tokens would do, and -1 if something
 // else denies the call as well.
 func (c *Call) fitting(d *ratelimit.Decision) int {
-	q, _ := c.Limits.Models.Quota(c.Quota)
+	q, _ := c.Limits.Models.Quota(c.Model)
 	if !c.deniedByMost(d, &q) || c.Request.Fallbacks {
 		return -1
 	}

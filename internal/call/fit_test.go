@@ -34,7 +34,7 @@ func newFitted(t *testing.T, limits *Limits, body string) *Call {
 	}
 	prices := pricesOf(t, microdollars)
 	prices.Table = prices.Table.With(price.Override{Model: model, Maxima: fittedMaxima})
-	return &Call{Limits: limits, Request: r, Quota: model, Project: owner, Prices: prices, Fit: Fit{Body: []byte(body), Min: 256}}
+	return &Call{Limits: limits, Request: r, Call: ratelimit.Call{Model: model, Project: owner}, Prices: prices, Fit: Fit{Body: []byte(body), Min: 256}}
 }
 
 // tokensFor returns the most tokens of a call with a body whose answers have so many each.

@@ -58,7 +58,7 @@ func request(provider llm.Provider, prompt int) llm.Request {
 // newCall returns a call of the model with a prompt of 1,000 tokens, of which the
 // estimator knows nothing: it is estimated to use 1,141 tokens of input and 1,000 of output.
 func newCall(limits *Limits) *Call {
-	return &Call{Limits: limits, Request: request(llm.OpenAI, 1000), Quota: model, Project: owner}
+	return &Call{Limits: limits, Request: request(llm.OpenAI, 1000), Call: ratelimit.Call{Model: model, Project: owner}}
 }
 
 // admit reserves what a call is estimated to use, which must be possible at once.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -48,7 +49,7 @@ func TestMostOfFallbacks(t *testing.T) {
 		limits := newLimits(t, plenty, &project.Limit{Dollars: 100 * price.Dollar})
 		prices := pricesOf(t, microdollars)
 		prices.Table = prices.Table.With(price.Override{Model: "dear", Price: dear}, price.Override{Model: "free", Price: free}, price.Override{Model: "nobody-bounds-it", Price: dear})
-		c := &Call{Limits: limits, Request: r, Quota: model, Project: owner, Prices: prices, Fit: Fit{Body: body, Min: 256}}
+		c := &Call{Limits: limits, Request: r, Call: ratelimit.Call{Model: model, Project: owner}, Prices: prices, Fit: Fit{Body: body, Min: 256}}
 		d, err := c.Try(t.Context())
 		if want.reserves == 0 {
 			if said := c.Refusal(&d, err).Message; !errors.Is(err, project.ErrUnbounded) || !strings.Contains(said, want.says) {

@@ -310,7 +310,7 @@ func TestUsersCostWhatTheirProjectDoes(t *testing.T) {
 			c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: 1000, Output: 10, Exact: true})
 			c.Limits.Estimator.Learn("other", &c.Request, llm.Usage{Input: 1000, Output: 9000, Exact: true})
 		}
-		c.Project, c.Base = owner+user, owner
+		c.Project, c.RunProject = owner+user, owner
 		admit(t, c).Unanswered(true)
 		costs[i] = c.Cost
 	}

@@ -126,11 +126,11 @@ func TestRefusalsBehindACallThatWaitsForAShare(t *testing.T) {
 		limits := newLimits(t, ratelimit.ModelQuota{MaxTPM: 400_000}, &project.Limit{})
 		c := newCall(limits)
 		for _, p := range []string{"another", c.Project, c.Project} {
-			if _, d, err := limits.Models.TryAcquireCall(t.Context(), ratelimit.Call{Model: c.Quota, Project: p, Estimated: 95_000}); err != nil || !d.Allowed {
+			if _, d, err := limits.Models.TryAcquireCall(t.Context(), ratelimit.Call{Model: c.Model, Project: p, Estimated: 95_000}); err != nil || !d.Allowed {
 				t.Fatal(d, err)
 			}
 		}
-		go limits.Models.AcquireCall(t.Context(), ratelimit.Call{Model: c.Quota, Project: c.Project, Estimated: 95_000})
+		go limits.Models.AcquireCall(t.Context(), ratelimit.Call{Model: c.Model, Project: c.Project, Estimated: 95_000})
 		synctest.Wait()
 		d, err := c.Try(t.Context())
 		want := later(time.Second, false, "not sent: others wait for the project's share of the tokens a minute: try again in 1s")

@@ -45,8 +45,8 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	if d.Code == ratelimit.DecisionShareLimit && d.Share.Projects == 0 {
 		return nil // other calls of the project wait for the share
 	}
-	q, _ := c.Limits.Models.Quota(c.Quota)
-	input, output := q.Count.Count(c.estimated)
+	q, _ := c.Limits.Models.Quota(c.Model)
+	input, output := q.Count.Count(c.Tokens)
 	counted := llm.Tokens{Input: int(input), Output: int(output)}
 	of := d.Stats.Of(strings.TrimSuffix(d.Limit, kind.ShareEnd))
 	k, _ := kind.Named(of.Name)
@@ -78,7 +78,7 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 		has: s.Left(), may: s.May(), left: s.Remaining, total: s.Window.Total(), run: s.Window.Run, batch: c.batch,
 		most: s.Window.Most && c.bound.Input > 0, held: s.Held, reserved: s.ReservedText(),
 	}
-	tokens := llm.Tokens{Input: c.estimated.Input, Output: c.estimated.Output}
+	tokens := llm.Tokens{Input: c.Tokens.Input, Output: c.Tokens.Output}
 	if short.most {
 		tokens, short.fit = llm.Tokens{Input: c.bound.Input, Output: c.bound.Output}, c.fitText(c.fitting(d))
 	}
@@ -224,7 +224,7 @@ func (c *Call) busyOrPaused(d *ratelimit.Decision) string {
 
 func (c *Call) owner() string { return fmt.Sprintf("project %q", c.Project) }
 
-func (c *Call) model() string { return fmt.Sprintf("model %q", cmp.Or(c.Request.Model, c.Quota)) }
+func (c *Call) model() string { return fmt.Sprintf("model %q", cmp.Or(c.Request.Model, c.Model)) }
 
 // roundedUp returns a wait in whole seconds, or in milliseconds below one second. It is
 // never shorter than the wait.

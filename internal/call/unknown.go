@@ -53,7 +53,7 @@ func (c *Call) mostOutput(seen, allowed int) int {
 // has reported may lower the charge: a client that leaves in the middle of a stream must not
 // pay less than a client that stays.
 func (c *Call) commit(used llm.Usage, cost price.Amount) {
-	q, _ := c.Limits.Models.Quota(c.Quota)
+	q, _ := c.Limits.Models.Quota(c.Model)
 	tokens := used.TokensBy(c.Request.Provider, q.Count)
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
 		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output, q.Count)
@@ -62,7 +62,7 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 	switch {
 	case used.Exact:
 	case c.ending == erred:
-		tokens = c.estimated
+		tokens = c.Tokens
 	default:
 		(*engine.Reservation)(c.reservation).Inexact()
 	}
@@ -76,10 +76,10 @@ func (c *Call) commit(used llm.Usage, cost price.Amount) {
 // addCharge adds what an attempt is charged. Tokens that are not known stay at what was reserved.
 func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 	if tokens.Input < 0 {
-		tokens.Input = c.estimated.Input
+		tokens.Input = c.Tokens.Input
 	}
 	if tokens.Output < 0 {
-		tokens.Output = c.estimated.Output
+		tokens.Output = c.Tokens.Output
 	}
 	c.Charged.Input += int64(tokens.Input)
 	c.Charged.Output += int64(tokens.Output)
@@ -97,10 +97,10 @@ func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 // to what the limits can ever give. An output of -1 leaves the reservation as it is.
 func (c *Call) unknownOutput(seen int, w llm.TokenWeights) (output, free int) {
 	least := llm.Usage{Output: c.mostOutput(seen, c.Request.Bound())}.TokensBy(c.Request.Provider, w)
-	counted, reserved := least.Output-least.FreeOutput, c.estimated.Output-c.estimated.FreeOutput
-	if least.Output <= c.estimated.Output && counted <= reserved {
+	counted, reserved := least.Output-least.FreeOutput, c.Tokens.Output-c.Tokens.FreeOutput
+	if least.Output <= c.Tokens.Output && counted <= reserved {
 		return -1, 0
 	}
-	output = max(least.Output, c.estimated.Output)
+	output = max(least.Output, c.Tokens.Output)
 	return output, output - counted
 }

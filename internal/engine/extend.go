@@ -15,12 +15,12 @@ import (
 // extensions are what a call reserves as its answer comes, beyond what it has reserved at first, in scopes that cut.
 // Calls without such a scope have none.
 type extensions struct {
-	first Parts // what the call has reserved at first
+	first Ask // what the call has reserved at first
 
 	mu    sync.Mutex
 	all   []extension
-	total Parts // first and all extensions
-	ended bool  // no more of them are taken
+	total Ask  // first and all extensions
+	ended bool // no more of them are taken
 }
 
 // extension is what one extension has taken of each unit.
@@ -66,14 +66,14 @@ func (r *Reservation) Extend(ctx context.Context, more llm.Tokens, dollars price
 		return nil, errEnded
 	}
 	if w := r.weights(); !w.IsZero() {
-		ask.Parts.weigh(w, more)
+		ask.weighParts(w, more)
 	}
 	taken := extension{amounts: ask.Amounts}
 	denial, err := r.takeExtension(ctx, &taken)
 	if denial != nil || err != nil {
 		return denial, err
 	}
-	if !x.add(&taken, &ask.Parts) { // the call has ended meanwhile
+	if !x.add(&taken, &ask) { // the call has ended meanwhile
 		r.settleExtension(&taken, func(*plan, Unit) int64 { return 0 })
 		return nil, errEnded
 	}
@@ -150,7 +150,7 @@ func denialOf(list []extended, said []limit.Decision) (d *Denial) {
 }
 
 // add adds an extension that was taken, unless the call has ended.
-func (x *extensions) add(taken *extension, parts *Parts) bool {
+func (x *extensions) add(taken *extension, ask *Ask) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended {
@@ -158,10 +158,10 @@ func (x *extensions) add(taken *extension, parts *Parts) bool {
 	}
 	x.all = append(x.all, *taken)
 	for u := range units {
-		x.total.Amounts[u] += parts.Amounts[u]
+		x.total.Amounts[u] += ask.Amounts[u]
 	}
-	x.total.FreeInput += parts.FreeInput
-	x.total.FreeOutput += parts.FreeOutput
+	x.total.FreeInput += ask.FreeInput
+	x.total.FreeOutput += ask.FreeOutput
 	return true
 }
 

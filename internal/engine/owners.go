@@ -20,23 +20,11 @@ type Owners struct {
 // OwnersOf returns to whom a call is charged beside its model.
 func OwnersOf(c *Call) Owners { return Owners{c.Project, c.Key, c.Run, c.RunProject, c.ShadowOf} }
 
-// Owned is the scopes of a call beside that of its model. It is a value, so that it may be on the caller's stack.
-type Owned struct {
-	all [MostOwn]*Scope
-	n   int
-}
-
-// Add adds scopes.
-func (o *Owned) Add(scopes ...*Scope) { o.n += copy(o.all[o.n:], scopes) }
-
-// List returns the scopes, the innermost project's first.
-func (o *Owned) List() []*Scope { return o.all[:o.n] }
-
 // Projects is what a project.Limiter has for the packages of this module alone.
 type Projects interface {
-	// Scopes returns the scopes that a call is charged to beside its model: those of its project and of all above it,
-	// and those of its key and of its run if they have limits.
-	Scopes(of Owners) (Owned, error)
+	// Scopes returns the n scopes that a call is charged to beside its model: those of its project and of all above it,
+	// the innermost first, and those of its key and of its run if they have limits. An array may be on the caller's stack.
+	Scopes(of Owners) (own [MostOwn]*Scope, n int, err error)
 
 	// Caps returns the caps of a call. A call that is not valid has none.
 	Caps(of Owners) Caps

@@ -267,10 +267,10 @@ func (r *Reservation) actual(used *spent) []int64 {
 // costMore returns how much more of the shared scope the call has used than its turn has
 // cost. A slot that it gives back it has had.
 func (r *Reservation) costMore(used *spent) (more int64) {
-	taken := Ask{Parts: Parts{Amounts: r.inShared()}, Split: true}
+	taken := Ask{Amounts: r.inShared(), Split: true}
 	for i := range r.charged {
 		if p := r.charged[i].plan; p.scope.line == r.line && p.rules != nil {
-			had := Ask{Parts: Parts{Amounts: used.known(p.rules, &taken.Amounts)}, Split: true}
+			had := Ask{Amounts: used.known(p.rules, &taken.Amounts), Split: true}
 			had.Amounts[Slots] = taken.Amounts[Slots]
 			more = p.share(&had) - p.share(&taken)
 		}

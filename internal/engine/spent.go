@@ -25,9 +25,9 @@ func (s *spent) of(r *Rules, u Unit) int64 {
 func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 	asked := &r.asked
 	price = min(max(price, -1), MaxTokens)
-	r.used(t, &asked.Parts, &used.Amounts)
+	r.used(t, asked, &used.Amounts)
 	used.Amounts[Dollars] = price
-	most := &asked.Parts
+	most := asked
 	if asked.Most != nil {
 		most = asked.Most
 	}
@@ -52,7 +52,7 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 }
 
 // used fills in how much of each unit a call has used that has asked for so much.
-func (r *Reservation) used(t llm.Tokens, asked *Parts, used *Amounts) {
+func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
 	copy(used[firstUnit:], asked.Amounts[firstUnit:])
 	if r.counted != nil {
 		copy(used[firstUnit:], r.counted[:])

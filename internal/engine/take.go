@@ -97,11 +97,11 @@ func (e *Engine) takeStore(ctx context.Context, c *Call, o *Outcome, all claims)
 	}
 	var receipt store.Receipt
 	var said []limit.Decision
-	if list := o.charges(&c.ask); len(list.all) > 0 {
-		all.raise(o, list.all)
+	if list := o.charges(&c.ask); len(*list) > 0 {
+		all.raise(o, *list)
 		var err error
-		receipt, said, err = e.store.Take(ctx, list.all)
-		list.free()
+		receipt, said, err = e.store.Take(ctx, *list)
+		freeCharges(list)
 		if err != nil {
 			return nil, err
 		}
@@ -145,9 +145,9 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 		e.catchUp(ctx)
 	}
 	var said []limit.Decision
-	if list := o.charges(ask); len(list.all) > 0 {
-		said, err = e.store.Peek(ctx, list.all)
-		list.free()
+	if list := o.charges(ask); len(*list) > 0 {
+		said, err = e.store.Peek(ctx, *list)
+		freeCharges(list)
 		if err != nil {
 			return err
 		}
@@ -197,24 +197,25 @@ func (o *Outcome) also(s *Scope, part Part) {
 }
 
 // charges returns what the scopes are charged.
-func (o *Outcome) charges(ask *Ask) *chargeList {
-	list := chargeLists.Get().(*chargeList)
+func (o *Outcome) charges(ask *Ask) *[]store.Charge {
+	list := chargeLists.Get().(*[]store.Charge)
 	for i := range o.all {
-		list.all = o.all[i].appendHolds(o.all[i].plan.append(list.all, ask), ask)
+		*list = o.all[i].appendHolds(o.all[i].plan.append(*list, ask), ask)
 	}
 	return list
 }
 
-// chargeList is a list of charges that is used for one question to the store, and then for another: a store does not
+// chargeLists has lists of charges that are used for one question to the store, and then for another: a store does not
 // keep the list.
-type chargeList struct{ all []store.Charge }
+var chargeLists = sync.Pool{New: func() any {
+	list := make([]store.Charge, 0, fewCharges)
+	return &list
+}}
 
-var chargeLists = sync.Pool{New: func() any { return &chargeList{make([]store.Charge, 0, fewCharges)} }}
-
-func (l *chargeList) free() {
-	clear(l.all)
-	l.all = l.all[:0]
-	chargeLists.Put(l)
+func freeCharges(list *[]store.Charge) {
+	clear(*list)
+	*list = (*list)[:0]
+	chargeLists.Put(list)
 }
 
 // enter gives each scope the decisions of its limits on what a call asks for, and notes whether one denies.

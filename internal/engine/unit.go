@@ -32,9 +32,14 @@ type Amounts [units]int64
 // MaxTokens is the most that a call may ask for, of tokens and of requests.
 const MaxTokens = 1 << 53
 
-// Ask is what a call is expected to use, and the most that it can use.
+// Ask is what a call is expected to use of each unit, and the most that it can use.
 type Ask struct {
-	Parts
+	Amounts `json:"amounts"` // by the numbers of their units
+
+	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count. They
+	// are negative where it counts more than all.
+	FreeInput  int64 `json:"free_input"`
+	FreeOutput int64 `json:"free_output"`
 
 	// Split is set if input and output are known. Otherwise their sum is, in Tokens, and
 	// each of them may be all of it.
@@ -42,21 +47,11 @@ type Ask struct {
 
 	// Most is the most that the call can use of tokens and of dollars, for scopes that reserve it. It is nil if
 	// it is not known to be more than what is expected. Copies of an Ask share it, and nobody changes it.
-	Most *Parts `json:"most,omitempty"`
+	Most *Ask `json:"most,omitempty"`
 
 	// First is what a call that extends its reservation reserves at first, for scopes that cut. It is nil if the
 	// call does not: then they reserve Most.
-	First *Parts `json:"first,omitempty"`
-}
-
-// Parts is an amount of each unit, and what is needed to distinguish AllTokens of a prompt from those of an output.
-type Parts struct {
-	Amounts `json:"amounts"` // by the numbers of their units
-
-	// FreeInput and FreeOutput are the parts of AllTokens that the provider does not count. They
-	// are negative where it counts more than all.
-	FreeInput  int64 `json:"free_input"`
-	FreeOutput int64 `json:"free_output"`
+	First *Ask `json:"first,omitempty"`
 }
 
 // set fills in an empty ask with what a call asks for. Its tokens are either estimated as a sum or, if Tokens are not
@@ -111,7 +106,7 @@ func (a *Ask) setMost(c *Call) error {
 	case c.Most != (llm.Tokens{}) && !unbounded(c.Most) && !a.Split:
 		return errors.New("ratelimit: Most is set, and Tokens is not: the most of a call needs its expected tokens by their parts")
 	}
-	a.Most = &Parts{Amounts: a.Amounts}
+	a.Most = &Ask{Amounts: a.Amounts, Split: a.Split}
 	if a.Split {
 		if err := a.Most.split(most); err != nil {
 			return err
@@ -146,7 +141,7 @@ func (a *Ask) setFirst(c *Call) error {
 	case !a.Split:
 		return errors.New("ratelimit: First is set, and Tokens is not: what a call reserves at first needs its expected tokens by their parts")
 	}
-	a.First = &Parts{Amounts: a.Amounts}
+	a.First = &Ask{Amounts: a.Amounts, Split: true}
 	a.First.Amounts[Dollars] = int64(c.FirstDollars)
 	return cmp.Or(checkPrice(c.FirstDollars), a.First.split(c.First))
 }
@@ -160,7 +155,7 @@ func checkPrice(n price.Amount) error {
 }
 
 // split fills in tokens whose parts are known.
-func (a *Parts) split(t llm.Tokens) error {
+func (a *Ask) split(t llm.Tokens) error {
 	a.FreeInput, a.FreeOutput = int64(t.FreeInput), int64(t.FreeOutput)
 	a.Amounts[Input], a.Amounts[Output] = int64(t.Input)-a.FreeInput, int64(t.Output)-a.FreeOutput
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
@@ -176,12 +171,12 @@ func (a *Ask) weigh(w llm.TokenWeights, c *Call) {
 	switch {
 	case w.IsZero():
 	case a.Split:
-		a.Parts.weigh(w, c.Tokens)
+		a.weighParts(w, c.Tokens)
 		if a.Most != nil {
-			a.Most.weigh(w, c.mostTokens())
+			a.Most.weighParts(w, c.mostTokens())
 		}
 		if a.First != nil {
-			a.First.weigh(w, c.First)
+			a.First.weighParts(w, c.First)
 		}
 	default:
 		a.Amounts[Tokens] = w.Most(int(a.Amounts[AllTokens]))
@@ -189,8 +184,8 @@ func (a *Ask) weigh(w llm.TokenWeights, c *Call) {
 	}
 }
 
-// weigh lets tokens whose parts are known count by weights.
-func (a *Parts) weigh(w llm.TokenWeights, t llm.Tokens) {
+// weighParts makes tokens whose parts are known count by weights.
+func (a *Ask) weighParts(w llm.TokenWeights, t llm.Tokens) {
 	a.Amounts[Input], a.Amounts[Output] = w.Count(t)
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
 	a.FreeInput, a.FreeOutput = int64(t.Input)-a.Amounts[Input], int64(t.Output)-a.Amounts[Output]

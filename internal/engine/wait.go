@@ -292,12 +292,12 @@ func (w *wait) never() *Outcome {
 	o.begin(nil, w.call.part, w.scopes)
 	var said []limit.Decision
 	list := o.charges(&w.call.ask)
-	for _, charge := range list.all {
+	for _, charge := range *list {
 		for _, l := range charge.Limits {
 			said = append(said, new(limit.Account).Check(l, 0, charge.N))
 		}
 	}
-	list.free()
+	freeCharges(list)
 	o.enter(said, &w.call.ask)
 	if o.longest(0) != limit.Never {
 		return nil

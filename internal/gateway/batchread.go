@@ -55,10 +55,9 @@ func tooManyFiles() *refusal {
 
 // batchCall returns the call that stands for a batch: its owners, and how long it may wait, without its amounts.
 func (x *exchange) batchCall() project.Call {
-	return project.Call{
-		Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf,
-		Batch: true, MaxWait: x.maxWait(), Asked: &x.answers.limits, Tag: x,
-	}
+	c := x.call.Call
+	c.Batch, c.MaxWait = true, x.maxWait()
+	return c
 }
 
 // checkLeft refuses a batch if its project, its key or its run has nothing left at all, and will not have while the

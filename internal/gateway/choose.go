@@ -41,7 +41,7 @@ func (x *exchange) choose(ctx context.Context) error {
 func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Context) (ratelimit.Decision, error)) (err error) {
 	x.chosen, x.Deployment = d, d.name
 	x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
-	x.call.Quota, x.call.Owner = x.Quota, x.owner()
+	x.call.Model, x.call.Owner = x.Quota, x.owner()
 	x.call.ShadowModel = x.g.modelMode(x.setup, x.Quota) == config.ModeShadow
 	x.call.QuotaGuessed = x.setup.declared[x.Quota].isDefault && x.g.Origin(x.Quota) == Guessed
 	x.decision, err = ask(ctx)

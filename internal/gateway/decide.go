@@ -95,7 +95,6 @@ func (x *exchange) askFor(q *Question) error {
 	}
 	x.models = append(x.modelRoom[:0], x.call.Request.Model)
 	x.setOwners()
-	x.call.ShadowOf = x.g.shadowOf(x.setup, x.path)
 	x.call.Limits, x.call.Prices, x.call.Provider = &x.g.limits, &x.setup.prices, x.Provider
 	return nil
 }
@@ -135,7 +134,7 @@ func (x *exchange) decideAnywhere(ctx context.Context, q *Question, v *Verdict) 
 	for i, d := range x.candidates() {
 		var asked ratelimit.Asked
 		x.Quota = x.upstream.quotaName(x.call.Request.Model, d.name)
-		x.call.Quota, x.call.Asked = x.Quota, &asked
+		x.call.Model, x.call.Asked = x.Quota, &asked
 		x.call.ShadowModel = x.g.modelMode(x.setup, x.Quota) == config.ModeShadow
 		decision, err := x.call.Decide(ctx, q.Sum, q.Tokens)
 		if errors.Is(err, project.ErrUnpriced) {

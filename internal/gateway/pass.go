@@ -12,7 +12,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
-	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // pass forwards a request that is no call of a model. It counts as one request of the
@@ -93,7 +92,8 @@ func (x *exchange) sendPassed(d *deployment, body io.ReadCloser, length int64, r
 // that costs something is reserved for: paid is to be settled.
 func (x *exchange) charge() (paid *call.Batch, refused *refusal) {
 	x.setOwners()
-	c := project.Call{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, ShadowOf: x.call.ShadowOf, Dollars: x.passedPrice(), MaxWait: x.maxWait()}
+	c := x.call.Call
+	c.Dollars, c.MaxWait = x.passedPrice(), x.maxWait()
 	if c.Dollars > 0 {
 		paid = &call.Batch{Limits: &x.g.limits, Owner: x.owner()}
 		paid.ExpectPriced(c.Dollars)

@@ -71,7 +71,7 @@ func (x *exchange) checkUnknown() *refusal {
 		units = append(units, project.Dollars)
 	}
 	x.setOwners()
-	owner, unit, err := hidden.Of[engine.Projects](x.g.limits.Projects).LimitedBy(engine.Owners{Project: x.path, Key: x.Key, Run: x.Run, RunProject: x.Project, Shadow: x.call.ShadowOf}, units...)
+	owner, unit, err := hidden.Of[engine.Projects](x.g.limits.Projects).LimitedBy(engine.OwnersOf(&x.call.Call), units...)
 	switch {
 	case err != nil:
 		return x.undecided(err)
