@@ -362,8 +362,9 @@ func naiveTexts(object []pair) (texts []string) {
 		}
 		switch f.kind {
 		case fieldTools:
-			if list, ok := p.value.([]any); ok {
-				texts = append(texts, allTexts(list)...)
+			switch p.value.(type) {
+			case []any, []pair: // one tool may stand without the brackets of a list
+				texts = append(texts, allTexts(p.value)...)
 			}
 		case fieldAll:
 			texts = append(texts, allTexts(p.value)...)

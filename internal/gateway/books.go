@@ -21,9 +21,11 @@ type ledger struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
+	writing sync.Mutex // held while the tally is written: a reader who has held it since misses no denial
+
 	mu     sync.Mutex
 	tally  books.Tally // calls that were denied, and are not in the store yet
-	flush  *time.Timer // writes the tally; nil: it is empty
+	flush  *time.Timer // writes the tally a second after its first entry; nil: nothing is to be written
 	closed bool
 	hour   int64                    // of lines
 	lines  map[books.Owner]struct{} // that the denials of the hour have
@@ -75,6 +77,9 @@ func (l *ledger) add(e books.Entry) {
 		l.running.Add(1)
 		l.flush = time.AfterFunc(flushEvery, func() {
 			defer l.running.Done()
+			l.mu.Lock()
+			l.flush = nil
+			l.mu.Unlock()
 			l.write()
 		})
 	}
@@ -82,8 +87,9 @@ func (l *ledger) add(e books.Entry) {
 
 // write writes the tally to the store. What could not be written stays.
 func (l *ledger) write() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	l.mu.Lock()
-	l.flush = nil
 	entries := make([]books.Entry, 0, len(l.tally.Lines()))
 	for owner, amounts := range l.tally.Lines() {
 		entries = append(entries, books.Entry{Owner: owner, Amounts: *amounts})
@@ -140,11 +146,12 @@ func (l *ledger) close() {
 // ErrNoBooks is the error of a gateway that keeps no books.
 var ErrNoBooks = errors.New("ratelimit: the gateway keeps no books: its configuration says books: off")
 
-// Usage returns what the books say.
+// Usage returns what the books say. Calls that this gateway has denied are among them at once, those of others after a second.
 func (g *Gateway) Usage(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if !g.books.keeps(g.Config()) {
 		return nil, ErrNoBooks
 	}
+	g.books.write()
 	return g.books.keeper.ReadBooks(ctx, q)
 }
 
