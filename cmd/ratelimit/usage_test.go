@@ -122,7 +122,7 @@ func TestUsageFits(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := printCSV(&out, r); err != nil {
+	if err := r.WriteCSV(&out); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()

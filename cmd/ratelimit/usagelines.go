@@ -71,7 +71,7 @@ func usageTable(r *admin.UsageReport) *console.Table {
 		t.Add(cells...)
 	}
 	for i := range r.Rows {
-		names := usageNames(r, &r.Rows[i])
+		names := r.Names(&r.Rows[i])
 		for j := range names {
 			names[j] = cmp.Or(names[j], "(none)")
 		}

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -192,6 +193,87 @@ func TestKeys(t *testing.T) {
 	if n := len(r.get(t, "/v1/keys?limit=1000")["keys"].([]any)); n != 12 {
 		t.Errorf("there are %d keys", n)
 	}
+}
+
+// Tokens of the admin API are made, rotated and revoked like keys, each with a role.
+func TestTokens(t *testing.T) {
+	r := shared()
+	b := open(t, r, "/#/keys")
+	b.press("Create a token")
+	b.fill("name", "the on-call")
+	b.fill("role", "operator")
+	b.fill("project", "acme")
+	b.fill("ttl", "24h")
+	b.press("Create")
+	b.shows("dialog[open]", "With the role operator. For project acme.")
+	secret := eval[string](b, `document.querySelector('dialog[open] .secret code').textContent`)
+	b.press("I have it")
+	b.shows("tbody", "the on-call")
+	b.press("Rotate the on-call")
+	b.press("Rotate")
+	b.shows("dialog[open] .secret code", "rl-")
+	if other := eval[string](b, `document.querySelector('dialog[open] .secret code').textContent`); other == secret {
+		t.Error("the rotated token has the same secret")
+	}
+	b.press("I have it")
+	b.shows(".toast", "Token the on-call is ready")
+	named := func() (found map[string]any) {
+		for _, each := range r.get(t, "/v1/tokens")["tokens"].([]any) {
+			if token := each.(map[string]any); token["name"] == "the on-call" {
+				found = token
+			}
+		}
+		return found
+	}
+	if made := named(); made["role"] != "operator" || made["project"] != "acme" || made["expires"] == nil {
+		t.Errorf("the token is %v", made)
+	}
+	b.press("Revoke the on-call")
+	b.shows("dialog[open]", "Programs and browsers that use it get a 401")
+	b.press("Revoke")
+	b.shows(".toast", "Token the on-call is revoked")
+	if left := named(); left != nil {
+		t.Errorf("there is still %v", left)
+	}
+}
+
+// The page Usage groups as it is asked to, and the file that it offers has the same rows.
+func TestUsage(t *testing.T) {
+	r := start(t, usual, "listen: 127.0.0.1:0")
+	for _, project := range []string{"search", "search", "idle", "small", "small", "small"} {
+		r.call(t, project, "gpt-large")
+	}
+	testkit.Eventually(t, "all calls are in the books", func() bool {
+		total := r.get(t, "/v1/usage")["total"].(map[string]any)
+		return total["requests"] == 5. && total["denied"] == 1.
+	})
+	b := open(t, r, "/#/usage")
+	rows := func() []string {
+		return eval[[]string](b, `[...document.querySelectorAll('table tr')].map((row) => [...row.cells].map((each) => each.textContent).join(' | '))`)
+	}
+	b.shows("tfoot", "Total")
+	got := rows()
+	if len(got) != 5 || got[0] != "Project | Requests | Input | Cached | Output | Dollars | Denied | Waited" || !strings.HasPrefix(got[2], "search | 2 | ") || !strings.HasPrefix(got[3], "small | 2 | ") || !strings.HasSuffix(got[3], " | 1 | 0") || !strings.HasPrefix(got[4], "Total | 5 | ") {
+		t.Errorf("by project: %q", got)
+	}
+	b.press("Project")
+	b.press("Day")
+	b.press("Model")
+	b.fill("project", "search")
+	b.shows("tfoot", "Total2")
+	if got := rows(); !strings.HasPrefix(got[0], "Day | Model | Requests") || !regexp.MustCompile(`^\d{4}-\d\d-\d\d \| openai/gpt-large \| [12] \| `).MatchString(got[1]) {
+		t.Errorf("by day and model: %q", got)
+	}
+	b.press("Hour")
+	b.until(`document.querySelector('th').textContent === 'Hour' && document.querySelector('tfoot') !== null`)
+	file := eval[string](b, `fetch([...document.querySelectorAll('a')].find((each) => each.download === 'usage.csv').href).then((answer) => answer.text())`)
+	if lines := strings.Split(file, "\n"); !strings.HasPrefix(lines[0], "hour,model,requests") || !regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:00Z,openai/gpt-large,[12],`).MatchString(lines[1]) {
+		t.Errorf("the file has %q", lines)
+	}
+	b.press("Model")
+	b.press("Project")
+	b.press("search")
+	b.shows("h1", "search")
 }
 
 // A fault of a change is shown in its dialog, which stays open.

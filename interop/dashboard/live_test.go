@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // rowOf is an expression for the row of a name.
@@ -52,6 +54,13 @@ func TestReservedIsHatched(t *testing.T) {
 	}
 	testkit.Equal(t, "with calls under way", []string{"$0.60 of $1.00, 60%, of which $0.50 are only reserved", "5 tenths", "in the title"}, gauge("0.5"))
 	testkit.Equal(t, "without", []string{"$0.60 of $1.00, 60%", "0 tenths", ""}, gauge("0"))
+
+	// Dollars are rounded as the command line rounds them.
+	for _, n := range []price.Amount{0, 1, 19, 999, 570_000_000, 579_999_999, 4_999_999, 999_999_999, 1_000_000_000, 4_999_999_999, 1_009_999_999, 1_234_567_899_999_999} {
+		if got := eval[string](b, fmt.Sprintf(`import('/assets/format.js').then((format) => format.dollars(%d / 1e9))`, n)); got != n.Floor().String() {
+			t.Errorf("%s is shown as %s: want %s", n, got, n.Floor())
+		}
+	}
 }
 
 // A project's name is text, whatever it says.

@@ -14,8 +14,9 @@ func pages(t *testing.T) map[string]string {
 	return map[string]string{
 		"/#/":                  "gpt-small",
 		"/#/matrix":            "gpt-small",
+		"/#/usage":             "Total",
 		"/#/decisions":         "passed",
-		"/#/keys":              "indexer",
+		"/#/keys":              "wall",
 		"/#/audit":             "key.create",
 		"/#/model/gpt-large":   "search",
 		"/#/project/acme":      "Who shares its limits",

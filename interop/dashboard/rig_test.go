@@ -90,6 +90,7 @@ var shared = sync.OnceValue(func() *rig {
 	for i := range 12 {
 		r.api(t, "POST", "/v1/keys", map[string]any{"project": "search", "name": fmt.Sprintf("indexer %d", i)})
 	}
+	r.api(t, "POST", "/v1/tokens", map[string]any{"name": "wall", "role": "viewer"})
 	return r
 })
 

@@ -71,6 +71,11 @@ func TestSignInWithARole(t *testing.T) {
 	if text := eval[string](b, visible); text != "" {
 		t.Errorf("a viewer is offered %s", text)
 	}
+	if text := eval[string](b, `document.querySelector('main').innerText`); strings.Contains(text, "token") || strings.Contains(text, "Token") {
+		t.Errorf("a viewer sees %s", text)
+	}
+	b.visit("/#/usage")
+	b.shows("main", "Nothing was used")
 	b.visit("/#/project/acme")
 	b.shows("h1", "acme")
 	if text := eval[string](b, visible); strings.Contains(text, "limits") || strings.Contains(text, "Pause") || strings.Contains(text, "Create") {
@@ -85,7 +90,7 @@ func TestSignInWithARole(t *testing.T) {
 	}
 	b.visit("/#/")
 	b.shows("h1", "acme")
-	if text := eval[string](b, `[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.textContent).join()`); text != "Overview,Decisions,Explain,Keys" {
+	if text := eval[string](b, `[...document.querySelectorAll('nav a')].filter((each) => !each.hidden).map((each) => each.textContent).join()`); text != "Overview,Usage,Decisions,Explain,Keys" {
 		t.Errorf("the pages are %s", text)
 	}
 }

@@ -186,6 +186,10 @@ func (a *Admin) serve(w http.ResponseWriter, r *http.Request, to *route) {
 		a.serveStream(w, r, s)
 		return
 	}
+	if f, ok := answer.(csvFile); ok {
+		f.send(w)
+		return
+	}
 	if with, ok := answer.(withCookie); ok {
 		http.SetCookie(w, with.cookie)
 		answer = with.answer

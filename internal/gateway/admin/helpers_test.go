@@ -242,7 +242,7 @@ func (h *holding) check(req *http.Request, resp *http.Response, text []byte) err
 	if !ok {
 		return fmt.Errorf("the document has no content of type %q", kind)
 	}
-	if kind == "text/plain" {
+	if kind == "text/plain" || kind == "text/csv" {
 		return nil
 	}
 	return h.value(text, as["schema"])

@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -19,7 +21,7 @@ type (
 )
 
 func (a *Admin) usage(r *http.Request) (any, error) {
-	given, err := parameters(r, "by", "since", "until", "project", "depth")
+	given, err := parameters(r, "by", "since", "until", "project", "depth", "format")
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +31,27 @@ func (a *Admin) usage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	return a.report(r.Context(), q)
+	format := cmp.Or(given.Get("format"), "json")
+	if format != "json" && format != "csv" {
+		return nil, problemf(http.StatusBadRequest, "format is %.40q: it must be json or csv", format)
+	}
+	report, err := a.report(r.Context(), q)
+	if err == nil && format == "csv" {
+		return csvFile{"usage.csv", report.WriteCSV}, nil
+	}
+	return report, err
+}
+
+// csvFile is an answer that browsers save as a file.
+type csvFile struct {
+	name  string
+	write func(io.Writer) error
+}
+
+func (f csvFile) send(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
+	f.write(w) // an error is that of a client who has left
 }
 
 // report asks the books.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -50,6 +51,15 @@ func TestUsage(t *testing.T) {
 	if err != nil || len(asked.Rows) != 1 || asked.Rows[0].Requests != 4 {
 		t.Errorf("%+v, %v", asked, err)
 	}
+	answer := r.get(t, "/v1/usage?by=project,day&project=search&format=csv")
+	today := first.Time.Format(time.DateOnly)
+	lines := strings.Split(answer.text, "\n")
+	if !strings.HasPrefix(lines[0], "project,day,requests,input_tokens,") || !strings.HasPrefix(lines[1], "search,"+today+",3,") || len(lines) != 4 {
+		t.Errorf("as CSV: %q", lines)
+	}
+	if kind, name := answer.header.Get("Content-Type"), answer.header.Get("Content-Disposition"); kind != "text/csv; charset=utf-8" || name != `attachment; filename="usage.csv"` {
+		t.Errorf("CSV is %s, %s", kind, name)
+	}
 	past := as[UsageReport](t, r.get(t, "/v1/usage?since=2020-01-01&until=2020-02-01&by=hour"))
 	if len(past.Rows) != 0 || past.Total != (UsageSum{}) {
 		t.Errorf("%+v", past)
@@ -66,6 +76,7 @@ func TestBadUsage(t *testing.T) {
 		"since=2026-11-02&until=2026-11-01": "until must be later than since",
 		"depth=1":                           "the usage is not grouped by project",
 		"by=project&depth=many":             `a depth of "many"`,
+		"format=xls":                        `format is "xls": it must be json or csv`,
 		"limit=5":                           "unknown parameter",
 		"since=24h&since=7d":                "it may be once",
 	} {

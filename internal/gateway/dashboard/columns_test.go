@@ -36,6 +36,10 @@ func TestColumnsAreInTheAPI(t *testing.T) {
 		beside                   []string // what the function reads of a value that is no answer
 	}{
 		{"keys.js", "keyRow", "k", []string{"Key"}, nil},
+		{"keys.js", "tokenRow", "k", []string{"Key"}, nil},
+		{"usage.js", "usageTable", "report", []string{"UsageReport"}, nil},
+		{"usage.js", "usageTable", "s", []string{"UsageSum"}, nil},
+		{"usage.js", "nameCell", "row", []string{"UsageRow"}, nil},
 		{"pieces.js", "decisionRow", "d", []string{"Decision"}, nil},
 		{"pieces.js", "waitingRow", "w", []string{"Waiting"}, nil},
 		{"pieces.js", "askedLimits", "l", []string{"AskedLimit"}, nil},

@@ -131,40 +131,62 @@ export function createKey(project = '') {
     run: async () => {
       const body = {project: of.value.trim(), name: name.value.trim()};
       if (ttl.value.trim() !== '') body.ttl = ttl.value.trim();
-      showSecret(await call('POST', '/v1/keys', body), 'The new key');
+      showSecret('key', await call('POST', '/v1/keys', body), 'The new key');
     },
   });
 }
 
-// rotateKey replaces the secret of a key, and shows the new one once.
-export function rotateKey(key) {
+const roles = [['viewer', 'viewer: sees everything'], ['operator', 'operator: changes limits, pauses and keys, too'], ['admin', 'admin: may do everything'], ['metrics', 'metrics: for Prometheus']];
+
+// createToken asks for a name and a role, makes a token of the admin API, and shows it once.
+export function createToken() {
+  const name = h('input', {name: 'name', required: true, autocomplete: 'off', maxlength: 128});
+  const role = h('select', {name: 'role'}, roles.map(([value, words]) => h('option', {value}, words)));
+  const of = h('input', {name: 'project', placeholder: 'all projects', autocomplete: 'off', maxlength: 128});
+  const ttl = h('input', {name: 'ttl', placeholder: 'forever', autocomplete: 'off'});
+  ask({
+    title: 'Create a token',
+    body: h('div', {class: 'fields'}, field('Name', name, 'The audit log has it.'), field('Role', role), field('Only for project', of, 'And for those below it.'), field('Valid for (such as 720h)', ttl)),
+    verb: 'Create',
+    run: async () => {
+      const body = {name: name.value.trim(), role: role.value, project: of.value.trim()};
+      if (ttl.value.trim() !== '') body.ttl = ttl.value.trim();
+      showSecret('token', await call('POST', '/v1/tokens', body), 'The new token');
+    },
+  });
+}
+
+// rotateSecret replaces the secret of a key or a token, and shows the new one once.
+export function rotateSecret(kind, key) {
   const grace = h('input', {name: 'grace', value: '1h', autocomplete: 'off'});
   ask({
-    title: `Rotate key ${key.name || key.id}?`,
-    body: [h('p', {}, 'Clients need the new secret. The old secret works for the grace period; leave it empty to end it now.'), field('Grace period (such as 24h)', grace)],
+    title: `Rotate ${kind} ${key.name || key.id}?`,
+    body: [h('p', {}, 'Whoever uses it needs the new secret. The old secret works for the grace period; leave it empty to end it now.'), field('Grace period (such as 24h)', grace)],
     verb: 'Rotate',
     run: async () => {
       const body = grace.value.trim() === '' ? {} : {grace: grace.value.trim()};
-      showSecret(await call('POST', `/v1/keys/${key.id}/rotate`, body), `The new secret of ${key.name || key.id}`);
+      showSecret(kind, await call('POST', `/v1/${kind}s/${key.id}/rotate`, body), `The new secret of ${key.name || key.id}`);
     },
   });
 }
 
-// revokeKey ends a key.
-export function revokeKey(key) {
+// revokeSecret ends a key or a token.
+export function revokeSecret(kind, key) {
   ask({
-    title: `Revoke key ${key.name || key.id}?`,
-    body: h('p', {}, `Clients of ${key.project} that use it get a 401 from now on. This cannot be undone.`),
+    title: `Revoke ${kind} ${key.name || key.id}?`,
+    body: h('p', {}, `${kind === 'key' ? `Clients of ${key.project} that use it` : 'Programs and browsers that use it'} get a 401 from now on. This cannot be undone.`),
     verb: 'Revoke',
     danger: true,
     run: async () => {
-      await call('DELETE', `/v1/keys/${key.id}`);
-      done(`Key ${key.name || key.id} is revoked.`);
+      await call('DELETE', `/v1/${kind}s/${key.id}`);
+      done(`${capital(kind)} ${key.name || key.id} is revoked.`);
     },
   });
 }
 
-function showSecret(issued, title) {
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+function showSecret(kind, issued, title) {
   const secret = h('code', {tabindex: 0}, issued.secret);
   const copy = h('button', {type: 'button', onclick: async () => {
     try {
@@ -176,9 +198,9 @@ function showSecret(issued, title) {
   }}, 'Copy');
   const {dialog} = ask({
     title,
-    body: [h('p', {}, `For project ${issued.project}. It is shown here once, and nowhere again: the gateway keeps only a hash of it.`), h('div', {class: 'secret'}, secret, copy)],
+    body: [h('p', {}, `${kind === 'key' ? '' : `With the role ${issued.role}. `}${issued.project ? `For project ${issued.project}. ` : ''}It is shown here once, and nowhere again: the gateway keeps only a hash of it.`), h('div', {class: 'secret'}, secret, copy)],
     verb: 'I have it',
-    run: () => done(`Key ${issued.name || issued.id} is ready.`),
+    run: () => done(`${capital(kind)} ${issued.name || issued.id} is ready.`),
   });
   dialog.querySelector('[data-part=cancel]').hidden = true;
 }

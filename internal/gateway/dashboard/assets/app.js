@@ -10,6 +10,7 @@ import {live} from './live.js';
 const pages = {
   overview: () => import('./overview.js'),
   matrix: () => import('./matrix.js'),
+  usage: () => import('./usage.js'),
   decisions: () => import('./decisions.js'),
   explain: () => import('./explain.js'),
   keys: () => import('./keys.js'),

@@ -4,8 +4,7 @@ import {kinds} from './kinds.js';
 
 const whole = new Intl.NumberFormat(undefined, {maximumFractionDigits: 0});
 const short = new Intl.NumberFormat(undefined, {notation: 'compact', maximumSignificantDigits: 3});
-const cents = new Intl.NumberFormat(undefined, {style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol'});
-const fine = new Intl.NumberFormat(undefined, {style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', maximumSignificantDigits: 3});
+const money = new Intl.NumberFormat(undefined, {style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 9});
 const percents = new Intl.NumberFormat(undefined, {style: 'percent', maximumFractionDigits: 0});
 const clocks = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 const minutes = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-digit'});
@@ -15,11 +14,18 @@ const moments = new Intl.DateTimeFormat(undefined, {dateStyle: 'medium', timeSty
 export const count = (n) => whole.format(n);
 export const compact = (n) => (Math.abs(n) < 10_000 ? whole : short).format(n);
 export const percent = (part) => percents.format(part);
-export const dollars = (n) => (n !== 0 && Math.abs(n) < 0.01 ? fine : cents).format(n);
 export const clock = (time) => clocks.format(new Date(time));
 export const minute = (time) => minutes.format(new Date(time));
 export const day = (time) => days.format(new Date(time));
 export const moment = (time) => moments.format(new Date(time));
+
+// dollars returns dollars as the command line does: rounded down to a cent or, below a dollar, to two digits.
+export function dollars(n) {
+  const nanos = Math.round(n * 1e9);
+  let unit = 1e7;
+  while (nanos < 10 * unit && nanos < 1e9 && unit > 1) unit /= 10;
+  return money.format(Math.trunc(nanos / unit) * unit / 1e9);
+}
 
 // duration returns seconds as "8.2 s", "2 m 05 s", "3 h 20 m" or "4 d 3 h".
 export function duration(seconds) {

@@ -1,6 +1,6 @@
 // One virtual key: its limits, its history, and its decisions.
 
-import {pauseOrResume, revokeKey, rotateKey} from './act.js';
+import {pauseOrResume, revokeSecret, rotateSecret} from './act.js';
 import {h} from './dom.js';
 import {dimension, moment} from './format.js';
 import {allKeys} from './keys.js';
@@ -33,7 +33,7 @@ export function show(body, id) {
 }
 
 function actions(key) {
-  return [['Set limits', () => setLimits('key', key.id), 'main'], [key.paused ? 'Resume' : 'Pause', () => pauseOrResume('key', key.id, key.paused)], ['Rotate', () => rotateKey(key)], ['Revoke', () => revokeKey(key)]]
+  return [['Set limits', () => setLimits('key', key.id), 'main'], [key.paused ? 'Resume' : 'Pause', () => pauseOrResume('key', key.id, key.paused)], ['Rotate', () => rotateSecret('key', key)], ['Revoke', () => revokeSecret('key', key)]]
     .map(([words, act, kind]) => h('button', {type: 'button', class: kind, onclick: act}, words));
 }
 
