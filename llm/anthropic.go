@@ -22,7 +22,8 @@ var _ = register(dialect{
 		images: &anthropicImages, overhead: anthropicOverhead, showsThoughts: true,
 		fields: slices.Concat(streamFields, []field{tierField, maxTokensOf, {name: "speed", kind: fieldSpeed}}),
 		bounds: []setting{maxTokens}, boundName: "max_tokens",
-		toolUse: anthropicToolUse, measure: measureTools, units: []unitNumber{{WebSearches, webSearches, true}},
+		toolUse: anthropicToolUse, measure: measureTools, answers: anthropicTop,
+		units:     []unitNumber{{unit: WebSearches, number: webSearches, absent: true}, {unit: Containers, number: codeRuns, absent: true}},
 		keyHeader: "X-Api-Key", requestID: "Request-Id", setLimit: setAnthropicLimit,
 		idle: idleComment, refuse: refuseAnthropic,
 		errorEvents: func(body []byte) []byte { return event(nil, "error", body) },
@@ -43,8 +44,11 @@ var _ = register(dialect{
 		"tool_use_id": keyLabel, "cache_control": keyLabel, "signature": keyLabel,
 		"media_type": keyMime, "source": keySource, "input": keyFree,
 	},
-	wholeTypes:   []string{"tool_use", "tool_result", "thinking", "search_result", "document", "base64", "url", "ephemeral"},
-	knownTools:   []string{"bash", "computer", "memory", "text_editor"},
+	wholeTypes: []string{"tool_use", "tool_result", "thinking", "search_result", "document", "base64", "url", "ephemeral"},
+	knownTools: []string{"bash", "computer", "memory", "text_editor"},
+	toolUnits: map[string]toolUnit{ // code is billed by the hour of its container, and is free beside tools that run code themselves
+		"code_execution": {Containers, 1}, "web_search_20260": {Containers, waived}, "web_fetch_20260": {Containers, waived},
+	},
 	thinking:     map[string]bool{"thinking": true},
 	budgets:      []string{"budget_tokens"},
 	images:       &anthropicImages,
@@ -158,6 +162,11 @@ var (
 		"thinking": {role: roleText, members: members{"text": textNode}},
 	}}
 	blockDeltaMembers = members{"text": textNode, "partial_json": textNode, "thinking": textNode}
+
+	// A message in which code has run names the container, and so does the end of a stream.
+	anthropicTop  = extend(commonTop, members{"container": containerNode, "delta": {role: roleText, members: messageDelta}})
+	containerNode = &node{each: codeRuns, members: members{}}
+	messageDelta  = members{"text": textNode, "partial_json": textNode, "thinking": textNode, "container": containerNode}
 )
 
 // anthropicTypes are Anthropic's words for errors.

@@ -26,6 +26,8 @@ type promptBound struct {
 
 	toolUses Units // the most uses of the tools that the provider runs
 
+	imageModel string // that generates images as a tool
+
 	// Files of which it is not known yet whether they are images, and the length of their strings. The objects around a
 	// file say so, in front of it or behind it.
 	files, fileBytes int

@@ -296,7 +296,7 @@ func naiveRequest(e Endpoint, object []pair) Request {
 		list, _ := lastOf(object, "prompt").([]any)
 		for _, prompt := range list {
 			switch prompt.(type) {
-			case string, []any:
+			case string, []any, []pair:
 				prompts++
 			}
 		}

@@ -36,7 +36,7 @@ var _ = register(dialect{
 			bounds: []setting{configMaxTokens}, boundObject: "generationConfig", boundName: "maxOutputTokens",
 			counts:      []setting{configCandidateCount},
 			toolMembers: []string{"functionDeclarations", "function_declarations"},
-			measure:     measureGemini, units: []unitNumber{{WebSearches, webSearches, true}, {Images, geminiPictures, true}},
+			measure:     measureGemini, units: []unitNumber{{unit: WebSearches, number: webSearches, absent: true}, {unit: Images, number: geminiPictures, absent: true}},
 			keyHeader: googleKey, keyUnless: "/openai/",
 			refuse:      refuseGoogle,
 			errorEvents: func(body []byte) []byte { return event(nil, "", body) },
@@ -56,7 +56,7 @@ var _ = register(dialect{
 		},
 		{
 			api: GeminiImages, embeds: true, promptsIn: "instances", fields: []field{predictParameters}, counts: []setting{sampleCount},
-			measure: measureImagen, units: []unitNumber{{Images, geminiPictures, true}},
+			measure: measureImagen, units: []unitNumber{{unit: Images, number: geminiPictures, absent: true}},
 			answers:   extend(commonTop, members{"predictions": {members: members{"bytesBase64Encoded": {each: geminiPictures}, "gcsUri": {each: geminiPictures}}}}),
 			keyHeader: googleKey, refuse: refuseGoogle,
 		},
@@ -80,7 +80,7 @@ var _ = register(dialect{
 				tierField, generationConfig, backgroundField, {name: "previous_interaction_id", kind: fieldContext, fixed: true},
 			}),
 			bounds: []setting{configMaxTokens}, boundObject: "generation_config", boundName: "max_output_tokens",
-			measure: measureGemini, units: []unitNumber{{WebSearches, webSearches, true}},
+			measure: measureGemini, units: []unitNumber{{unit: WebSearches, number: webSearches, absent: true}},
 			keyHeader: googleKey, keyUnless: "/openai/",
 			refuse: refuseGoogle,
 			refuseInStream: func(_ Refusal, body object) []byte {
@@ -300,6 +300,7 @@ var (
 // answer, since nothing in the request says how many. Models before Gemini 3 are billed once, however often they search.
 func measureGemini(b measuredBody) (m measured) {
 	m = measureTools(b)
+	m.units[Containers] = 0 // it runs code for the tokens alone
 	if strings.Contains(b.model, "-image") {
 		m.units[Images] = int64(b.answers)
 	}

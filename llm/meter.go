@@ -137,6 +137,7 @@ func (m *Meter) Usage() Usage {
 		u.Exact = false
 	}
 	u.Units = json.reported.units(m.protocol.units, u.Exact)
+	u.Drawn = json.reported.drawn()
 	return u
 }
 

@@ -53,8 +53,15 @@ var _ = register(dialect{
 				{name: "previous_response_id", kind: fieldContext, fixed: true}, {name: "conversation", kind: fieldContext},
 			}),
 			bounds: []setting{maxOutputTokens}, boundName: "max_output_tokens", messageIn: "input", storedIn: "prompt",
-			answers: extend(commonTop, members{"id": idNode, "status": statusNode, "output": outputItems, "response": extend(commonWrapped, members{"output": searchItems})}),
-			measure: measureTools, units: []unitNumber{{WebSearches, webSearches, true}, {FileSearches, fileSearches, true}, {Containers, codeRuns, true}},
+			answers: extend(commonTop, members{
+				"id": idNode, "status": statusNode, "output": outputItems, "tool_usage": toolUsage,
+				"response": extend(commonWrapped, members{"output": searchItems, "tool_usage": toolUsage}),
+			}),
+			measure: measureTools,
+			units: []unitNumber{
+				{WebSearches, webSearches, true, billedSearches}, {unit: FileSearches, number: fileSearches, absent: true},
+				{unit: Containers, number: codeRuns, absent: true}, {unit: Images, number: drawnImages, absent: true},
+			},
 			events: map[string]eventKind{
 				"response.output_item.added": eventBlock, "response.audio.delta": eventSilent,
 				"response.completed": eventEnd, "response.incomplete": eventEnd, "response.failed": eventEnd,
@@ -105,6 +112,7 @@ var _ = register(dialect{
 	},
 	toolUnits: map[string]toolUnit{
 		"web_search": {WebSearches, mostSearches}, "file_search": {FileSearches, mostSearches}, "code_interpreter": {Containers, 1},
+		imageTool: {Images, mostDrawn},
 	},
 	thinking:       map[string]bool{"reasoning": true},
 	names:          nameRules{variant: []nameRule{date("-0000"), without("-latest")}}, // gpt-4-0613, chatgpt-4o-latest
@@ -248,13 +256,55 @@ var (
 // Each search of the web or of files is an item of a response. outputItems are those of a whole answer, with their
 // texts; searchItems are those that the last event of a stream repeats.
 var (
-	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}, {"code_interpreter_call", codeRuns}}}
+	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}, {"code_interpreter_call", codeRuns}, {"image_generation_call", drawnImages}}}
 	outputItems = func() *node {
 		n := extend(itemsNode, searchItems.members)
 		n.counted, n.entries = true, searchItems.entries
 		return n
 	}()
 )
+
+// A response reports beside its usage what its tools have used. Opening a page is an item of a search, and not billed.
+var (
+	billedSearches  = newNumber()
+	drawnImages     = newNumber()
+	drawnInput      = newNumber()
+	drawnInputImage = newNumber()
+	drawnOutput     = newNumber()
+	drawnText       = newNumber()
+
+	toolUsage = &node{members: members{
+		"web_search": {members: members{"num_requests": count(billedSearches)}},
+		"image_gen": {members: members{
+			"input_tokens": count(drawnInput), "input_tokens_details": {members: members{"image_tokens": count(drawnInputImage)}},
+			"output_tokens": count(drawnOutput), "output_tokens_details": {members: members{"text_tokens": count(drawnText)}},
+		}},
+	}}
+)
+
+// drawn returns what the tool that generates images has used.
+func (s *numbers) drawn() ToolTokens {
+	return ToolTokens{
+		Input: int(s.n[drawnInput]), InputImage: int(min(s.n[drawnInputImage], s.n[drawnInput])),
+		Output: int(s.n[drawnOutput]), OutputText: int(min(s.n[drawnText], s.n[drawnOutput])),
+	}
+}
+
+// The tool that generates images, the model that it uses unless the request names another, and how many images are
+// reserved for a request that does not bound them: an answer nearly always has one.
+const (
+	imageTool    = "image_generation"
+	usualDrawing = "gpt-image-2"
+	mostDrawn    = 4
+)
+
+// setImageModel sets the model that generates images as a tool. Two tools with models that differ have no price.
+func (p *promptReader) setImageModel(model string) {
+	if model = cmp.Or(model, usualDrawing); p.imageModel != "" && p.imageModel != model {
+		model = p.imageModel + " or " + model
+	}
+	p.imageModel = model
+}
 
 // measureImages reads how many images a request asks for, and of which size and quality. Images that are edited are a
 // part of the prompt.

@@ -117,7 +117,7 @@ func (p *promptReader) tool() {
 		return
 	}
 	p.at++
-	var kind string
+	var kind, model string
 	var uses []byte
 	own := true // what the tool runs in is not the caller's already
 	for first := true; p.item(first, '}'); first = false {
@@ -136,6 +136,8 @@ func (p *promptReader) tool() {
 			if n, ok := whole(p.body[from:p.at]); !ok || n >= before {
 				uses = p.body[from:p.at]
 			}
+		case string(key) == "model":
+			model = textOf(p.body[from:p.at])
 		case string(key) == "container":
 			own = p.at == from || p.body[from] != '"'
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
@@ -145,6 +147,9 @@ func (p *promptReader) tool() {
 	}
 	if own {
 		p.toolUses.addTool(kind, uses)
+	}
+	if kind == imageTool {
+		p.setImageModel(model)
 	}
 }
 

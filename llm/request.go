@@ -51,6 +51,10 @@ type Request struct {
 	// Units is the most that the request can use beside tokens.
 	Units Units
 
+	// ImageModel is the model that generates images for the answer if the provider runs a tool for that: its tokens are
+	// billed at its own price. It is empty if there is no such tool.
+	ImageModel string
+
 	// Variant is what makes its price differ from that of other calls of the model, such as the size and the quality of
 	// an image: "hd-1024x1792". It is empty if nothing does.
 	Variant string
@@ -489,7 +493,7 @@ func (r *requestReader) settle(q *Request) {
 	}
 	if p.measure != nil {
 		m := p.measure(r.measured(q))
-		q.Units, q.Variant, q.searchesOnce, q.kept = m.units, m.variant, m.once, m.kept
+		q.Units, q.Variant, q.ImageModel, q.searchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
 		q.bound.images += m.images
 		q.bound.elsewhere = q.bound.elsewhere || m.elsewhere
 	}
@@ -500,7 +504,7 @@ func (r *requestReader) measured(q *Request) measuredBody {
 	b := measuredBody{
 		text: r.body, files: r.formFiles, model: q.Model, answers: q.Answers, prompt: q.bound.prompt,
 		samples: max(r.numbers[sampleCount], 0), duration: max(r.numbers[videoDuration], 0),
-		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch,
+		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch, imageModel: r.imageModel,
 	}
 	for i, word := range r.words {
 		b.words[i] = string(word)

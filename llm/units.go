@@ -37,6 +37,7 @@ type measuredBody struct {
 	tools      Units             // the most that the tools of the request can use
 	toolCalls  int               // the most calls of tools that the provider runs; 0: the body does not say
 	asksSearch bool              // the body has web_search_options
+	imageModel string            // see [Request]
 }
 
 // The words on which the price of a call depends.
@@ -57,6 +58,9 @@ type toolUnit struct {
 	most int64
 }
 
+// waived is the most of a tool with which the unit is free.
+const waived = -mostCounted
+
 // mostSearches is reserved for a tool that may search as often as the model likes: an answer rarely has so many.
 const mostSearches = 10
 
@@ -74,21 +78,22 @@ func (u *Units) addTool(kind string, uses []byte) {
 	for name, t := range toolUnits {
 		if strings.HasPrefix(kind, name) {
 			most, ok := whole(uses)
-			if !ok || most == 0 {
+			if !ok || most == 0 || t.most == waived {
 				most = t.most
 			}
-			u[t.unit] = min(u[t.unit]+most, mostCounted)
+			u[t.unit] = max(min(u[t.unit]+most, mostCounted), waived)
 		}
 	}
 }
 
 // measureTools returns the most that the tools of a request can use.
 func measureTools(b measuredBody) (m measured) {
-	m.units = b.tools
+	m.units, m.draws = b.tools, b.imageModel
 	for u, n := range m.units {
 		if n > 0 && b.toolCalls > 0 && u != Containers {
 			m.units[u] = int64(b.toolCalls)
 		}
+		m.units[u] = max(m.units[u], 0)
 	}
 	return m
 }
@@ -97,6 +102,7 @@ func measureTools(b measuredBody) (m measured) {
 type measured struct {
 	units     Units
 	variant   string // see [Request]
+	draws     string // the ImageModel of the [Request]
 	images    int    // images of the prompt
 	elsewhere bool   // the context window alone bounds the prompt
 	once      bool   // however often it searches, it is billed once
@@ -132,12 +138,15 @@ type unitNumber struct {
 	unit   int
 	number number // noNumber: answers do not report it
 	absent bool   // an answer with exact usage that does not have the number has used none
+	billed number // counts instead of the other number if an answer has it
 }
 
 // units returns what an answer reports beside tokens.
 func (s *numbers) units(list []unitNumber, exact bool) (u Units) {
 	for _, c := range list {
 		switch {
+		case s.has(c.billed):
+			u[c.unit] = s.n[c.billed]
 		case s.has(c.number):
 			u[c.unit] = s.n[c.number]
 		case !c.absent || !exact:

@@ -12,8 +12,10 @@ func init() {
 			s.want.Units[llm.SearchUnits] = 1
 		case s.want.Exact:
 		case s.api == llm.Responses:
-			s.want.Units[llm.WebSearches], s.want.Units[llm.FileSearches], s.want.Units[llm.Containers] = -1, -1, -1
-		case s.api == llm.Messages, s.api == llm.Interactions:
+			s.want.Units[llm.WebSearches], s.want.Units[llm.FileSearches], s.want.Units[llm.Containers], s.want.Units[llm.Images] = -1, -1, -1, -1
+		case s.api == llm.Messages:
+			s.want.Units[llm.WebSearches], s.want.Units[llm.Containers] = -1, -1
+		case s.api == llm.Interactions:
 			s.want.Units[llm.WebSearches] = -1
 		case s.api == llm.Generate:
 			s.want.Units[llm.WebSearches], s.want.Units[llm.Images] = -1, -1

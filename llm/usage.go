@@ -44,6 +44,9 @@ type Usage struct {
 	// Units is what the call has used beside tokens. A negative number is one that the response does not report.
 	Units Units
 
+	// Drawn is what the model has used that generates images as a tool: see [Request]. It is no part of Input and Output.
+	Drawn ToolTokens
+
 	// Tier is the service tier that the response names, in lower case: "batch", "flex", "priority"
 	// or "fast" if prices depend on it, and "standard" for every other. It is empty if the response
 	// names none.
@@ -56,6 +59,14 @@ type Usage struct {
 
 	// Exact reports whether Output is the provider's own count.
 	Exact bool
+}
+
+// ToolTokens is how many tokens a model has used that the provider calls as a tool.
+type ToolTokens struct {
+	Input      int
+	InputImage int // the part of Input that is images
+	Output     int
+	OutputText int // the part of Output that is text; the rest is images
 }
 
 // Tokens returns what was used, and the part of it that the provider does not count. Input is -1

@@ -11,6 +11,7 @@ type single struct {
 	Kind  llm.Provider `json:"kind"`
 	API   llm.API      `json:"api"`
 	Tier  string       `json:"tier,omitempty"`  // that the request asks for
+	Draws string       `json:"draws,omitempty"` // see [llm.Request]
 	Quota string       `json:"quota"`           // the name of the quota that was charged
 	Where string       `json:"where,omitempty"` // the provider's own path to the response; empty: only clients can fetch it
 }
@@ -21,7 +22,7 @@ type single struct {
 func (c *Call) Background(where string) *Batch {
 	b := &Batch{
 		Limits: c.Limits, Prices: c.Prices, Provider: c.priceProvider(), Owner: c.Owner,
-		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Model, where},
+		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Request.ImageModel, c.Model, where},
 		at:     c.quoted.at, prices: map[string]*price.Price{c.Request.Model: c.quoted.price},
 		expected: Total{
 			Calls: 1, Used: llm.Usage{Input: c.Tokens.Input, Output: c.Tokens.Output}, Units: c.Request.Units, Dollars: int64(c.reserved),
@@ -49,7 +50,7 @@ func (b *Batch) SettleCall(used llm.Usage) {
 		return
 	}
 	c := &Call{Limits: b.Limits, Prices: b.Prices, Provider: b.Provider}
-	c.Request = llm.Request{Endpoint: llm.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, Units: b.expected.Units}
+	c.Request = llm.Request{Endpoint: llm.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units}
 	for c.Request.Model = range b.prices { // it has one
 	}
 	c.quoteAt(b.at)

@@ -62,6 +62,7 @@ type quoted struct {
 	price   *price.Price // nil: the model has none
 	units   *price.Price // of what the call uses beside tokens: price, or what models without a price cost; nil: some of it has none
 	byUnits bool         // the call is paid for by its units, and its tokens are free
+	drawn   *price.Price // of the model that generates images as a tool; nil: it has none, or there is no such tool
 	at      time.Time    // zero: it was not looked up yet
 }
 
@@ -80,6 +81,9 @@ func (c *Call) quoteAt(at time.Time) {
 	c.quoted.at = at
 	c.quoted.price = c.Prices.ofVariant(c.priceProvider(), c.Request.Model, c.Request.Variant, c.quoted.at)
 	c.quoted.units = c.quoted.price
+	if c.Request.ImageModel != "" {
+		c.quoted.drawn = c.Prices.of(c.priceProvider(), c.Request.ImageModel, at)
+	}
 	if p := c.quoted.price; p == nil || c.Request.Units == (llm.Units{}) {
 		return
 	}
@@ -111,6 +115,50 @@ func (c *Call) unitsPrice(used llm.Units) price.Amount {
 	return cost
 }
 
+// mostBeside returns the most that the call costs beside its tokens, or [price.Unknown].
+func (c *Call) mostBeside() price.Amount {
+	units, drawn := c.unitsPrice(c.Request.Units), c.mostDrawn(c.Request.Units[llm.Images])
+	if units == price.Unknown || drawn == price.Unknown {
+		return price.Unknown
+	}
+	return min(units+drawn, maxReserved)
+}
+
+// mostPrompt bounds the prompt of an image that a tool generates: 32,000 characters, and 16 images of 6,500 tokens.
+const mostPrompt = 32_000 + 16*6_500
+
+// mostDrawn returns the most that so many images cost if a tool generates them, or [price.Unknown].
+func (c *Call) mostDrawn(images int64) price.Amount {
+	if c.Request.ImageModel == "" || images == 0 {
+		return 0
+	}
+	output := c.Prices.maxima(c.priceProvider(), c.Request.ImageModel).Output
+	if c.quoted.drawn == nil || output == 0 || images < 0 {
+		return price.Unknown
+	}
+	input, _, known := c.Request.Most(c.Prices.maxima(c.priceProvider(), c.Request.Model))
+	if input = min(input, mostPrompt); !known {
+		input = mostPrompt
+	}
+	return min(price.Amount(min(images, mostImages))*c.quoted.drawn.Most(input, output, "", c.quoted.at), maxReserved)
+}
+
+// mostImages bounds how many images are priced, so that no product overflows.
+const mostImages = 1000
+
+// drawnPrice returns what the images have cost that a tool has generated. Of images whose tokens were not reported, it is
+// the most.
+func (c *Call) drawnPrice(used llm.Usage) price.Amount {
+	d := used.Drawn
+	if c.Request.ImageModel == "" || d == (llm.ToolTokens{}) {
+		return c.mostDrawn(used.Units[llm.Images])
+	}
+	if c.quoted.drawn == nil {
+		return price.Unknown
+	}
+	return c.quoted.drawn.Total(llm.Usage{Input: d.Input, InputImage: d.InputImage, Output: d.Output, OutputImage: d.Output - d.OutputText}, c.quoted.at)
+}
+
 // priceProvider returns the provider's name in the table of prices.
 func (c *Call) priceProvider() string { return cmp.Or(c.Provider, string(c.Request.Provider)) }
 
@@ -123,7 +171,7 @@ const maxReserved price.Amount = 1 << 53
 // where the provider counts all of that.
 func (c *Call) expectedPrice(caps *engine.Caps) price.Amount {
 	c.quote()
-	if c.quoted.price == nil || c.unitsPrice(c.Request.Units) == price.Unknown {
+	if c.quoted.price == nil || c.mostBeside() == price.Unknown {
 		return price.Unknown
 	}
 	if c.Request.Background { // nobody sees what the call uses before it is too late
@@ -146,7 +194,7 @@ func (c *Call) most(input, output int, told string) price.Amount {
 
 // mostBy is most by another price.
 func (c *Call) mostBy(p *price.Price, input, output int, told string) price.Amount {
-	units := max(c.unitsPrice(c.Request.Units), 0)
+	units := max(c.mostBeside(), 0)
 	return units + c.inTier(told, func(tier string) price.Amount { return min(p.Most(input, output, tier, c.quoted.at), maxReserved) })
 }
 
@@ -182,14 +230,15 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	case used.Input < 0:
 		return c.most(max(c.expected.Input, c.bound.Input), used.Output, used.Tier)
 	}
-	beside := price.Amount(0)
+	beside, drawn := price.Amount(0), c.drawnPrice(used)
 	if c.quoted.units != p { // the price has none for the units
 		beside = c.unitsPrice(used.Units)
 		used.Units = llm.Units{}
 	}
-	if beside == price.Unknown {
+	if beside == price.Unknown || drawn == price.Unknown {
 		return price.Unknown
 	}
+	beside += drawn
 	return beside + c.inTier(used.Tier, func(tier string) price.Amount {
 		used.Tier = tier
 		return p.Total(used, at)
@@ -219,6 +268,9 @@ func (c *Call) unpricedText(err error) string {
 	if c.Request.Model != "" {
 		of = c.model()
 		help = "the configuration must have a price for it in prices, or say in unpriced what calls without a price cost"
+		if c.quoted.price != nil && c.mostDrawn(1) == price.Unknown {
+			of, help = "the images of "+of, fmt.Sprintf("the configuration must have a price and max_output for %q in prices", c.Request.ImageModel)
+		}
 		if words := c.unpricedUnits(); words != "" {
 			of, help = "what "+of+" uses beside tokens", "the configuration must have a price for "+words+" in prices of the model, or in unpriced"
 		}

@@ -100,6 +100,7 @@ func otherCalls() []endpointCall {
 	const gemini = "POST /v1beta/models/"
 	const vertex = "POST /v1/projects/p/locations/l/publishers/google/models/"
 	const ask = `"contents":[{"role":"user","parts":[{"text":"what is new?"}]}],"generationConfig":{"maxOutputTokens":50}`
+	const claude = `{"model":"claude-opus-4-5","max_tokens":50,"messages":[{"role":"user","content":"what is new?"}]`
 	search := `{` + ask + `,"tools":[{"googleSearch":{}}]}`
 	picture := `{"contents":[{"parts":[{"text":"a cat"}]}],"generationConfig":{"responseModalities":["IMAGE"],"maxOutputTokens":2000}}`
 	imagen := `{"instances":[{"prompt":"a cat"}],"parameters":{"sampleCount":2}}`
@@ -125,6 +126,12 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: gemini + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: imagen, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
 		endpointCall{endpoint: gemini + "veo-3.1-generate-preview:predictLongRunning", model: "veo-3.1-generate-preview", body: veo, counted: "seconds of video", bill: perUnit(llm.VideoSeconds, 400_000_000)},
 		endpointCall{endpoint: "POST /v1beta/cachedContents", model: "gemini-2.5-flash", body: cache, counted: "tokens, token hours", bill: plus(perToken(300, 0), llm.TokenHours, 1_000)},
+	), of("anthropic",
+		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(5_000, 25_000), llm.WebSearches, 10_000_000)},
+		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, mock: "code-runs=3", counted: "tokens, containers", bill: plus(perToken(5_000, 25_000), llm.Containers, 50_000_000)},
+		endpointCall{endpoint: "POST /v1/messages (stream)", model: "claude-opus-4-5", body: claude + `,"stream":true,"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, mock: "code-runs=1", counted: "tokens, containers", bill: plus(perToken(5_000, 25_000), llm.Containers, 50_000_000)},
+		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"code_execution_20250825","name":"code_execution"},{"type":"web_search_20260209","name":"web_search"}]}`, mock: "code-runs=1 web-searches=1", counted: "tokens, web searches", bill: plus(perToken(5_000, 25_000), llm.WebSearches, 10_000_000)},
+		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"mcp_servers":[{"type":"url","url":"https://example.com/sse","name":"mcp"}]}`, counted: "tokens (MCP connector)", bill: perToken(5_000, 25_000)},
 	), of("vertex",
 		endpointCall{endpoint: vertex + "text-embedding-005:predict", model: "text-embedding-005", body: `{"instances":[{"content":"one and two"},{"content":"three"}]}`, counted: "tokens", bill: perToken(25, 0)},
 		endpointCall{endpoint: vertex + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: `{"instances":[{"prompt":"a cat"}]}`, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
@@ -175,6 +182,15 @@ func endpointCalls(t testing.TB) []endpointCall {
 	for _, r := range rows {
 		calls = append(calls, endpointCall{endpoint: r.endpoint, model: r.model, body: r.body, kind: r.kind, counted: r.counted, bill: r.bill})
 	}
+	draw := `{"model":"gpt-5.4","input":"a cat","max_output_tokens":50,"tools":[{"type":"image_generation","quality":"high"}]`
+	drawn := plus(perToken(2_500, 15_000), llm.Images, 20*5_000+500*30_000) // by gpt-image-2
+	calls = append(calls,
+		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, images of `gpt-image-2`", bill: drawn, mock: "images=2", body: draw + `}`},
+		endpointCall{endpoint: "POST /v1/responses (stream)", model: "gpt-5.4", counted: "tokens, images of `gpt-image-2`", bill: drawn, mock: "images=1", body: draw + `,"stream":true}`},
+		endpointCall{
+			endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, web searches", bill: plus(perToken(2_500, 15_000), llm.WebSearches, 10_000_000), mock: "web-searches=2",
+			body: `{"model":"gpt-5.4","input":"news?","max_output_tokens":50,"tools":[{"type":"web_search"}]}`,
+		})
 	return append(calls, endpointCall{
 		endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, containers", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=3",
 		body: `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,
@@ -295,6 +311,9 @@ func TestMediaAtOnce(t *testing.T) {
 		"searches":   {"web_searches_per_day: 10", all["POST /v1/chat/completions gpt-4o-search-preview"], 0},
 		"runs":       {"containers_per_day: 10", all["POST /v1/responses gpt-5.4"], 0},
 		"grounded":   {"web_searches_per_day: 20", all["POST /v1beta/interactions gemini-3.5-flash"], 10},
+		"code":       {"containers_per_day: 10", endpointCall{endpoint: "POST /v1/messages", provider: "anthropic", mock: "code-runs=1", body: `{"model":"claude-opus-4-5","max_tokens":9,"messages":[],"tools":[{"type":"code_execution_20250825"}]}`}, 0},
+		"drawn":      {"images_per_day: 10", endpointCall{endpoint: "POST /v1/responses", mock: "images=1", body: `{"model":"gpt-5.4","input":"a cat","max_tool_calls":1,"tools":[{"type":"image_generation"}]}`}, 0},
+		"drawings":   {"dollars: 60", all["POST /v1/responses (stream) gpt-5.4"], -1},
 		"caches":     {"token_hours_per_day: 500", all["POST /v1beta/cachedContents gemini-2.5-flash"], -1},
 	}
 	limits := ""

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -109,7 +110,17 @@ func (f messages) whole(a *answer) object {
 	if t := a.tool; t != nil {
 		content = append(content, object{"type": "tool_use", "id": t.id, "name": t.name, "input": raw(t.argument())})
 	}
-	return f.message(a, content, f.end(a), f.finalUsage(a))
+	m := f.message(a, content, f.end(a), f.finalUsage(a))
+	m["container"] = f.container(a)
+	return m
+}
+
+// container returns the container in which code has run, or nil.
+func (messages) container(a *answer) any {
+	if a.CodeRuns == 0 || !strings.Contains(string(a.Body), `"code_execution`) {
+		return nil
+	}
+	return object{"id": a.id("container_"), "expires_at": a.at.Add(time.Hour).UTC().Format(time.RFC3339)}
 }
 
 // finalUsage reports all that a message has used, searches too.
@@ -134,7 +145,7 @@ func (f messages) events(a *answer) iter.Seq[event] {
 		s.text()
 		s.tool()
 		s.emit("message_delta", object{
-			"delta": object{"stop_reason": f.end(a), "stop_sequence": nil},
+			"delta": object{"stop_reason": f.end(a), "stop_sequence": nil, "container": f.container(a)},
 			"usage": f.finalUsage(a),
 		}, 0, 0)
 		s.emit("message_stop", object{}, 0, 0)

@@ -57,6 +57,8 @@ func (r *Reply) set(word string) (err error) {
 		r.FileSearches, err = number(value)
 	case "code-runs":
 		r.CodeRuns, err = number(value)
+	case "images":
+		r.Images, err = number(value)
 	case "tier":
 		r.Parts.Tier = value
 	case "cost":

@@ -127,6 +127,11 @@ func (a *answer) useTools() {
 		a.units[llm.WebSearches] = 1
 	}
 	tools, _ := a.fields["tools"].([]any)
+	defer func() { // with Anthropic's newer tools for the web, code is free
+		if a.API == llm.Messages && strings.Contains(string(a.Body), `"web_search_20260209"`) {
+			a.units[llm.Containers] = 0
+		}
+	}()
 	for _, t := range tools {
 		tool, _ := t.(map[string]any)
 		switch kind := fields(tool).text("type"); {
@@ -134,6 +139,10 @@ func (a *answer) useTools() {
 			a.units[llm.WebSearches] = int64(a.WebSearches)
 		case kind == "file_search":
 			a.units[llm.FileSearches] = int64(a.FileSearches)
+		case kind == "image_generation":
+			a.units[llm.Images] = int64(a.Images)
+		case strings.HasPrefix(kind, "code_execution"):
+			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
 		case kind == "code_interpreter" && fields(tool).in("container") != nil:
 			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
 		case (tool["googleSearch"] != nil || kind == "google_search") && strings.HasPrefix(a.Model, "gemini-2"):

@@ -41,11 +41,30 @@ func (responses) response(a *answer, status string, output []object, usage any) 
 		"background": a.isBackground(), "error": nil, "incomplete_details": nil, "output": output, "usage": usage,
 		"parallel_tool_calls": true, "tool_choice": "auto", "tools": []object{},
 	}
+	if usage != nil {
+		r["tool_usage"] = a.toolUsage()
+	}
 	if status == "incomplete" {
 		r["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
 	a.usage.parts.addTier(r, "service_tier", a.usage.parts.Tier)
 	return r
+}
+
+// The tokens of each image that a tool generates.
+const drawnInput, drawnOutput = 20, 500
+
+// toolUsage returns what the tools of a response have used.
+func (a *answer) toolUsage() object {
+	images := a.units[llm.Images]
+	return object{
+		"web_search": object{"num_requests": a.units[llm.WebSearches]},
+		"image_gen": object{
+			"input_tokens": images * drawnInput, "input_tokens_details": object{"text_tokens": images * drawnInput, "image_tokens": 0},
+			"output_tokens": images * drawnOutput, "output_tokens_details": object{"text_tokens": 0, "image_tokens": images * drawnOutput},
+			"total_tokens": images * (drawnInput + drawnOutput),
+		},
+	}
 }
 
 // end returns the final response.
@@ -64,6 +83,12 @@ func (f responses) items(a *answer) []object {
 	items := []object{}
 	for range a.units[llm.WebSearches] {
 		items = append(items, object{"id": a.id("ws_"), "type": "web_search_call", "status": "completed", "action": object{"type": "search", "query": "news"}})
+	}
+	if len(items) > 0 { // it is not billed
+		items = append(items, object{"id": a.id("ws_"), "type": "web_search_call", "status": "completed", "action": object{"type": "open_page", "url": "https://example.com"}})
+	}
+	for range a.units[llm.Images] {
+		items = append(items, object{"id": a.id("ig_"), "type": "image_generation_call", "status": "completed", "result": "iVBORw0KGgo="})
 	}
 	for range a.CodeRuns * int(a.units[llm.Containers]) {
 		items = append(items, object{"id": a.id("ci_"), "type": "code_interpreter_call", "status": "completed", "container_id": a.id("cntr_"), "code": "1 + 1", "outputs": nil})

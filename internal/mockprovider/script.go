@@ -51,7 +51,8 @@ type Reply struct {
 	// Anthropic has no tool for files.
 	WebSearches, FileSearches int
 
-	CodeRuns int // how often the provider runs code, if the call has a code interpreter: OpenAI's
+	CodeRuns int // how often the provider runs code, if the call has a tool for it: OpenAI's and Anthropic's
+	Images   int // how many images the provider generates, if the call has a tool for it: OpenAI's
 
 	// Parts are further parts of the prompt and of the answer, the tier, and the cost, as far as the
 	// API can report them.

@@ -27,7 +27,9 @@ type published struct {
 
 // corrections are maxima that the sources lack or have too low: a bound must not be. They are from the providers' own
 // pages: https://platform.openai.com/docs/models, https://ai.google.dev/gemini-api/docs/models,
-// https://docs.cohere.com/docs/models, and Anthropic's about the header context-1m-2025-08-07.
+// https://docs.cohere.com/docs/models, and Anthropic's about the header context-1m-2025-08-07. Images of gpt-image-1 have
+// 6,240 tokens at most, and those of gpt-image-2 have 23,719 (community.openai.com, topic 1382699); three partial images
+// have 100 tokens each.
 var corrections = []published{
 	{"openai", "gpt-5-pro", llm.Maxima{Output: 272_000}},
 	{"openai", "gpt-4-32k", llm.Maxima{Context: 32_768}},
@@ -36,6 +38,10 @@ var corrections = []published{
 	{"openai", "ft:gpt-4o", llm.Maxima{Context: 128_000, Output: 16_384}},
 	{"openai", "ft:gpt-4o-mini", llm.Maxima{Context: 128_000, Output: 16_384}},
 	{"openai", "ft:gpt-3.5-turbo-", llm.Maxima{Context: 16_385, Output: 4_096}},
+	{"openai", "gpt-image-1", llm.Maxima{Output: 6_540}},
+	{"openai", "gpt-image-1-mini", llm.Maxima{Output: 6_540}},
+	{"openai", "gpt-image-1.5", llm.Maxima{Output: 6_540}},
+	{"openai", "gpt-image-2", llm.Maxima{Output: 24_019}},
 	{"google", "gemini-1.5-flash", llm.Maxima{Context: 1_048_576}},
 	{"google", "gemini-1.5-pro", llm.Maxima{Context: 2_097_152}},
 	{"google", "gemini-3-pro-preview", llm.Maxima{Context: 1_048_576, Output: 65_536}},

@@ -55,7 +55,8 @@ var media = []struct {
 // that fit, the first one counts. Second hand, too: searches of Gemini 3 by github.com/api-evangelist/deepmind, of October
 // 2026, and of those before by discuss.ai.google.dev, topic 102927; what cached contents of Pro cost by the hour by topic
 // 107349 there; searches of gpt-4o-search-preview by community.openai.com, topic 1363698. From memory, and in no page
-// that was read: what cached contents of Flash cost by the hour, and containers.
+// that was read: what cached contents of Flash cost by the hour, and OpenAI's containers. Anthropic bills containers by
+// the hour, of which an answer does not say how many there were: a container costs the 0.05 dollars of an hour.
 var extras = []struct {
 	provider, prefix string
 	rates            price.Rates
@@ -67,6 +68,7 @@ var extras = []struct {
 	{"google", "gemini-3.1-pro", price.Rates{WebSearches: 14 * price.Dollar, TokenHours: 9 * price.Dollar / 2}},
 	{"google", "gemini-3", price.Rates{WebSearches: 14 * price.Dollar, TokenHours: price.Dollar}},
 	{"openai", "gpt-4o-search-preview", price.Rates{WebSearches: 25 * price.Dollar}},
+	{"anthropic", "claude-", price.Rates{Containers: 50_000_000}},
 	{"openai", "gpt-", price.Rates{Containers: 30_000_000}},
 	{"openai", "o", price.Rates{Containers: 30_000_000}},
 }
