@@ -1,9 +1,10 @@
 # `make` lists the targets. CI runs `make test`, and `make apidiff`.
 
 MODULES := . interop benchmarks
-# Tested without the race detector, which would take up to ten times as long: what simulates, measures, reads documents,
-# or drives other programs and SDKs. It watches all others in `make test`, and these programs and SDKs in `make soak`.
-PLAIN   := scripts/release internal/scenes internal/docs benchmarks deploy interop
+# Tested without the race detector, which would take up to ten times as long: what computes alone, simulates, measures,
+# reads documents, or drives other programs and SDKs. It watches all others in `make test`, and most of these in
+# `make soak`. The longest comes first.
+PLAIN   := interop scripts/release llm internal/fair internal/gateway/config internal/scenes internal/docs benchmarks deploy
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -24,7 +25,7 @@ AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
 LONG    := ./store/redisstore ./internal/gateway/scenarios . ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
-	./llm ./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine/fleettests ./internal/gateway/server
+	./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine/fleettests ./internal/gateway/server
 # Packages whose tests take longest, or need other programs, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/
 

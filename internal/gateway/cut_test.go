@@ -124,7 +124,7 @@ func undated(body string) int { return len(dates.ReplaceAllString(body, "")) }
 
 // Streams that the limit has enough for are the same as without a limit that cuts, and are charged what they have used.
 func TestStreamsThatAreNotCut(t *testing.T) {
-	script := func(mockprovider.Call) mockprovider.Reply { return mockprovider.Reply{Output: 700} }
+	script := func(mockprovider.Call) mockprovider.Reply { return mockprovider.Reply{Output: 300} }
 	with := newRig(t, cuttingAt(90_000), mockprovider.Config{Script: script})
 	for i, c := range cutDialects {
 		name := fmt.Sprint("p", i)
@@ -132,7 +132,7 @@ func TestStreamsThatAreNotCut(t *testing.T) {
 		if cut.status != 200 || undated(cut.body) != undated(debt.body) || cut.header.Get("Content-Type") != debt.header.Get("Content-Type") {
 			t.Errorf("%s: %d, %d bytes, want %d: %q", c.name, cut.status, len(cut.body), len(debt.body), cut.body[max(len(cut.body)-300, 0):])
 		}
-		if n := with.charged(t, name); n < 700 || n > 730 {
+		if n := with.charged(t, name); n < 300 || n > 330 {
 			t.Errorf("%s: %d tokens are charged", c.name, n)
 		}
 	}

@@ -63,7 +63,7 @@ func started(t *testing.T) server.Running {
 	}
 }
 
-// withClient returns a folder with the types and with the program that uses them.
+// withClient returns a folder with the types, with the program that uses them, and with one that makes mistakes.
 func withClient(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -75,6 +75,10 @@ func withClient(t *testing.T) (folder string) {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	wrong := `import createClient from "openapi-fetch";` + "\n" + `import type { paths } from "./ratelimit.js";` + "\nconst client = createClient<paths>();\n" + strings.Join(mistakes, "\n")
+	if err := os.WriteFile(filepath.Join(folder, "mistakes.ts"), []byte(wrong), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"type": "module"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -98,20 +102,38 @@ func node(t *testing.T, args ...string) {
 	}
 }
 
-// compile compiles the program in a folder, and returns what the compiler says.
-func compile(t *testing.T, folder string) (said string, err error) {
+// compile compiles the programs in a folder, and returns the faults that the compiler finds.
+func compile(t *testing.T, folder string) (faults string) {
 	t.Helper()
 	text, err := exec.CommandContext(t.Context(), "node", "node_modules/typescript/bin/tsc", "-p", folder).CombinedOutput()
-	return string(text), err
+	if err == nil {
+		t.Error("no mistake is found")
+	}
+	return string(text)
 }
 
-// The client compiles in strict mode, and a program that uses it sees, asks and changes what it should.
+// mistakes are lines of programs that ask for what the API does not have.
+var mistakes = []string{
+	`client.POST("/v1/decide", { body: { model: 5 } });`,
+	`client.POST("/v1/decide", { body: { tokens: 5 } });`,
+	`client.GET("/v1/decisions", { params: { query: { outcome: 5 } } });`,
+	`client.GET("/v1/nothing");`,
+	`const n: number | undefined = (await client.GET("/v1/state")).data?.version; console.log(n);`,
+}
+
+// The client compiles in strict mode, mistakes in its use do not, and a program that uses it sees, asks and changes what it should.
 func TestClient(t *testing.T) {
 	token := strings.Repeat("t", 40)
 	t.Setenv("TEST_ADMIN_TOKEN", token)
 	folder, gateway := withClient(t), started(t)
-	if said, err := compile(t, folder); err != nil {
-		t.Fatalf("tsc: %v; if it is missing: make deps\n%s", err, said)
+	faults := compile(t, folder)
+	if strings.Contains(faults, "use.ts") {
+		t.Fatal(faults)
+	}
+	for i, mistake := range mistakes {
+		if !strings.Contains(faults, fmt.Sprintf("mistakes.ts(%d,", i+4)) {
+			t.Errorf("%s compiles: %s", mistake, faults)
+		}
 	}
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join(folder, "use.js"), "http://"+gateway.Admin.String(), "http://"+gateway.Clients.String(), token)
 	cmd.Stderr = os.Stderr
@@ -133,31 +155,5 @@ func TestClient(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// Programs that ask for what the API does not have do not compile.
-func TestMistakesDoNotCompile(t *testing.T) {
-	folder := withClient(t)
-	var text strings.Builder
-	text.WriteString(`import createClient from "openapi-fetch";` + "\n" + `import type { paths } from "./ratelimit.js";` + "\nconst client = createClient<paths>();\n")
-	mistakes := []string{
-		`client.POST("/v1/decide", { body: { model: 5 } });`,
-		`client.POST("/v1/decide", { body: { tokens: 5 } });`,
-		`client.GET("/v1/decisions", { params: { query: { outcome: 5 } } });`,
-		`client.GET("/v1/nothing");`,
-		`const n: number | undefined = (await client.GET("/v1/state")).data?.version; console.log(n);`,
-	}
-	for _, mistake := range mistakes {
-		text.WriteString(mistake + "\n")
-	}
-	if err := os.WriteFile(filepath.Join(folder, "use.ts"), []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	said, _ := compile(t, folder)
-	for i, mistake := range mistakes {
-		if !strings.Contains(said, fmt.Sprintf("use.ts(%d,", i+4)) {
-			t.Errorf("%s compiles: %s", mistake, said)
-		}
 	}
 }

@@ -241,7 +241,7 @@ projects:
 func TestManyProjects(t *testing.T) {
 	r := newRig(t, usual)
 	limits := map[string]project.Limit{}
-	for i := range 10_000 {
+	for i := range 3000 {
 		limits[fmt.Sprintf("team%d/p%04d", i%10, i)] = project.Limit{RequestsPerMinute: 100}
 	}
 	if err := r.gateway.Projects().SetLimits(limits); err != nil {
@@ -257,7 +257,7 @@ func TestManyProjects(t *testing.T) {
 		}
 	}
 	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview?projects=10", ""))
-	if o.ProjectCount != 10_012 || len(o.Projects) != 10 || o.Projects[0].Name != "team1" || o.Projects[0].Harm != "blocked" { // with the ten teams that were called
+	if o.ProjectCount != 3012 || len(o.Projects) != 10 || o.Projects[0].Name != "team1" || o.Projects[0].Harm != "blocked" { // with the ten teams that were called
 		t.Errorf("%d projects, the first is %+v", o.ProjectCount, o.Projects[0])
 	}
 	for _, c := range []struct {
@@ -266,19 +266,19 @@ func TestManyProjects(t *testing.T) {
 		first string
 		count int
 	}{
-		{"", 10_012, "team1", 100},
-		{"sort=harm&limit=1", 10_012, "team1", 1},
+		{"", 3012, "team1", 100},
+		{"sort=harm&limit=1", 3012, "team1", 1},
 		{"search=P00", 100, "team1/p0001", 100},
-		{"sort=pressure&limit=3", 10_012, "team9/p0029", 3},
-		{"sort=pressure&offset=29&limit=1", 10_012, "team0/p0000", 1},
+		{"sort=pressure&limit=3", 3012, "team9/p0029", 3},
+		{"sort=pressure&offset=29&limit=1", 3012, "team0/p0000", 1},
 		{"sort=pressure&search=P00", 100, "team9/p0029", 100},
 		{"search=p00&sort=name&offset=98", 100, "team9/p0089", 2},
-		{"sort=name&limit=2", 10_012, "search", 2},
-		{"sort=calls&limit=1&search=%2Fp", 10_000, "team0/p0000", 1},
-		{"sort=denied&limit=1&search=%2Fp", 10_000, "team1/p0001", 1},
-		{"sort=waiting&limit=1", 10_012, "team1", 1},
+		{"sort=name&limit=2", 3012, "search", 2},
+		{"sort=calls&limit=1&search=%2Fp", 3000, "team0/p0000", 1},
+		{"sort=denied&limit=1&search=%2Fp", 3000, "team1/p0001", 1},
+		{"sort=waiting&limit=1", 3012, "team1", 1},
 		{"search=nobody", 0, "", 0},
-		{"offset=99999999", 10_012, "", 0},
+		{"offset=99999999", 3012, "", 0},
 	} {
 		p := as[ProjectRows](t, r.want(t, 200, "GET", "/v1/overview/projects?"+c.query, ""))
 		first := ""

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
@@ -143,10 +144,15 @@ func TestEndedSessions(t *testing.T) {
 			t.Errorf("%+v", s.ended)
 		}
 		time.Sleep(2 * time.Minute)
-		for i := range maxEnded {
-			end(strconv.Itoa(i), 2*time.Hour)
+		many := map[string]int64{"long": time.Now().Add(58 * time.Minute).Unix()}
+		for i := range maxEnded - 1 {
+			many[strconv.Itoa(i)] = time.Now().Add(2 * time.Hour).Unix()
 		}
-		if s := board.State(); len(s.ended[allGateways]) != maxEnded || s.SessionEnded("short") || s.SessionEnded("long") || !s.SessionEnded("0") {
+		if _, err := settings.Put(t.Context(), store, endedPrefix, map[string]map[string]int64{allGateways: many}, false); err != nil {
+			t.Fatal(err)
+		}
+		end("last", 2*time.Hour)
+		if s := board.State(); len(s.ended[allGateways]) != maxEnded || s.SessionEnded("short") || s.SessionEnded("long") || !s.SessionEnded("0") || !s.SessionEnded("last") {
 			t.Errorf("%d sessions are remembered", len(s.ended[allGateways]))
 		}
 	})

@@ -236,7 +236,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	for i := range 4 * maxMembers {
 		answer := bomb
-		if i > 2*maxGathered/maxBytes { // unpacking takes long
+		if i > maxGathered/maxBytes+1 { // unpacking takes long
 			answer = pack([]byte("{}"))
 		}
 		g.receive(append(fmt.Appendf(nil, mark+`{"kind":"answer","from":"n%d","name":"n%d","id":"q","parts":1}`+"\n", i, i), answer...))
