@@ -28,7 +28,12 @@ func TestADecisionPrintsAsASentence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	larger, err := rl.DecideCall(t.Context(), ratelimit.Call{Project: "p", Requests: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for got, want := range map[string]string{
+		larger.Reason():              `more than project "p" may use 1 requests a day: it can never pass`,
 		fmt.Sprintf("%+v", allowed):  "allowed: within the quota",
 		fmt.Sprintf("%v", denied):    "denied: " + denied.Reason(),
 		fmt.Sprintf("%+v", spent):    "allowed",

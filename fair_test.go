@@ -244,53 +244,6 @@ func TestFairSharesOfSlots(t *testing.T) {
 	})
 }
 
-// Within a project, calls of higher priorities come first, and calls of one priority first
-// come, first served. Other projects have their shares all the same.
-func TestFairPriority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCompetition(t, ratelimit.ModelQuota{MaxRPM: 60})
-		low, high, other := weighing("p", 1), weighing("p", 1), weighing("q", 1)
-		high.Priority = 5
-		for i := range 20 {
-			c.come(low, 100+i)
-			synctest.Wait()
-			c.come(other, i)
-			synctest.Wait()
-		}
-		time.Sleep(5*time.Second + time.Millisecond)
-		synctest.Wait()
-		before := len(c.served["p"])
-		for i := range 10 {
-			c.come(high, i)
-			synctest.Wait()
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		var order []int
-		for _, s := range c.served["p"] {
-			order = append(order, s.number)
-		}
-		var want []int
-		for i := range before {
-			want = append(want, 100+i)
-		}
-		for i := range 10 {
-			want = append(want, i)
-		}
-		for i := before; i < 20; i++ {
-			want = append(want, 100+i)
-		}
-		if before == 0 || !slices.Equal(order, want) {
-			t.Errorf("p: %v; want %v", order, want)
-		}
-		for i, s := range c.served["q"] {
-			if s.number != i || s.waited > time.Duration(2*i+3)*time.Second {
-				t.Errorf("q: %d waited for %v; want every other turn", s.number, s.waited)
-			}
-		}
-	})
-}
-
 // quiet returns how long the calls of a project have waited that uses less than its share,
 // while others compete with it, and how many calls were served.
 func quiet(t *testing.T, quota ratelimit.ModelQuota, tokens int, others func(c *competition)) (waits []time.Duration) {
@@ -440,77 +393,6 @@ func TestFairWhileOneIsHeldUp(t *testing.T) {
 	}
 }
 
-// Calls of a project that wait for the project's limits, in the lines of several models, pass
-// in the order in which they came.
-func TestFairAcrossModels(t *testing.T) {
-	everyLedger(t, quotas{"a": {MaxRPM: 1000}, "b": {MaxTPM: 1000}, "c": {MaxConcurrent: 100}, "free": {}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		limits := perMinute(1, 0)
-		first := projectCall{Model: "a", Project: "p", Limits: limits}
-		tryCall(t, rl, first)
-		start := time.Now()
-		at := make([]time.Duration, 12)
-		var group sync.WaitGroup
-		for i := range at {
-			call := first
-			call.Model = []string{"a", "b", "free", "unknown", "c", ""}[i%6]
-			group.Go(func() {
-				if _, _, err := acquireCall(rl, t.Context(), call); err != nil {
-					t.Error(err)
-				}
-				at[i] = time.Since(start)
-			})
-			synctest.Wait()
-		}
-		group.Wait()
-		for i, got := range at {
-			if want := time.Duration(i+1) * time.Minute; got != want {
-				t.Errorf("%d passes after %v; want %v: %v", i, got, want, fmt.Sprint(at))
-			}
-		}
-	})
-}
-
-// Calls that were made while no call waited, and are settled while calls wait, neither earn
-// nor cost their project turns.
-func TestFairAfterIdleTimes(t *testing.T) {
-	for _, tt := range []struct {
-		name      string
-		estimated int
-		settle    func(*ratelimit.Reservation)
-	}{
-		{"less", 6000, (*ratelimit.Reservation).Cancel},
-		{"more", 10, func(r *ratelimit.Reservation) { r.Commit(6000, 0) }},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCompetition(t, ratelimit.ModelQuota{MaxTPM: 6000})
-				idle := weighing("idle", 1)
-				idle.Estimated = tt.estimated
-				var reserved []*ratelimit.Reservation
-				for range 30 {
-					time.Sleep(time.Minute)
-					res, _ := tryCall(t, c.rl, idle)
-					reserved = append(reserved, res)
-				}
-				time.Sleep(time.Minute)
-				c.queue(weighing("idle", 1), 800, sizes(200))
-				c.queue(weighing("other", 1), 800, sizes(200))
-				for _, res := range reserved {
-					tt.settle(res)
-				}
-				time.Sleep(10 * time.Minute)
-				synctest.Wait()
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				mine, other := len(c.served["idle"]), len(c.served["other"])
-				if mine < other-2 || mine > other+32 { // it had all of the first minute
-					t.Errorf("%d and %d were served; want as many", mine, other)
-				}
-			})
-		})
-	}
-}
-
 // A project that estimates next to nothing, and then uses much, gets no more of the model than
 // others: a turn costs what the call has used.
 func TestFairAmongLiars(t *testing.T) {
@@ -553,44 +435,6 @@ func TestFairAmongLiars(t *testing.T) {
 	}
 }
 
-// A project that has one call under way at a time, and leaves the line after each, still pays
-// in turns for what it has used beyond its estimates.
-func TestFairWithALiarInALoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCompetition(t, ratelimit.ModelQuota{MaxTPM: 6000})
-		var mu sync.Mutex
-		used := map[string]int{}
-		loop := func(project string, callers, estimated, uses int) {
-			call := weighing(project, 1)
-			call.Estimated = estimated
-			for range callers {
-				c.group.Go(func() {
-					for {
-						res, _, err := acquireCall(c.rl, c.ctx, call)
-						if err != nil {
-							return
-						}
-						time.Sleep(time.Second)
-						mu.Lock()
-						used[project] += uses
-						mu.Unlock()
-						res.Commit(uses, 0)
-					}
-				})
-			}
-		}
-		loop("honest", 20, 200, 200)
-		loop("liar", 1, 0, 1000)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		if share := float64(used["honest"]) / float64(used["honest"]+used["liar"]); share < 0.4 {
-			t.Errorf("%v: the honest one has %.2f of all; want about half", used, share)
-		}
-	})
-}
-
 // slowly is a store in memory that answers late.
 type slowly struct {
 	*store.Memory
@@ -607,61 +451,4 @@ func (s slowly) Peek(ctx context.Context, charges []store.Charge) ([]limit.Decis
 	time.Sleep(s.trip)
 	defer time.Sleep(s.trip)
 	return s.Memory.Peek(ctx, charges)
-}
-
-// A new call does not overtake calls of its project that wait for the project's limits,
-// whichever model it is for, even while these ask the store.
-func TestFairToThoseWhoWaitForTheirOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := onStore(t, slowly{store.NewMemory(), 5 * time.Millisecond}, quotas{"m": {MaxRPM: 1000}, "n": {MaxRPM: 1000}})
-		p := projectCall{Model: "m", Project: "p", Limits: perMinute(1, 0)}
-		tryCall(t, rl, p)
-		models := []string{"m", "n", "", "m", "m"}
-		var mu sync.Mutex
-		var order []int
-		var group sync.WaitGroup
-		for i, model := range models {
-			call := p
-			call.Model = model
-			group.Go(func() {
-				if _, _, err := acquireCall(rl, t.Context(), call); err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				order = append(order, i)
-			})
-			time.Sleep(100 * time.Millisecond)
-		}
-		stop := make(chan bool)
-		var newcomers sync.WaitGroup
-		for _, model := range []string{"m", "n", "", "unknown"} {
-			newcomers.Go(func() {
-				call := p
-				call.Model = model
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(23 * time.Millisecond):
-					}
-					if res, d, err := tryAcquireCall(rl, t.Context(), call); res != nil || err != nil {
-						mu.Lock()
-						waiting := len(order) < len(models)
-						mu.Unlock()
-						if waiting {
-							t.Errorf("%q: a newcomer has passed those who wait: %+v, %v", model, d, err)
-							return
-						}
-					}
-				}
-			})
-		}
-		group.Wait()
-		close(stop)
-		newcomers.Wait()
-		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
-			t.Errorf("passed in the order %v", order)
-		}
-	})
 }

@@ -16,7 +16,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
 
-	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
@@ -151,86 +150,6 @@ func TestState(t *testing.T) {
 			t.Errorf("a day later: %+v", got)
 		}
 	})
-}
-
-func TestReset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		quota := ModelQuota{MaxRPM: 1, MaxTPM: 10, MaxRPD: 1, MaxTPD: 10, MaxConcurrent: 1}
-		rl := memLimiter(t, quota)
-		rl.RecordUsage("unknown", 1, 1)
-		rl.RecordUsage("kept", 1, 1)
-		memTake(t, rl, 10)
-		time.Sleep(time.Second)
-		rl.Reset(memModel)
-		rl.Reset("unknown")
-		rl.Reset("never seen")
-		if s := rl.Stats(memModel); s != (ModelStats{MaxRPM: 1, MaxTPM: 10, MaxRPD: 1, MaxTPD: 10, MaxConcurrent: 1}) {
-			t.Errorf("%+v; want nothing used", s)
-		}
-		if got := slices.Collect(rl.Models()); !slices.Equal(got, []string{"kept", memModel}) {
-			t.Errorf("the models are %v", got)
-		}
-		if got := rl.Quotas()[memModel]; got != quota {
-			t.Errorf("the quota is %+v; want %+v", got, quota)
-		}
-		memTake(t, rl, 10)
-		if s := rl.Stats(memModel); s.DayStart != time.Now().UTC() {
-			t.Errorf("the day began at %v", s.DayStart)
-		}
-	})
-}
-
-// TestRecordUsage: RecordUsage charges whatever the quota is, and takes no slot.
-func TestRecordUsage(t *testing.T) {
-	for _, tt := range []struct {
-		name           string
-		prompt, output int
-		times          int
-		want           ModelStats
-	}{
-		{"some", 3, 4, 1, ModelStats{RPM: 1, TPM: 7, RPD: 1, InputTPM: 3, OutputTPM: 4, TPD: 7}},
-		{"none", 0, 0, 2, ModelStats{RPM: 2, RPD: 2}},
-		{"beyond every quota", 300, 400, 3, ModelStats{RPM: 3, TPM: 2100, RPD: 3, InputTPM: 900, OutputTPM: 1200, TPD: 2100}},
-		{"negative is zero", -5, 4, 1, ModelStats{RPM: 1, TPM: 4, RPD: 1, OutputTPM: 4, TPD: 4}},
-		{"both negative", math.MinInt, math.MinInt, 1, ModelStats{RPM: 1, RPD: 1}},
-		{"huge", math.MaxInt, 0, 1, ModelStats{RPM: 1, TPM: engine.MaxTokens, RPD: 1, InputTPM: engine.MaxTokens, TPD: engine.MaxTokens}},
-		{"huge, often", math.MaxInt, math.MaxInt, 1000, ModelStats{RPM: 1000, TPM: 1 << 62, RPD: 1000, InputTPM: 1 << 62, OutputTPM: 1 << 62, TPD: 1 << 62}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				rl := memLimiter(t, ModelQuota{MaxRPM: 2, MaxTPM: 10, MaxRPD: 2, MaxInputTPM: 10, MaxOutputTPM: 10, MaxTPD: 10, MaxConcurrent: 1})
-				if err := rl.SetQuota("slot", ModelQuota{MaxConcurrent: 1}); err != nil {
-					t.Fatal(err)
-				}
-				for range tt.times {
-					rl.RecordUsage(memModel, tt.prompt, tt.output)
-					rl.RecordUsage("unknown", tt.prompt, tt.output)
-					rl.RecordUsage("slot", tt.prompt, tt.output)
-				}
-				want := tt.want
-				want.DayStart = time.Now().UTC()
-				unknown := want
-				unknown.InputTPM, unknown.OutputTPM, unknown.TPD = 0, 0, 0
-				want.MaxRPM, want.MaxTPM, want.MaxRPD, want.MaxInputTPM, want.MaxOutputTPM, want.MaxTPD, want.MaxConcurrent = 2, 10, 2, 10, 10, 10, 1
-				if got := rl.Stats(memModel); got != want {
-					t.Errorf("stats %+v; want %+v", got, want)
-				}
-				if got := rl.Stats("unknown"); got != unknown {
-					t.Errorf("of an unknown model: %+v; want %+v", got, unknown)
-				}
-				if d := rl.Decide("slot", 5); !d.Allowed && want.TPM < 1<<62 { // tokens have no limit, as long as they can be counted
-					t.Errorf("of a model that limits slots alone: %+v", d)
-				}
-				time.Sleep(time.Minute)
-				want.RPM, want.TPM, want.InputTPM, want.OutputTPM = 0, 0, 0, 0
-				if got := rl.Stats(memModel); got != want {
-					t.Errorf("a minute later: %+v; want %+v", got, want)
-				}
-				time.Sleep(24 * time.Hour)
-				memTake(t, rl, 10)
-			})
-		})
-	}
 }
 
 // TestHugeDebtsLeave: sums that were too large to count are right again when the usage has

@@ -2,11 +2,9 @@ package ratelimit
 
 import (
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,75 +14,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
-
-// TestSettle corrects a reservation of 60 of 100 tokens, which was made when the clock began,
-// in the window that it was taken from.
-func TestSettle(t *testing.T) {
-	commit := func(prompt, output int) func(*Reservation) {
-		return func(r *Reservation) { r.Commit(prompt, output) }
-	}
-	for _, tt := range []struct {
-		name   string
-		after  time.Duration
-		settle func(*Reservation)
-		tpm    int // right after the settlement
-		rpm    int
-		rpd    int
-		tpd    int
-	}{
-		{"less", time.Second, commit(15, 5), 20, 1, 1, 20},
-		{"equal", time.Second, commit(30, 30), 60, 1, 1, 60},
-		{"more", time.Second, commit(100, 50), 150, 1, 1, 150},
-		{"nothing", time.Second, commit(0, 0), 0, 1, 1, 0},
-		{"at once", 0, commit(10, 0), 10, 1, 1, 10},
-		{"cancelled", time.Second, (*Reservation).Cancel, 0, 0, 0, 0},
-		{"1ns before it leaves", time.Minute - 1, commit(1, 1), 2, 1, 1, 2},
-		{"1ns before it leaves, more", time.Minute - 1, commit(50, 50), 100, 1, 1, 100},
-		{"as it leaves", time.Minute, commit(1, 1), 0, 0, 1, 2},
-		{"as it leaves, more", time.Minute, commit(500, 500), 0, 0, 1, 1000},
-		{"later", time.Hour, commit(500, 500), 0, 0, 1, 1000},
-		{"later, cancelled", time.Hour, (*Reservation).Cancel, 0, 0, 0, 0},
-		{"1ns before its day ends", 24*time.Hour - 1, (*Reservation).Cancel, 0, 0, 0, 0},
-		{"as its day ends", 24 * time.Hour, (*Reservation).Cancel, 0, 0, 0, 0},
-		{"as its day ends, more", 24 * time.Hour, commit(500, 500), 0, 0, 0, 0},
-		{"days later, more", 72 * time.Hour, commit(500, 500), 0, 0, 0, 0},
-		{"not known", time.Second, commit(-1, -1), 60, 1, 1, 60},
-		{"the prompt is not known", time.Second, commit(-1, 10), 60, 1, 1, 60},
-		{"the output is not known", time.Second, commit(10, math.MinInt), 60, 1, 1, 60},
-		{"huge", time.Second, commit(math.MaxInt, math.MaxInt), 2 * engine.MaxTokens, 1, 1, 2 * engine.MaxTokens},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				rl := memLimiter(t, ModelQuota{MaxTPM: 100, MaxRPM: 5, MaxRPD: 5, MaxTPD: 200})
-				start := time.Now()
-				res := memTake(t, rl, 60)
-				time.Sleep(tt.after)
-				tt.settle(res)
-				check := func() {
-					t.Helper()
-					s := rl.Stats(memModel)
-					if s.TPM != tt.tpm || s.RPM != tt.rpm || s.RPD != tt.rpd || s.TPD != tt.tpd {
-						t.Errorf("stats %+v; want %d tokens and %d requests a minute, %d and %d a day", s, tt.tpm, tt.rpm, tt.tpd, tt.rpd)
-					}
-					if s.DayStart.IsZero() != (tt.rpd == 0) {
-						t.Errorf("%d requests since %v", s.RPD, s.DayStart)
-					}
-				}
-				check()
-				res.Commit(7, 7)
-				res.Cancel()
-				res.Commit(700, 700)
-				check()
-				if tt.tpd <= 200-41 && tt.tpm > 59 { // the usage leaves when the reservation would have left
-					memPassesIn(t, rl, 41, DecisionTPMLimit, time.Until(start.Add(time.Minute)))
-				}
-				if d := rl.Decide(memModel, 1); tt.tpd > 200 && d.RetryAfter != time.Until(start.Add(24*time.Hour)) {
-					t.Errorf("%+v; want it denied for the day", d)
-				}
-			})
-		})
-	}
-}
 
 func TestNilReservation(t *testing.T) {
 	var none *Reservation
@@ -132,62 +61,6 @@ func TestRefundsAreNoHeadroomLater(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// TestSettleWhatWasNotEstimated: tokens of a call with an estimate of zero count from the time
-// of the call, or of the next call with an estimate: later, and never earlier.
-func TestSettleWhatWasNotEstimated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxTPM: 100, MaxOutputTPM: 80, MaxInputTPM: 80})
-		none := memTake(t, rl, 0)
-		time.Sleep(20 * time.Second)
-		next := memTakeSplit(t, rl, Tokens{Input: 10})
-		time.Sleep(20 * time.Second)
-		none.Commit(60, 15)
-		memPassesIn(t, rl, 20, DecisionTPMLimit, 40*time.Second)
-		next.Commit(0, 0)
-		last := memTake(t, rl, 0)
-		last.Commit(70, 10)
-		memPassesIn(t, rl, 21, DecisionTPMLimit, time.Minute)
-	})
-}
-
-// TestNegativeUsage: where the usage is not known, the reservation stays charged.
-func TestNegativeUsage(t *testing.T) {
-	parts := ModelQuota{MaxTPM: 1000, MaxInputTPM: 1000, MaxOutputTPM: 1000, MaxConcurrent: 1}
-	for _, tt := range []struct {
-		name              string
-		quota             ModelQuota
-		split             bool // the estimate is 30 and 20; otherwise 50 together
-		prompt, output    int
-		tpm, input, reply int
-	}{
-		{"nothing is known", parts, true, -1, -1, 50, 30, 20},
-		{"the output", parts, true, -1, 5, 35, 30, 5},
-		{"the prompt", parts, true, 7, -1, 27, 7, 20},
-		{"both", parts, true, 7, 5, 12, 7, 5},
-		{"nothing, of a sum", parts, false, -1, -1, 50, 50, 50},
-		{"the output, of a sum", parts, false, -1, 5, 50, 50, 5},
-		{"the prompt, of a sum", parts, false, 7, -1, 50, 7, 50},
-		{"more than the sum", parts, false, -1, 70, 70, 50, 70},
-		{"the output, where nothing limits the prompt", ModelQuota{MaxTPM: 1000, MaxOutputTPM: 1000}, false, -1, 5, 50, 0, 5},
-		{"the prompt, where nothing limits the prompt", ModelQuota{MaxTPM: 1000, MaxOutputTPM: 1000}, false, 7, -1, 50, 0, 50},
-		{"the prompt, where nothing limits the output", ModelQuota{MaxTPM: 1000, MaxInputTPM: 1000}, false, 7, -1, 50, 7, 0},
-		{"the prompt, where the limits make the sum", ModelQuota{MaxTPM: 1000, MaxInputTPM: 40, MaxOutputTPM: 10}, false, 7, -1, 50, 7, 10},
-		{"the output, where neither is limited", ModelQuota{MaxTPM: 1000}, false, -1, 5, 50, 0, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			rl := memLimiter(t, tt.quota)
-			if tt.split {
-				memTakeSplit(t, rl, Tokens{Input: 30, Output: 20}).Commit(tt.prompt, tt.output)
-			} else {
-				memTake(t, rl, 50).Commit(tt.prompt, tt.output)
-			}
-			if s := rl.Stats(memModel); s.TPM != tt.tpm || s.InputTPM != tt.input || s.OutputTPM != tt.reply || s.Concurrent != 0 {
-				t.Errorf("Commit(%d, %d): %+v; want %d tokens, %d and %d", tt.prompt, tt.output, s, tt.tpm, tt.input, tt.reply)
-			}
-		})
 	}
 }
 
@@ -240,93 +113,6 @@ func TestSettleAfterReset(t *testing.T) {
 	}
 }
 
-// TestSettleAfterSetQuota: a reservation is corrected under whatever quota the model has then.
-func TestSettleAfterSetQuota(t *testing.T) {
-	before := ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000, MaxConcurrent: 10}
-	for _, tt := range []struct {
-		name  string
-		quota ModelQuota
-	}{
-		{"larger", ModelQuota{MaxRPM: 20, MaxTPM: 200, MaxRPD: 20, MaxInputTPM: 200, MaxOutputTPM: 200, MaxTPD: 2000, MaxConcurrent: 20}},
-		{"smaller", ModelQuota{MaxRPM: 1, MaxTPM: 1, MaxRPD: 1, MaxInputTPM: 1, MaxOutputTPM: 1, MaxTPD: 1, MaxConcurrent: 1}},
-		{"another day", ModelQuota{MaxRPM: 10, MaxTPM: 100, MaxRPD: 10, MaxInputTPM: 100, MaxOutputTPM: 100, MaxTPD: 1000, MaxConcurrent: 10, DayResetsAt: "12:00 UTC"}},
-		{"one limit", ModelQuota{MaxTPM: 100}},
-		{"none", ModelQuota{}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				rl := memLimiter(t, before)
-				var taken []*Reservation
-				for range 3 {
-					time.Sleep(time.Second)
-					taken = append(taken, memTakeSplit(t, rl, Tokens{Input: 10, Output: 20}))
-				}
-				set := func(q ModelQuota) {
-					t.Helper()
-					if err := rl.SetQuota(memModel, q); err != nil {
-						t.Fatal(err)
-					}
-				}
-				time.Sleep(time.Second)
-				set(tt.quota)
-				taken[0].Commit(1, 2)
-				taken[1].Cancel()
-				time.Sleep(time.Second)
-				set(before)
-				taken[2].Commit(30, 40)
-				got := rl.Stats(memModel)
-				got.DayStart = time.Time{}
-				want := ModelStats{RPM: 2, MaxRPM: 10, TPM: 73, MaxTPM: 100, RPD: 2, MaxRPD: 10, InputTPM: 31, MaxInputTPM: 100,
-					OutputTPM: 42, MaxOutputTPM: 100, TPD: 73, MaxTPD: 1000, MaxConcurrent: 10}
-				if got != want {
-					t.Errorf("stats %+v; want %+v", got, want)
-				}
-			})
-		})
-	}
-}
-
-// TestSettleInADayThatWasMoved: a request of a day that has ended is not refunded to another
-// day, wherever that begins.
-func TestSettleInADayThatWasMoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxRPD: 2})
-		time.Sleep(10 * time.Hour)
-		memTake(t, rl, 1)
-		time.Sleep(23 * time.Hour)
-		old := memTake(t, rl, 1) // at 9:00 of the next day
-		time.Sleep(90 * time.Minute)
-		if s := rl.Stats(memModel); s.RPD != 0 {
-			t.Fatalf("%+v; want the day over", s)
-		}
-		if err := rl.SetQuota(memModel, ModelQuota{MaxRPD: 2, DayResetsAt: "00:00 UTC"}); err != nil {
-			t.Fatal(err)
-		}
-		memTake(t, rl, 1)
-		memTake(t, rl, 1)
-		old.Cancel()
-		memDenied(t, rl, 1)
-	})
-}
-
-// TestDayOfACancelledRequest: a cancelled call begins no day.
-func TestDayOfACancelledRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memLimiter(t, ModelQuota{MaxRPD: 1, MaxTPD: 10})
-		memTake(t, rl, 5).Cancel()
-		if s := rl.Stats(memModel); s.RPD != 0 || !s.DayStart.IsZero() {
-			t.Errorf("%+v; want no day", s)
-		}
-		time.Sleep(23 * time.Hour)
-		start := time.Now().UTC()
-		memTake(t, rl, 5)
-		if s := rl.Stats(memModel); s.DayStart != start {
-			t.Errorf("the day began at %v; want %v", s.DayStart, start)
-		}
-		memPassesIn(t, rl, 5, DecisionRPDLimit, 24*time.Hour)
-	})
-}
-
 // TestDayOfTokensThatWereNotEstimated: the day of tokens begins with the call that used them.
 func TestDayOfTokensThatWereNotEstimated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -345,43 +131,6 @@ func TestDayOfTokensThatWereNotEstimated(t *testing.T) {
 		none.Commit(1, 3)
 		memPassesIn(t, rl, 1, DecisionTPDLimit, 24*time.Hour)
 	})
-}
-
-// TestOneStep: however many calls come at once, exactly as many pass as fit, and only those
-// are charged, in each unit.
-func TestOneStep(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		quota ModelQuota
-	}{
-		{"RPM", ModelQuota{MaxRPM: 7, MaxTPM: 1 << 40}},
-		{"TPM", ModelQuota{MaxRPM: 1 << 40, MaxTPM: 75}},
-		{"RPD", ModelQuota{MaxRPD: 7, MaxTPM: 1 << 40}},
-		{"input", ModelQuota{MaxInputTPM: 45, MaxOutputTPM: 1 << 40}},
-		{"output", ModelQuota{MaxInputTPM: 1 << 40, MaxOutputTPM: 31}},
-		{"TPD", ModelQuota{MaxRPM: 1 << 40, MaxTPD: 79}},
-		{"concurrency", ModelQuota{MaxConcurrent: 7}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			rl := memLimiter(t, tt.quota)
-			var passed atomic.Int64
-			var group sync.WaitGroup
-			for range 200 {
-				group.Go(func() {
-					if _, d := rl.TryAcquireTokens(memModel, Tokens{Input: 6, Output: 4}); d.Allowed {
-						passed.Add(1)
-					}
-				})
-			}
-			group.Wait()
-			if passed.Load() != 7 {
-				t.Errorf("%d pass; want 7", passed.Load())
-			}
-			if s := rl.Stats(memModel); s.RPM != 7 || s.TPM != 70 || s.RPD != 7 {
-				t.Errorf("%+v; want 7 requests of 10 tokens", s)
-			}
-		})
-	}
 }
 
 // TestEndedOnce: of many concurrent ends of a reservation, one counts.

@@ -139,7 +139,8 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 func TestCapRetryAfter(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Second, DefaultRetryAfterMax} {
 		r := Refusal{Status: 429, RetryAfter: wait, Retry: true}
-		if r.CapRetryAfter(DefaultRetryAfterMax, time.Unix(1, 0)); r != (Refusal{Status: 429, RetryAfter: wait, Retry: true}) {
+		r.CapRetryAfter(DefaultRetryAfterMax, time.Unix(1, 0))
+		if r != (Refusal{Status: 429, RetryAfter: wait, Retry: true}) {
 			t.Errorf("%v: %+v", wait, r)
 		}
 	}

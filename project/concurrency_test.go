@@ -1,7 +1,6 @@
 package project_test
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,25 +89,6 @@ func TestConcurrentLease(t *testing.T) {
 	})
 }
 
-// It is not known when a call ends, so a call that may wait for a while does.
-func TestConcurrentMaxWait(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
-		l.join(t.Context(), "a", c)
-		c.MaxWait = 5500 * time.Millisecond
-		l.join(t.Context(), "b", c)
-		l.join(t.Context(), "c", c)
-		l.sleep(5 * time.Second)
-		l.cancel("a")
-		synctest.Wait()
-		l.passed(t, "a", "b")
-		l.sleep(5500 * time.Millisecond)
-		l.failed(t, "c", 5500*time.Millisecond, context.DeadlineExceeded)
-		if _, d := l.result("c"); d.Limit != project.Concurrent || d.RetryAfter <= 0 || d.RetryAfter > time.Second {
-			t.Errorf("%q, %v", d.Limit, d.RetryAfter)
-		}
-	})
-}
-
 // The limiter is not told when a call ends that Spend has charged, so the call takes no
 // place, and does not wait for one.
 func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
@@ -154,25 +134,6 @@ func TestSpendDoesNotWaitForAPlace(t *testing.T) {
 			t.Errorf("%+v, after %v", d, time.Since(l.start))
 		}
 		l.passed(t, "a")
-	})
-}
-
-// Calls that wait are decided on by a limit that is set.
-func TestConcurrentIsSet(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
-		for _, name := range []string{"a", "b", "c", "d"} {
-			l.join(t.Context(), name, c)
-		}
-		setLimit(t, l.Limiter, "p", project.Limit{MaxConcurrent: 2})
-		synctest.Wait()
-		l.passed(t, "a", "b")
-		setLimit(t, l.Limiter, "p", project.Limit{MaxConcurrent: 1})
-		l.cancel("a")
-		synctest.Wait()
-		l.passed(t, "a", "b")
-		setLimit(t, l.Limiter, "p", project.Limit{})
-		synctest.Wait()
-		l.passed(t, "a", "b", "c", "d")
 	})
 }
 

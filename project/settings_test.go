@@ -112,51 +112,6 @@ func TestSetLimitMeanwhile(t *testing.T) {
 	}
 }
 
-// A larger limit lets calls that wait pass at once, as many as there is room for, in
-// order; a smaller one makes them wait longer.
-func TestSetLimitReachesCallsThatWait(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2}}, func(t *testing.T, l *line, c project.Call) {
-		var names []string
-		for i := range 8 {
-			names = append(names, fmt.Sprint(i))
-			l.join(t.Context(), names[i], c)
-			l.sleep(time.Duration(i+1) * time.Second)
-		}
-		l.passed(t, names[:2]...)
-		setLimit(t, l.Limiter, "other", project.Limit{RequestsPerMinute: 1000})
-		synctest.Wait()
-		l.passed(t, names[:2]...)
-		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerMinute: 5})
-		synctest.Wait()
-		l.passed(t, names[:5]...) // at 0s, 1s, and three at 8s
-		setLimit(t, l.Limiter, "p", project.Limit{RequestsPerMinute: 1})
-		l.sleep(time.Minute + 7*time.Second)
-		l.passed(t, names[:5]...)
-		l.sleep(time.Minute + 8*time.Second)
-		l.passed(t, names[:6]...)
-		l.sleep(2*time.Minute + 7*time.Second)
-		l.passed(t, names[:6]...)
-		l.sleep(2*time.Minute + 8*time.Second)
-		l.passed(t, names[:7]...)
-		setLimit(t, l.Limiter, "p", project.Limit{})
-		synctest.Wait()
-		l.passed(t, names...)
-	})
-}
-
-// A call that waits and can never pass, since the limit has become smaller, is told so.
-func TestSetLimitTooSmallForACallThatWaits(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{TokensPerMinute: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Estimated = 10
-		l.join(t.Context(), "a", c)
-		l.join(t.Context(), "b", c)
-		l.sleep(time.Second)
-		setLimit(t, l.Limiter, "p", project.Limit{TokensPerMinute: 9})
-		synctest.Wait()
-		l.failed(t, "b", time.Second, project.ErrNever)
-	})
-}
-
 // A project whose limit is unset has the default one, and its calls that wait go by that
 // at once.
 func TestUnsetLimit(t *testing.T) {
@@ -337,23 +292,6 @@ func TestForgottenProjectsLoseNothing(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A reset lets calls that wait pass at once.
-func TestResetReachesCallsThatWait(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{RequestsPerHour: 2}}, func(t *testing.T, l *line, c project.Call) {
-		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			l.join(t.Context(), name, c)
-		}
-		l.sleep(time.Second)
-		if err := l.Reset(t.Context(), "p"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		l.passed(t, "a", "b", "c", "d")
-		l.sleep(time.Hour + time.Second)
-		l.passed(t, "a", "b", "c", "d", "e")
-	})
 }
 
 // Windows are the same ones as long as the limit stays, so that callers who have made

@@ -16,28 +16,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-func TestWaitsExactlyAsLongAsItWasTold(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 3, TokensPerHour: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Estimated = 3
-		for i := range 3 {
-			l.join(t.Context(), fmt.Sprint("now ", i), c)
-			l.sleep(time.Duration(i+1) * time.Second)
-		}
-		l.join(t.Context(), "in an hour", c)
-		d := spend(t, l.Limiter, c)
-		if d.Allowed || d.Limit != "tokens_per_hour" || d.RetryAfter != time.Hour-3*time.Second {
-			t.Errorf("%t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
-		}
-		l.sleep(time.Hour - 1)
-		l.passed(t, "now 0", "now 1", "now 2")
-		l.sleep(time.Hour)
-		l.passed(t, "now 0", "now 1", "now 2", "in an hour")
-		if _, d := l.result("in an hour"); !d.Allowed || d.RetryAfter != 0 || d.Limit != "" {
-			t.Errorf("%+v", d)
-		}
-	})
-}
-
 // Spend waits in turn for as long as it may.
 func TestSpendWaits(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1, TokensPerMinute: 5}}, func(t *testing.T, l *line, c project.Call) {
@@ -210,32 +188,6 @@ func TestNever(t *testing.T) {
 		ask("while another waits")
 		l.sleep(time.Hour)
 		l.passed(t, "all", "all again")
-	})
-}
-
-// What is given back lets the first go on at once, and no one else.
-func TestGivenBack(t *testing.T) {
-	inLine(t, project.Config{Default: &project.Limit{TokensPerDay: 10}}, func(t *testing.T, l *line, c project.Call) {
-		c.Estimated = 10
-		l.join(t.Context(), "a", c)
-		c.Estimated = 4
-		l.join(t.Context(), "b", c)
-		l.join(t.Context(), "c", c)
-		l.join(t.Context(), "d", c)
-		l.sleep(time.Minute)
-		l.commit("a", 1, 1)
-		synctest.Wait()
-		l.passed(t, "a", "b", "c")
-		l.commit("b", -1, -1)
-		synctest.Wait()
-		l.passed(t, "a", "b", "c")
-		l.cancel("c")
-		l.cancel("c")
-		synctest.Wait()
-		l.passed(t, "a", "b", "c", "d")
-		if left := left(t, l.Limiter, "p"); left["tokens_per_day"] != 0 {
-			t.Errorf("left: %v", left)
-		}
 	})
 }
 

@@ -159,14 +159,16 @@ func TestWhatIsNotExtended(t *testing.T) {
 		"the most":        visible(t, newLimits(t, plenty, &project.Limit{TokensPerMinute: 50_000, Reserve: project.ReserveMost, OnOverrun: project.OverrunCut}), 8000),
 		"no limit at all": visible(t, newLimits(t, plenty, nil), 8000),
 	} {
-		if admit(t, c); c.Extends() {
+		admit(t, c)
+		if c.Extends() {
 			t.Errorf("%s: it is extended", name)
 		}
 	}
 	limits := newLimits(t, plenty, cutAt(50_000))
 	c := visible(t, limits, 8000)
 	c.Request.Stream = false
-	if admit(t, c); c.Extends() || projectTokens(t, limits, 50_000) < 8000 {
+	admit(t, c)
+	if c.Extends() || projectTokens(t, limits, 50_000) < 8000 {
 		t.Errorf("a whole answer has reserved %d", projectTokens(t, limits, 50_000))
 	}
 }

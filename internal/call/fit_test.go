@@ -186,7 +186,8 @@ func TestFitAgain(t *testing.T) {
 	}
 	c.Unanswered(false)
 	first.Unanswered(false)
-	if admit(t, c); c.Fitted() != 0 || c.Request.MaxOutput != 8000 {
+	admit(t, c)
+	if c.Fitted() != 0 || c.Request.MaxOutput != 8000 {
 		t.Errorf("it is fitted to %d, with a bound of %d", c.Fitted(), c.Request.MaxOutput)
 	}
 	if pieces, edited := c.Request.Edited([]byte(body)); edited {
@@ -206,7 +207,8 @@ func TestFitsAtOnce(t *testing.T) {
 		c := newFitted(t, limits, fmt.Sprintf(`{"max_tokens":%d}`, 3000+i))
 		all.Go(func() {
 			d, err := c.Try(t.Context())
-			if mu.Lock(); err != nil {
+			mu.Lock()
+			if err != nil {
 				t.Error(err)
 			}
 			if d.Allowed {

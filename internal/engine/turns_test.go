@@ -116,7 +116,8 @@ func TestWaitEndsByAChange(t *testing.T) {
 				if w.ended() {
 					t.Errorf("%s of %s: it does not wait: %v", name, s.Key, w.err)
 				}
-				if change(); !w.passed() {
+				change()
+				if !w.passed() {
 					t.Errorf("%s of %s: it waits", name, s.Key)
 				}
 				w.leave()

@@ -23,7 +23,8 @@ func TestWaitsForWhatThoseBeforeItDo(t *testing.T) {
 		{"hog", WaitsFor{Limit: "rpm", At: 3, Behind: true}, WaitsFor{Limit: "rpm_share", Behind: true}},
 		{"new", WaitsFor{}, WaitsFor{Limit: "rpm_share", Behind: true}},
 	} {
-		if c.has.follow(before, c.project, last); c.has != c.want {
+		c.has.follow(before, c.project, last)
+		if c.has != c.want {
 			t.Errorf("%d: %+v: want %+v", i, c.has, c.want)
 		}
 		last = c.has.Limit

@@ -73,7 +73,8 @@ func TestNodesKnowWhoWasTurnedAway(t *testing.T) {
 	list := nodes(2, 60)
 	amounts := []Amount{{N: 1, Count: 60}}
 	for at := int64(start); at < start+90e9; at += 1e9 { // neither of them is new any more
-		if take(list[1], "hog", at, 1); at%10e9 == 0 {
+		take(list[1], "hog", at, 1)
+		if at%10e9 == 0 {
 			take(list[0], "retries", at, 1)
 		}
 	}

@@ -126,7 +126,8 @@ func TestReportsOfUsersAddUp(t *testing.T) {
 		other.Take(&Who{Name: fmt.Sprint("acme/", i), Group: acme}, Terms{}, 1, []Amount{{N: 100, Count: 1 << 40}}, false)
 	}
 	for range 2 {
-		if p.Hear("other", 2, other.Report(2)); p.members["acme"].parts[0].usedAt(2) != 1000 {
+		p.Hear("other", 2, other.Report(2))
+		if p.members["acme"].parts[0].usedAt(2) != 1000 {
 			t.Errorf("%v counts for the project, want 1000", p.members["acme"].parts[0].usedAt(2))
 		}
 	}

@@ -87,7 +87,8 @@ func TestFaultsOfBatches(t *testing.T) {
 func TestBatchIsNotSent(t *testing.T) {
 	var fetched atomic.Bool
 	r := newRigBefore(t, batchRig, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if fetched.Store(true); r.Method == "GET" {
+		fetched.Store(true)
+		if r.Method == "GET" {
 			panic(http.ErrAbortHandler)
 		}
 		t.Errorf("%s was sent", r.URL)

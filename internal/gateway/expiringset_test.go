@@ -16,7 +16,8 @@ func TestLatelyIsBounded(t *testing.T) {
 			t.Errorf("%d are remembered", len(l.until))
 		}
 		time.Sleep(time.Minute)
-		if l.add(1, time.Minute); len(l.until) != 1 {
+		l.add(1, time.Minute)
+		if len(l.until) != 1 {
 			t.Errorf("%d are remembered after they have ended", len(l.until))
 		}
 	})

@@ -100,7 +100,8 @@ func pressed(t *testing.T, g *Gateway) *door {
 			for time.Now().Before(stop) {
 				r := httptest.NewRequest("POST", "http://127.0.0.1"+chat, bytes.NewBufferString(`{"model":"gpt-4o","max_tokens":4,"messages":[]}`))
 				w := httptest.NewRecorder()
-				if g.ServeHTTP(w, r); w.Code != 200 {
+				g.ServeHTTP(w, r)
+				if w.Code != 200 {
 					t.Errorf("%d %s", w.Code, w.Body)
 					return
 				}

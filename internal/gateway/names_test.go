@@ -44,7 +44,8 @@ providers: {openai: {base_url: MOCK}}
 						r.Header.Set("X-Project-ID", project)
 						r.Header.Set(header, name)
 						w := httptest.NewRecorder()
-						if g.ServeHTTP(w, r); w.Code == 200 {
+						g.ServeHTTP(w, r)
+						if w.Code == 200 {
 							n++
 						} else if w.Code != 429 && w.Code != 402 { // the total of a run
 							t.Errorf("%s: %d %s", name, w.Code, w.Body)

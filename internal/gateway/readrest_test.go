@@ -32,7 +32,8 @@ func TestTheRestIsReadWhenTheClientLeaves(t *testing.T) {
 				request := httptest.NewRequest("POST", "http://127.0.0.1"+c.submit, strings.NewReader(c.body))
 				request.Header.Set("X-Project-ID", "acme")
 				a := httptest.NewRecorder()
-				if g.ServeHTTP(a, request); a.Code != 200 || r.noBatches(t) {
+				g.ServeHTTP(a, request)
+				if a.Code != 200 || r.noBatches(t) {
 					t.Fatalf("%d %s", a.Code, a.Body)
 				}
 				ctx, leave := context.WithCancel(t.Context())

@@ -34,7 +34,8 @@ func TestRecentNumbers(t *testing.T) {
 		want uint64
 	}{{1000, 5 * time.Microsecond, 1005}, {1001, 4 * time.Microsecond, 1006}, {2000, 0, 2000}, {1500, 0, 2001}} {
 		rec := Record{Time: time.UnixMicro(c.at), Took: c.took}
-		if r.add(&rec, nil); rec.Seq != c.want {
+		r.add(&rec, nil)
+		if rec.Seq != c.want {
 			t.Errorf("%+v has number %d", c, rec.Seq)
 		}
 	}
@@ -47,7 +48,8 @@ func TestRecent(t *testing.T) {
 	}
 	for i, project := range []string{"a", "b", "a", "a", "b", "a"} { // there is no room for 1 and 2 any more
 		rec := Record{Project: project}
-		if r.add(&rec, nil); rec.Seq != uint64(i+1) {
+		r.add(&rec, nil)
+		if rec.Seq != uint64(i+1) {
 			t.Fatalf("request %d has number %d", i+1, rec.Seq)
 		}
 	}

@@ -46,7 +46,8 @@ func TestSettleLater(t *testing.T) {
 	settle := func(r store.Receipt) {
 		e := books.Entry{Owner: books.Owner{Project: "acme", Model: "m"}, Amounts: books.Amounts{books.Requests: 1}}
 		inside(s).SettleLater(r, []int64{1}, &e, func(err error) {
-			if done.Add(1); err != nil {
+			done.Add(1)
+			if err != nil {
 				t.Error(err)
 			}
 		})

@@ -273,7 +273,8 @@ func TestKnownProjects(t *testing.T) {
 func TestReset(t *testing.T) {
 	r := newRig(t, usual)
 	used := func() int { return as[Model](t, r.get(t, "/v1/quotas/gpt-4o")).Usage.Used["max_rpm"] }
-	if r.call(t, "a", "gpt-4o"); used() != 1 {
+	r.call(t, "a", "gpt-4o")
+	if used() != 1 {
 		t.Fatal(used())
 	}
 	if r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`); used() != 0 {

@@ -63,7 +63,8 @@ func TestTokenFromAfar(t *testing.T) {
 	req.RemoteAddr = "192.0.2.7:1234"
 	req.Header.Set("Authorization", "Bearer "+secretToken)
 	w := httptest.NewRecorder()
-	if r.ServeHTTP(w, req); w.Code != 200 {
+	r.ServeHTTP(w, req)
+	if w.Code != 200 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -106,7 +107,8 @@ func TestLoopbackOnly(t *testing.T) {
 			req.Header.Set(c.headers[i], c.headers[i+1])
 		}
 		w := httptest.NewRecorder()
-		if r.ServeHTTP(w, req); w.Code != c.want {
+		r.ServeHTTP(w, req)
+		if w.Code != c.want {
 			t.Errorf("%s: %d %s: want %d", c.name, w.Code, w.Body, c.want)
 		}
 	}

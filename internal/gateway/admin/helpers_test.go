@@ -126,7 +126,8 @@ func (r *rig) send(t testing.TB, method, path, body string, headers ...string) a
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(headers); i += 2 {
-		if req.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
 			req.Host = headers[i+1]
 		}
 	}

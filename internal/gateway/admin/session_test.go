@@ -165,7 +165,8 @@ func TestSessionsEnd(t *testing.T) {
 		if !valid(value, "token") || valid(value, "another token") || valid("", "token") {
 			t.Error("a session is valid until it ends, and only with its token")
 		}
-		if time.Sleep(time.Second); valid(value, "token") {
+		time.Sleep(time.Second)
+		if valid(value, "token") {
 			t.Error("it is valid after its end")
 		}
 		first, second := s.begin(session{}, "token"), s.begin(session{}, "token")
@@ -291,7 +292,8 @@ func TestPagesNeedNoToken(t *testing.T) {
 	without := newRig(t, usual)
 	for path, want := range map[string]string{"/": "page /", "/assets/app.js": "page /assets/app.js", "/v1/state": "", "/assets": "", "/v1/assets/": ""} {
 		w := httptest.NewRecorder()
-		if with.ServeHTTP(w, httptest.NewRequest("GET", path, nil)); want != "" && w.Body.String() != want || want == "" && w.Code != 401 {
+		with.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if want != "" && w.Body.String() != want || want == "" && w.Code != 401 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -276,7 +276,8 @@ func TestBadRecords(t *testing.T) {
 	do(t, server, "HDEL", "ratelimit:settings", name)
 	do(t, server, "HSET", "ratelimit:settings", turn, all[turn])
 	late = ring(t, hidden.Of[settings.Keeper](s))
-	if late.Missed(); len(late.List()) != 1 {
+	late.Missed()
+	if len(late.List()) != 1 {
 		t.Errorf("a rotation without its key: %v", late.List())
 	}
 }

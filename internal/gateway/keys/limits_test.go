@@ -32,7 +32,8 @@ func followed(r *Ring) func() map[string]project.Limit {
 		mu.Lock()
 		defer mu.Unlock()
 		for id, limit := range changed {
-			if delete(all, id); limit != nil {
+			delete(all, id)
+			if limit != nil {
 				all[id] = *limit
 			}
 		}

@@ -57,13 +57,15 @@ func TestDropped(t *testing.T) {
 	for range 10 {
 		e.End(e.Start(""))
 	}
-	if e.Close(); taken != 1 || e.Dropped() != 0 {
+	e.Close()
+	if taken != 1 || e.Dropped() != 0 {
 		t.Errorf("%d batches, %d dropped", taken, e.Dropped())
 	}
 	status = http.StatusServiceUnavailable
 	e = New(Config{Endpoint: server.URL, Token: "secret", Sample: 100, OnError: func(err error) { failed = append(failed, err.Error()) }})
 	e.End(e.Start(""))
-	if e.Close(); e.Dropped() != 1 || len(failed) != 1 || !strings.Contains(failed[0], "503") {
+	e.Close()
+	if e.Dropped() != 1 || len(failed) != 1 || !strings.Contains(failed[0], "503") {
 		t.Errorf("%d dropped, %q", e.Dropped(), failed)
 	}
 	full := &Exporter{queue: make(chan Span, 1)}

@@ -139,7 +139,8 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
-	if p.wait(t); p.err != nil {
+	p.wait(t)
+	if p.err != nil {
 		t.Errorf("%v\n%s", p.err, p.log)
 	}
 }

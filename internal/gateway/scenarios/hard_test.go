@@ -349,7 +349,8 @@ func TestBudgetsAreHard(t *testing.T) {
 			for _, b := range budgets {
 				d.teach(t, b, at)
 				c := d.burst(t, randomPlans(b, testkit.Rounds(100, many), dice), b.wait == "0s" && !b.kind.cut, at)
-				if c.wait(t); c.got(200)+c.got(503) == 0 {
+				c.wait(t)
+				if c.got(200)+c.got(503) == 0 {
 					t.Errorf("%s: no call passed: %v", b.name, c.answers)
 				}
 				d.check(t, b)

@@ -93,7 +93,8 @@ func TestRestart(t *testing.T) {
 		served := len(p.arrivals(""))
 		p.release()
 		last := ended()
-		if g.wait(t); g.err != nil {
+		g.wait(t)
+		if g.err != nil {
 			t.Errorf("%v\n%s", g.err, g.log)
 		}
 		if last[503]+last[0] != workers || len(p.arrivals("")) != served {

@@ -89,12 +89,12 @@ func TestCrowd(t *testing.T) {
 			r := newRoom(t, server, 4, 100)
 			first, second := r.connect(), r.connect()
 			for _, c := range []net.Conn{first, second} {
-				if send(c, "/hold"); true {
-					<-r.begun
-				}
+				send(c, "/hold")
+				<-r.begun
 			}
 			oldest := r.connect()
-			if send(oldest, "/"); !read(oldest) {
+			send(oldest, "/")
+			if !read(oldest) {
 				t.Fatal("it is not served")
 			}
 			newest, last := r.connect(), r.connect() // one more than there may be
@@ -155,7 +155,8 @@ func TestCrowdOfOneAddress(t *testing.T) {
 	if read(oldest) {
 		t.Error("the oldest one is open")
 	}
-	if close(r.release); !read(working) {
+	close(r.release)
+	if !read(working) {
 		t.Error("a request in progress was not answered")
 	}
 }
