@@ -55,8 +55,9 @@ type dialect struct {
 	secretive   []string // they hide their reasoning
 
 	// What counts towards its limits, and what its answers report.
-	cachedIsFree     bool // tokens that are read from a cache do not count
-	outputIsFree     bool // output does not count
+	cachedIsFree     bool  // tokens that are read from a cache do not count
+	outputIsFree     bool  // output does not count
+	leastAudio       int64 // the fewest seconds of audio that it bills
 	countsBound      countedBound
 	reportsUsage     func(inPath bool) bool // reports whether streams of its chats have usage without being asked for it; inPath: the path names the model
 	tellsCost        bool                   // its answers report what calls have cost, in dollars

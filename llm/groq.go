@@ -11,6 +11,7 @@ var _ = register(dialect{
 	fields:        []field{{name: "reasoning_format", kind: fieldHiding, harmless: []string{`"parsed"`, `"raw"`}}},
 	cachedIsFree:  true,
 	reportsUsage:  always,
+	leastAudio:    10,
 	quotesAnswers: true,
 	common:        commonNames{top: members{"x_groq": {members: members{"usage": commonUsage}}}},
 	bucketPer: func(w Window) time.Duration {

@@ -494,6 +494,9 @@ func (r *requestReader) settle(q *Request) {
 	if p.measure != nil {
 		m := p.measure(r.measured(q))
 		q.Units, q.Variant, q.ImageModel, q.searchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
+		if least := r.dialect.leastAudio; q.Units[AudioSeconds] >= 0 && q.API == Transcriptions {
+			q.Units[AudioSeconds] = max(q.Units[AudioSeconds], least)
+		}
 		q.bound.images += m.images
 		q.bound.elsewhere = q.bound.elsewhere || m.elsewhere
 	}

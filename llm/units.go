@@ -126,6 +126,9 @@ func (r *Request) Used(u Usage) Usage {
 			u.Units[i] = n
 		}
 	}
+	if u.Units[AudioSeconds] > 0 {
+		u.Units[AudioSeconds] = max(u.Units[AudioSeconds], r.Provider.dialect().leastAudio)
+	}
 	if r.searchesOnce {
 		u.Units[WebSearches] = min(u.Units[WebSearches], 1)
 	}

@@ -37,19 +37,15 @@ func sound(seconds int) string {
 }
 
 // form returns a multipart form and its Content-Type. A field whose name begins with @ is a file.
-func form(t testing.TB, fields ...string) (body, contentType string) {
-	t.Helper()
+func form(fields ...string) (body, contentType string) {
 	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
+	w := multipart.NewWriter(&b) // a buffer takes everything
 	for i := 0; i < len(fields); i += 2 {
 		if name, ok := strings.CutPrefix(fields[i], "@"); ok {
-			f, err := w.CreateFormFile(name, "file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f, _ := w.CreateFormFile(name, "file")
 			f.Write([]byte(fields[i+1]))
-		} else if err := w.WriteField(fields[i], fields[i+1]); err != nil {
-			t.Fatal(err)
+		} else {
+			w.WriteField(fields[i], fields[i+1])
 		}
 	}
 	w.Close()
@@ -57,8 +53,8 @@ func form(t testing.TB, fields ...string) (body, contentType string) {
 }
 
 const mediaRig = `
-providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}, gemini: {base_url: MOCK}, vertex: {kind: vertex, base_url: MOCK}, cohere: {kind: cohere, base_url: MOCK}, mistral: {kind: mistral, base_url: MOCK}}
-prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}, gemini-2.5-flash-image: {max_output: 32768}, text-embedding-005: {input: 0.025}}
+providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}, gemini: {base_url: MOCK}, vertex: {kind: vertex, base_url: MOCK}, cohere: {kind: cohere, base_url: MOCK}, mistral: {kind: mistral, base_url: MOCK}, voyageai: {kind: voyageai, base_url: MOCK}, groq: {kind: groq, base_url: MOCK}, jina: {kind: compatible, base_url: MOCK}, together: {kind: compatible, base_url: MOCK}, fireworks: {kind: compatible, base_url: MOCK}}
+prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}, gemini-2.5-flash-image: {max_output: 32768}, text-embedding-005: {input: 0.025}, rerank-2.5: {input: 0.05}, voyage-multimodal-3: {input: 0.12}, jina-t: {input: 0.05}, flux-t: {image: 0.04}, tts-t: {characters: 65}, whisper-t: {audio_minute: 0.0015}, rank-t: {input: 0.10}, embed-t: {input: 0.008}}
 projects: {acme: {dollars: 1000}}
 `
 
@@ -138,21 +134,47 @@ func otherCalls() []endpointCall {
 	), of("cohere",
 		endpointCall{endpoint: "POST /v2/embed", model: "embed-v4.0", body: `{"model":"embed-v4.0","texts":["one","two and three"],"input_type":"search_query"}`, counted: "tokens", bill: perToken(120, 0)},
 		endpointCall{endpoint: "POST /v2/rerank", model: "rerank-v3.5", body: `{"model":"rerank-v3.5","query":"two","documents":["one","two"]}`, counted: "search units", bill: perUnit(llm.SearchUnits, 2_000_000)},
-	), of("mistral",
+	), others(), of("mistral",
 		endpointCall{endpoint: "POST /v1/ocr", model: "mistral-ocr-2512", body: `{"model":"mistral-ocr-2512","document":{"type":"document_url","document_url":"https://example.com/a.pdf"}}`, counted: "pages", bill: perUnit(llm.Pages, 3_000_000)},
+	))
+}
+
+// others returns calls of providers with OpenAI's API, some of which have APIs of their own beside it.
+func others() []endpointCall {
+	short, kind := form("model", "whisper-large-v3", "@file", sound(3))
+	heard, heardKind := form("model", "whisper-t", "@file", sound(60))
+	const rank = `,"query":"two","documents":["one","two and three"]}`
+	embed := func(model string) string { return `{"model":"` + model + `","input":["one","two and three"]}` }
+	return slices.Concat(of("voyageai",
+		endpointCall{endpoint: "POST /v1/embeddings", model: "voyage-4", body: embed("voyage-4"), counted: "tokens", bill: perToken(60, 0)},
+		endpointCall{endpoint: "POST /v1/multimodalembeddings", model: "voyage-multimodal-3", body: `{"model":"voyage-multimodal-3","inputs":[{"content":[{"type":"text","text":"a cat"}]}]}`, counted: "tokens", bill: perToken(120, 0)},
+		endpointCall{endpoint: "POST /v1/rerank", model: "rerank-2.5", body: `{"model":"rerank-2.5"` + rank, counted: "tokens", bill: perToken(50, 0)},
+	), of("jina",
+		endpointCall{endpoint: "POST /v1/embeddings", model: "jina-t", body: embed("jina-t"), counted: "tokens", bill: perToken(50, 0)},
+		endpointCall{endpoint: "POST /v1/rerank", model: "jina-t", body: `{"model":"jina-t"` + rank, counted: "tokens", bill: perToken(50, 0)},
+	), of("groq",
+		endpointCall{endpoint: "POST /openai/v1/audio/transcriptions", model: "whisper-large-v3", body: short, kind: kind, counted: "seconds of audio, 10 at least", bill: func(t mockprovider.Totals) int64 { return (t.Units[llm.AudioSeconds]*1_850_000 + 59) / 60 }},
+	), of("together",
+		endpointCall{endpoint: "POST /v1/images/generations", model: "flux-t", body: `{"model":"flux-t","prompt":"a cat","n":2,"steps":4}`, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
+		endpointCall{endpoint: "POST /v1/audio/speech", model: "tts-t", body: `{"model":"tts-t","input":"Hello, you","voice":"a"}`, counted: "characters", bill: perUnit(llm.Characters, 65_000)},
+		endpointCall{endpoint: "POST /v1/audio/transcriptions", model: "whisper-t", body: heard, kind: heardKind, counted: "seconds of audio", bill: perUnit(llm.AudioSeconds, 25_000)},
+		endpointCall{endpoint: "POST /v1/rerank", model: "rank-t", body: `{"model":"rank-t"` + rank, counted: "tokens", bill: perToken(100, 0)},
+	), of("fireworks",
+		endpointCall{endpoint: "POST /inference/v1/embeddings", model: "embed-t", body: embed("embed-t"), counted: "tokens", bill: perToken(8, 0)},
+		endpointCall{endpoint: "POST /inference/v1/rerank", model: "rank-t", body: `{"model":"rank-t"` + rank, counted: "tokens", bill: perToken(100, 0)},
 	))
 }
 
 // endpointCalls returns a call of each endpoint of OpenAI's that is read and costs something beside text, and of those
 // that cost nothing.
-func endpointCalls(t testing.TB) []endpointCall {
-	transcription, transcriptionKind := form(t, "model", "whisper-1", "@file", sound(90))
-	tokens, tokensKind := form(t, "model", "gpt-4o-transcribe", "response_format", "json", "@file", sound(90))
-	streamed, streamedKind := form(t, "model", "gpt-4o-transcribe", "stream", "true", "@file", sound(30))
-	translation, translationKind := form(t, "@file", sound(7), "model", "whisper-1")
-	edit, editKind := form(t, "model", "gpt-image-t", "prompt", "a cat", "n", "2", "@image[]", "png", "@image[]", "png")
-	variation, variationKind := form(t, "model", "dall-e-2", "n", "3", "size", "512x512", "@image", "png")
-	video, videoKind := form(t, "model", "sora-2", "prompt", "a cat", "seconds", "4", "@input_reference", "png")
+func endpointCalls() []endpointCall {
+	transcription, transcriptionKind := form("model", "whisper-1", "@file", sound(90))
+	tokens, tokensKind := form("model", "gpt-4o-transcribe", "response_format", "json", "@file", sound(90))
+	streamed, streamedKind := form("model", "gpt-4o-transcribe", "stream", "true", "@file", sound(30))
+	translation, translationKind := form("@file", sound(7), "model", "whisper-1")
+	edit, editKind := form("model", "gpt-image-t", "prompt", "a cat", "n", "2", "@image[]", "png", "@image[]", "png")
+	variation, variationKind := form("model", "dall-e-2", "n", "3", "size", "512x512", "@image", "png")
+	video, videoKind := form("model", "sora-2", "prompt", "a cat", "seconds", "4", "@input_reference", "png")
 	const images = "POST /v1/images/generations"
 	rows := []struct {
 		endpoint, model, body, kind, counted string
@@ -212,7 +234,7 @@ func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 // nanodollar. The table of endpoints in the documents is written by this test.
 func TestEveryEndpointIsBilledExactly(t *testing.T) {
 	table := new(strings.Builder)
-	for _, c := range append(endpointCalls(t), otherCalls()...) {
+	for _, c := range append(endpointCalls(), otherCalls()...) {
 		r := newRig(t, mediaRig, mockprovider.Config{})
 		if a := c.send(t, r, "acme"); a.status != http.StatusOK {
 			t.Errorf("%s of %s: %d %.300s", c.endpoint, c.model, a.status, a.body)
@@ -237,6 +259,8 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		{"vertex", true, []string{"POST /v1/projects/p/locations/l/publishers/google/models/veo-3.1-generate-001:fetchPredictOperation"}},
 		{"openai", false, []string{"POST /v1/videos/video_1/remix", "POST /v1/fine_tuning/jobs", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files", "POST /v1/containers"}},
 		{"gemini", false, []string{"PATCH /v1beta/cachedContents/c"}},
+		{"jina", false, []string{"POST /v1/classify"}},
+		{"fireworks", false, []string{"POST /inference/v1/workflows/m/text_to_image"}},
 	} {
 		for _, endpoint := range other.list {
 			r := newRigBefore(t, mediaRig, newSeen())
@@ -288,9 +312,9 @@ way. [prices.md](../prices.md) says what the units cost.
 // However many calls of an endpoint come at once, a budget for ten of them lets no more pass, on every store.
 func TestMediaAtOnce(t *testing.T) {
 	stores := map[string]string{"memory": "", "SQLite": "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "Redis": "state: " + redistest.New(t).URL() + "\n"}
-	transcription, kind := form(t, "model", "whisper-1", "@file", sound(6))
+	transcription, kind := form("model", "whisper-1", "@file", sound(6))
 	all := map[string]endpointCall{}
-	for _, c := range append(endpointCalls(t), otherCalls()...) {
+	for _, c := range append(endpointCalls(), otherCalls()...) {
 		all[c.endpoint+" "+c.model] = c
 	}
 	type row struct {
@@ -314,6 +338,8 @@ func TestMediaAtOnce(t *testing.T) {
 		"code":       {"containers_per_day: 10", endpointCall{endpoint: "POST /v1/messages", provider: "anthropic", mock: "code-runs=1", body: `{"model":"claude-opus-4-5","max_tokens":9,"messages":[],"tools":[{"type":"code_execution_20250825"}]}`}, 0},
 		"drawn":      {"images_per_day: 10", endpointCall{endpoint: "POST /v1/responses", mock: "images=1", body: `{"model":"gpt-5.4","input":"a cat","max_tool_calls":1,"tools":[{"type":"image_generation"}]}`}, 0},
 		"drawings":   {"dollars: 60", all["POST /v1/responses (stream) gpt-5.4"], -1},
+		"heard":      {"audio_seconds_per_day: 100", all["POST /openai/v1/audio/transcriptions whisper-large-v3"], 0},
+		"spoken":     {"dollars: 0.0065", all["POST /v1/audio/speech tts-t"], 0},
 		"caches":     {"token_hours_per_day: 500", all["POST /v1beta/cachedContents gemini-2.5-flash"], -1},
 	}
 	limits := ""
@@ -324,6 +350,47 @@ func TestMediaAtOnce(t *testing.T) {
 		r := newRig(t, state+strings.Replace(mediaRig, "acme: {dollars: 1000}", limits, 1), mockprovider.Config{})
 		for project, row := range rows {
 			atOnce(t, r, store, project, &row.call, row.most)
+		}
+	}
+}
+
+// The same holds for every endpoint with a budget for ten of its calls. A call that reserves more than ten cost never
+// passes.
+func TestEveryEndpointAtOnce(t *testing.T) {
+	calls := append(endpointCalls(), otherCalls()...)
+	limits := func(of func(i int) string) (text string) {
+		for i := range calls {
+			text += fmt.Sprintf("p%d: {%s}, ", i, of(i))
+		}
+		return strings.Replace(mediaRig, "acme: {dollars: 1000}", text, 1)
+	}
+	rich := newRig(t, limits(func(int) string { return "dollars: 1000" }), mockprovider.Config{})
+	budgets := make([]string, len(calls))
+	for i := range calls {
+		project := fmt.Sprintf("p%d", i)
+		calls[i].send(t, rich, project)
+		budgets[i] = "dollars: " + (10 * spentOf(t, rich, project)).Decimal()
+	}
+	r := newRig(t, limits(func(i int) string { return budgets[i] }), mockprovider.Config{})
+	for i := range calls {
+		project := fmt.Sprintf("p%d", i)
+		var passed atomic.Int64
+		var all sync.WaitGroup
+		for range testkit.Rounds(15, 300) {
+			all.Go(func() {
+				switch a := calls[i].send(t, r, project); {
+				case a.status == http.StatusOK:
+					passed.Add(1)
+				case a.status != http.StatusPaymentRequired && a.status != http.StatusTooManyRequests && !strings.Contains(a.body, "may cost up to"):
+					t.Errorf("%s of %s: %d %.300s", calls[i].endpoint, calls[i].model, a.status, a.body)
+				}
+			})
+		}
+		all.Wait()
+		r.settled(t)
+		d, err := r.Projects().Peek(t.Context(), project)
+		if n := passed.Load(); err != nil || n > 10 || d.Windows()[0].Remaining < 0 {
+			t.Errorf("%s of %s: %d have passed, and %+v is left: %v", calls[i].endpoint, calls[i].model, n, d.Windows(), err)
 		}
 	}
 }
@@ -367,7 +434,7 @@ func atOnce(t *testing.T, r *rig, store, project string, c *endpointCall, most i
 func TestFormsAreNotChanged(t *testing.T) {
 	r := newRig(t, "providers: {openai: {base_url: MOCK, models: {dall-e-2: {max_rpm: 9, aliases: [best]}}}}\nprojects: {p: {models: [dall-e-2]}}\n", mockprovider.Config{})
 	for model, want := range map[string]int{"dall-e-2": 200, "best": 400, "dall-e-3": 403} {
-		body, kind := form(t, "model", model, "prompt", "a cat", "@image", "png")
+		body, kind := form("model", model, "prompt", "a cat", "@image", "png")
 		if a := r.post(t, "/openai/v1/images/edits", body, "Content-Type", kind, "X-Project-ID", "p"); a.status != want {
 			t.Errorf("%s: %d %s", model, a.status, a.body)
 		}

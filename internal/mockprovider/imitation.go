@@ -28,6 +28,7 @@ type imitation struct {
 	limits      func(h http.Header, at limitStates, l limitTime) // nil: it has no headers of limits
 	brokenBy    int                                              // the status of an error in mid-stream; 0: 500
 	chat        chatStyle
+	leastAudio  int64 // the fewest seconds of audio that it bills
 }
 
 // limitTime is when headers of limits are written, and whether the call has failed.

@@ -120,6 +120,9 @@ func (f images) events(a *answer) iter.Seq[event] {
 // useTools lets the provider use its own tools as often as the script says, if the call has them. A Gemini before the
 // third bills all searches of a call as one.
 func (a *answer) useTools() {
+	if a.API == llm.CohereRerank && a.usage.input > 0 { // it is billed by its tokens, and searches all the same
+		a.units[llm.SearchUnits] = int64((a.Answers + 99) / 100)
+	}
 	if a.API == llm.Generate && a.usage.parts.OutputImage > 0 {
 		a.units[llm.Images] = int64(a.Answers)
 	}
@@ -221,7 +224,7 @@ func (transcriptions) read(c *Call) error {
 		each := int64(binary.LittleEndian.Uint32(b[28:]))
 		seconds = (int64(binary.LittleEndian.Uint32(b[40:])) + each - 1) / max(each, 1)
 	}
-	c.units[llm.AudioSeconds], c.Prompt = seconds, int(10*seconds)
+	c.units[llm.AudioSeconds], c.Prompt = max(seconds, imitationOf(c.Provider).leastAudio), int(10*seconds)
 	return nil
 }
 
