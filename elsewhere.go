@@ -170,12 +170,12 @@ func (m *model) Lower(r *engine.Rules, now int64) *engine.Rules {
 // Reconsider implements [engine.Gate]. The engine computes when to retry as if the lowered
 // limits stayed. Reconsider corrects the time: usage leaves the window, and at the same time
 // the lowered limits rise again.
-func (m *model) Reconsider(ctx context.Context, e *engine.Engine, s *engine.Standing, ask *engine.Ask) error {
+func (m *model) Reconsider(ctx context.Context, s *engine.Standing, ask *engine.Ask) error {
 	var missing feedback.Missing // none, if it has come back since
 	if elsewhere := m.elsewhere.Load(); elsewhere != nil {
-		missing = elsewhere.At(e.Now())
+		missing = elsewhere.At(m.limiter.engine.Now())
 	}
-	accounts, at, err := e.Read(ctx, m.scope)
+	accounts, at, err := m.accounts(ctx)
 	if err != nil {
 		return err
 	}

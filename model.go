@@ -77,22 +77,16 @@ func (m *model) Admit(now int64) (probe int64, closed engine.Closed) {
 	return probe, closed
 }
 
-// GiveBack implements [engine.Gate]: another call may be the probe.
-func (m *model) GiveBack(now, probe int64) { m.limiter.pauses.GiveBack(m.name, now, probe, 0) }
-
-// Served implements [engine.Gate]: the provider took the probe, so the pause ends.
-func (m *model) Served(probe int64) {
-	m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Number == probe })
-}
-
-// Committed implements [engine.Gate]. A probe that has used tokens ends the pause. A probe
-// that has used none was not valid, and says nothing about the pause.
-func (m *model) Committed(now, probe int64, used int) {
-	switch {
-	case used > 0:
-		m.Served(probe)
-	case used == 0:
+// ProbeEnded implements [engine.Gate]. A probe that the provider has served ends the pause. After any other, another call
+// may be the probe: after a rest if the provider has refused it.
+func (m *model) ProbeEnded(now, probe int64, found engine.Probe) {
+	switch found {
+	case engine.ProbeServed:
+		m.limiter.unpause(m.name, func(s feedback.Pause) bool { return s.Number == probe })
+	case engine.ProbeRefused:
 		m.limiter.pauses.GiveBack(m.name, now, probe, feedback.ProbeRest)
+	default:
+		m.limiter.pauses.GiveBack(m.name, now, probe, 0)
 	}
 }
 

@@ -209,7 +209,7 @@ func Tentatively(ctx context.Context) context.Context {
 // Result is what became of a call.
 type Result struct {
 	Reservation *Reservation // nil unless the call was admitted
-	Outcome     Outcome      // what the limits said last
+	Outcome     Outcome      // the last answer of the limits
 	Waited      time.Duration
 
 	// Behind is set if calls that wait come first: Ahead says what for.
@@ -243,8 +243,8 @@ func (r *Result) RetryAfter() (wait time.Duration) {
 	return wait
 }
 
-// again returns when the limit lets the first of the calls that come first pass. Where nobody knows, it is a guess:
-// when that call asks again says nothing.
+// again returns after how long the limit admits the first of the waiting calls. If nobody knows, it is a guess: the time
+// at which that call asks again says nothing.
 func (r *Result) again() time.Duration {
 	if r.Ahead.Guess {
 		return SlotGuess
@@ -289,7 +289,7 @@ func (e *Engine) try(ctx context.Context, c *Call, scopes Scopes, r *Result) err
 	return err
 }
 
-// Look says what Try would, and takes nothing.
+// Look answers as Try would, and takes nothing.
 func (e *Engine) Look(ctx context.Context, c *Call, scopes Scopes, r *Result) error {
 	err := c.check(scopes)
 	if err == nil {

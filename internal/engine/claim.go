@@ -54,9 +54,9 @@ func (o *Outcome) pools(e *Engine, c *Call, peeks bool) (in uint32, own *member)
 	return in, own
 }
 
-// isDivided reports whether the limits of a scope that may be divided are, for a call of a flow. Those of an
-// own scope are not while one flow has them alone, unless a maximum share holds for it: that of a scope
-// below this one, which comes before it.
+// isDivided reports whether the scope's limits, which may be divided, are divided for this call. The limits of a project
+// with others below it are not while a single one of those calls, unless that one has a maximum share: its scope comes
+// before this one.
 func (o *Outcome) isDivided(e *Engine, i int, own *member, peeks bool) bool {
 	s := &o.all[i]
 	if s.Scope.Kind == Shared {
@@ -218,7 +218,7 @@ func (c *claim) used(o *Outcome, list []int64) []int64 {
 	return list
 }
 
-// align lets the pool know when the fixed windows of its limits began, by their own verdicts.
+// align gives the pool the time at which each fixed window of its limits began, as the limits themselves have answered.
 func (c *claim) align(o *Outcome, now int64) {
 	s := o.Of(c.scope)
 	for k, i := range c.limits {
@@ -229,7 +229,7 @@ func (c *claim) align(o *Outcome, now int64) {
 	}
 }
 
-// deny lets the outcome say that a share has denied the call.
+// deny enters into the outcome that a share has denied the call.
 func (c *claim) deny(o *Outcome, d fair.Denial, now int64) {
 	o.Of(c.scope).share, o.Denied = c.denial(d, now), true
 }
@@ -248,10 +248,9 @@ func (c *claim) denial(d fair.Denial, now int64) *Share {
 // mostCounters is how many counters of members are ready at most. The others are made again.
 const mostCounters = 4096
 
-// counter returns the scope that counts what a member of the pool uses, in all processes, of limits
-// that slide; nil if there are none. Days are so long that it is early enough when processes tell each
-// other. Its limits deny nothing. Their keys have the last slash of the divided scope's, so that a store
-// asks for both at once.
+// counter returns the scope by which the store counts what a member of the pool uses in all processes, of limits with
+// sliding windows; nil if there are none. For days it is early enough when processes exchange their reports. The
+// counter's limits deny nothing. Their keys share the divided scope's prefix, so that a store asks for both at once.
 func (c *claim) counter(e *Engine) (*Scope, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,7 +48,7 @@ type deposited struct {
 // ErrNoDeposits is the error of a store that keeps no deposits.
 var ErrNoDeposits = errors.New("ratelimit: the store keeps no deposits")
 
-// Deposit lets the store keep the reservation under an id. After that, Commit and Cancel do nothing.
+// Deposit stores the reservation under an id. After that, Commit and Cancel do nothing.
 // After an error they do, and the store does not keep the reservation, as far as it can be asked.
 func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error {
 	e := r.engine

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +21,7 @@ type gate struct {
 	until      int64
 	probing    int64 // the number of the probe under way; 0: none
 	probes     int64
-	served     []int64
-	committed  []int // what probes have used
-	givenBack  int
+	found      []engine.Probe
 	settled    []engine.Amounts // taken and used, one after the other
 	reconsider time.Duration    // what lowered limits are told to say
 }
@@ -53,14 +52,16 @@ func (g *gate) Admit(now int64) (probe int64, closed engine.Closed) {
 	return g.probing, closed
 }
 
-func (g *gate) GiveBack(int64, int64) { g.givenBack, g.probing = g.givenBack+1, 0 }
-func (g *gate) Served(probe int64)    { g.served, g.until = append(g.served, probe), 0 }
-
-func (g *gate) Committed(_, _ int64, used int) { g.committed = append(g.committed, used) }
+func (g *gate) ProbeEnded(_, probe int64, found engine.Probe) {
+	g.found, g.probing = append(g.found, found), 0
+	if found == engine.ProbeServed {
+		g.until = 0
+	}
+}
 
 func (g *gate) Settled(taken, used engine.Amounts) { g.settled = append(g.settled, taken, used) }
 
-func (g *gate) Reconsider(_ context.Context, _ *engine.Engine, s *engine.Standing, _ *engine.Ask) error {
+func (g *gate) Reconsider(_ context.Context, s *engine.Standing, _ *engine.Ask) error {
 	for i := range s.Len() {
 		if _, d := s.At(i); !d.Allowed {
 			d.RetryAfter = g.reconsider
@@ -93,8 +94,8 @@ func TestGateLetsAProbePass(t *testing.T) {
 		if !waits.passed() || waits.result.Waited != time.Second {
 			t.Errorf("it waits although the gate is open: %v, after %v", waits.err, waits.result.Waited)
 		}
-		if g.probes != 1 || len(g.served) != 1 || g.served[0] != 1 {
-			t.Errorf("%d probes, of which the provider has taken %d", g.probes, g.served)
+		if g.probes != 1 || !slices.Equal(g.found, []engine.Probe{engine.ProbeServed}) {
+			t.Errorf("%d probes, which have found out %d", g.probes, g.found)
 		}
 		b.wantEvents("denied", event.Denied)
 		b.wantEvents("looks")
@@ -113,13 +114,11 @@ func TestGateIsToldOfProbes(t *testing.T) {
 			t.Errorf("%d probes; want none: the call was denied", g.probes)
 		}
 		b.take(callOf("cancelled", 5), m).Cancel()
-		if g.givenBack != 1 {
-			t.Errorf("%d probes were given back; want that of the cancelled call", g.givenBack)
-		}
+		b.take(callOf("refused", 5), m).Commit(llm.Tokens{})
 		b.take(callOf("committed", 5), m).Commit(llm.Tokens{Input: 2, Output: 4})
 		b.wantUsed(m, 6)
-		if len(g.committed) != 1 || g.committed[0] != 4 {
-			t.Errorf("probes have used %d; want 4", g.committed)
+		if want := []engine.Probe{engine.ProbeUnsent, engine.ProbeRefused, engine.ProbeServed}; !slices.Equal(g.found, want) {
+			t.Errorf("probes have found out %d; want %d", g.found, want)
 		}
 	})
 }

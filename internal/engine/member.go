@@ -98,7 +98,7 @@ func (s *Scope) addKeyed(key string, base *Scope) *member {
 	}
 }
 
-// divideAmongKeys lets the limits of a scope be divided among its keys, of which a second one calls now. What was used
+// divideAmongKeys divides the limits of a scope among its keys, because a second key calls now. What was used
 // so far counts as used by the first.
 func (s *Scope) divideAmongKeys(first map[string]*member) {
 	s.below.Store(true)

@@ -81,9 +81,9 @@ func (s *Standing) denies() bool {
 	return s.Closed.For > 0 || s.share != nil
 }
 
-// Wait returns when the scope lets the call pass, as far as is known. When a call that is
-// under way ends, and gives back its slot and what it has reserved, is not known: guess is what to
-// take for it. What is known comes before a guess that is longer.
+// Wait returns after how long the scope admits the call, as far as is known. Nobody knows when a call under way ends and
+// gives back its slot and what it has reserved: guess stands for that time. A time that is known is returned in place of
+// a longer guess.
 func (s *Standing) Wait(guess time.Duration) time.Duration {
 	return s.wait(guess, s.Closed.For)
 }
@@ -178,7 +178,7 @@ func (o *Outcome) Deciding() *Standing {
 	return deciding
 }
 
-// longest returns when every scope lets the call pass, as far as is known.
+// longest returns after how long every scope admits the call, as far as is known.
 func (o *Outcome) longest(guess time.Duration) (longest time.Duration) {
 	all := o.all
 	for i := range all {
@@ -187,7 +187,7 @@ func (o *Outcome) longest(guess time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// waits returns when the shared scope lets the call ask again, and when its own scopes do.
+// waits returns after how long the call may ask its shared scope again, and after how long its own scopes.
 func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
 	all := o.all
 	for i := range all {

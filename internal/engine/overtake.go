@@ -72,8 +72,8 @@ func (w *wait) overtake(ctx context.Context, first any, deniedFor time.Duration)
 	return a, err
 }
 
-// overtakes lets a call that comes while others wait overtake them, if it does not delay the first of
-// them, and reports whether it has passed.
+// overtakes admits a call that comes while others wait, if it does not delay the first of them, and reports whether it
+// has passed.
 func (e *Engine) overtakes(ctx context.Context, c *Call, scopes Scopes, r *Result) (passed bool, err error) {
 	shared := scopes.line()
 	if shared == nil || shared.Waiting() == 0 {

@@ -52,7 +52,7 @@ func (e *Engine) correct(c correction) {
 	})
 }
 
-// gaveBack lets calls of other processes ask again that wait for what scopes were given back.
+// gaveBack wakes calls of other processes that wait for scopes to which something was given back.
 func (e *Engine) gaveBack(all []Standing) {
 	if f := e.fleet.Load(); f != nil {
 		for i := range all {

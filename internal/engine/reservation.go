@@ -105,8 +105,10 @@ func (r *Reservation) CommitPriced(t llm.Tokens, price int64) bool {
 	if r.after != nil {
 		r.after(t)
 	}
-	if r.probe != 0 {
-		r.gated.gate.Committed(r.engine.clock(), r.probe, max(t.Input, t.Output))
+	if used := max(t.Input, t.Output); used > 0 {
+		r.endProbe(ProbeServed)
+	} else if used == 0 {
+		r.endProbe(ProbeRefused)
 	}
 	var used spent
 	r.spent(t, price, &used)
@@ -158,9 +160,7 @@ func (r *Reservation) Cancel() bool {
 		return false
 	}
 	r.extensions.end()
-	if r.probe != 0 {
-		r.gated.gate.GiveBack(r.engine.clock(), r.probe)
-	}
+	r.endProbe(ProbeUnsent)
 	r.giveBack()
 	r.observe(event.Cancelled, llm.Tokens{}, 0)
 	return true
@@ -199,14 +199,9 @@ func (e *Engine) Unlimited(c *Call) *Reservation {
 func (r *Reservation) Ended() bool { return r.ended.Load() }
 
 // Served notes that the provider has taken the call, before it is known what it uses.
-func (r *Reservation) Served() {
-	if r.probe != 0 {
-		r.gated.gate.Served(r.probe)
-	}
-}
+func (r *Reservation) Served() { r.endProbe(ProbeServed) }
 
-// settle corrects what was taken, books an entry unless it is nil, and lets calls go on that wait for
-// what is given back.
+// settle corrects what was taken, books an entry unless it is nil, and wakes the calls that wait for what is given back.
 func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	e := r.engine
 	if r.renewal != nil {

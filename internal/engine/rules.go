@@ -23,9 +23,8 @@ type Limit struct {
 	Limit  limit.Limit
 	Free   bool // it denies nothing: its count is boundless, and it only counts what is used
 
-	// Pace is set if the limit, a bucket, lets out evenly what another limit of the unit lets
-	// pass. A call that is larger than its burst passes when the bucket is full. What exceeds
-	// the burst is a debt, for which later calls wait.
+	// Pace is set if the limit is a bucket that spreads evenly what another limit of the unit admits. A call that is
+	// larger than the burst passes when the bucket is full; what exceeds the burst is a debt, for which later calls wait.
 	Pace bool
 
 	// Elsewhere is what others use of the account, by which the limit was lowered: see [Rules.Lowered].

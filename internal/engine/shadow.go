@@ -52,8 +52,8 @@ func (s *Scope) Real() *Scope {
 // OfModel reports whether the scope, or the one of which it is the shadow, is a model's: calls of several flows name it.
 func (s *Scope) OfModel() bool { return s.Real().Kind == Shared }
 
-// overlook finds out what limits in shadow would have said to a call that was admitted, and lets them say
-// what is left of them.
+// overlook finds out which limit in shadow would have denied a call that was admitted, and enters into their decisions
+// what is left of these limits.
 func (e *Engine) overlook(c *Call, o *Outcome) {
 	all := o.all
 	o.Shadow = decision.ShadowDenial{}

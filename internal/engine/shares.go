@@ -119,8 +119,8 @@ func millionths(part float64) int64 {
 	return max(int64(math.Round(part*fair.Whole)), 1)
 }
 
-// Dedicate lets flows have the MinShare of their rules in every shared scope, even if they have
-// never called. It replaces the flows that had it so far.
+// Dedicate reserves the MinShare of these flows' rules in every shared scope, even before their first call. It replaces
+// the flows of the last Dedicate.
 func (e *Engine) Dedicate(flows map[string]*Rules) {
 	terms := make(map[string]fair.Terms, len(flows))
 	for name, r := range flows {

@@ -12,7 +12,7 @@ import (
 // fewCharges is how many charges most calls have at most.
 const fewCharges = 8
 
-// take takes what a call asks for, if every limit of every scope lets it pass. A denial
+// take takes what a call asks for, if every limit of every scope admits it. A denial
 // returns no reservation and no error.
 func (e *Engine) take(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	res, err := e.takeOpen(ctx, c, scopes, o)
@@ -155,7 +155,7 @@ func (e *Engine) peekStandings(ctx context.Context, ask *Ask, o *Outcome) (err e
 	return o.answered(said, ask)
 }
 
-// answered is enter of what the store says now.
+// answered enters the decisions that the store has just made, and notes which limits have ample room.
 func (o *Outcome) answered(said []limit.Decision, ask *Ask) error {
 	if err := o.enter(said, ask); err != nil {
 		return err
@@ -190,8 +190,8 @@ func (o *Outcome) noteShares(i int, s *Scope, r *Rules) {
 	}
 }
 
-// also lets an outcome that has begun have one more scope. The plans of the others stay, even if their
-// rules have changed since: what was taken by them is corrected by them.
+// also adds a scope to an outcome that has begun. The other scopes keep their plans, even if their rules have changed
+// since: what was taken by a plan is corrected by the same plan.
 func (o *Outcome) also(s *Scope, part Part) {
 	o.all = append(o.all, Standing{Scope: s, plan: s.planFor(nil, part)})
 }
@@ -249,7 +249,7 @@ func (e *Engine) reconsider(ctx context.Context, c *Call, o *Outcome) error {
 			continue
 		}
 		ask := c.ask // the call may be on the caller's stack
-		if err := s.Scope.gate.Reconsider(ctx, e, s, &ask); err != nil {
+		if err := s.Scope.gate.Reconsider(ctx, s, &ask); err != nil {
 			return err
 		}
 	}

@@ -36,8 +36,8 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, all claims
 	return res, nil
 }
 
-// seed lets pools that have no members yet know of the calls of the only scope that has called so far,
-// because another one calls now.
+// seed enters into pools that have no members yet what the only scope that has called so far has used, because a second
+// one calls now.
 func (e *Engine) seed(ctx context.Context, c *Call, o *Outcome, all claims, now int64) error {
 	for i := range all {
 		cl := &all[i]

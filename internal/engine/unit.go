@@ -165,8 +165,8 @@ func (a *Ask) split(t llm.Tokens) error {
 		checkPart(t.Cached, t.Input-t.FreeInput), checkPart(t.CacheWrite, t.Input-t.FreeInput-t.Cached), checkPart(t.Reasoning, t.Output-t.FreeOutput))
 }
 
-// weigh lets the tokens of an ask that was set count by the weights of a model's quota. A sum counts
-// as the kind of tokens that counts most.
+// weigh counts the tokens of an ask by the weights of a model's quota. A sum counts as the kind of tokens with the
+// largest weight.
 func (a *Ask) weigh(w llm.TokenWeights, c *Call) {
 	switch {
 	case w.IsZero():
@@ -184,7 +184,7 @@ func (a *Ask) weigh(w llm.TokenWeights, c *Call) {
 	}
 }
 
-// weighParts makes tokens whose parts are known count by weights.
+// weighParts counts tokens whose parts are known by weights.
 func (a *Ask) weighParts(w llm.TokenWeights, t llm.Tokens) {
 	a.Amounts[Input], a.Amounts[Output] = w.Count(t)
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]

@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Refit lets what was used of a scope go on under its rules as they are now. Otherwise it
-// does when the scope is next charged: too late for a window whose end has changed.
+// Refit fits what was used of a scope to its present rules. Without Refit that happens when the scope is next charged,
+// which is too late for a window whose end has changed.
 func (e *Engine) Refit(ctx context.Context, s *Scope) error {
 	list := (&s.rules.Load().plans[Whole]).append(nil, &Ask{})
 	if len(list) == 0 {

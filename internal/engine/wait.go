@@ -76,17 +76,17 @@ type wait struct {
 	lost   int           // races against other machines
 	asked  int64         // when it asked the store last, in its turn
 	pools  inPools
-	rules  []*Rules    // of its scopes, when the pools were told that it waits
+	rules  []*Rules    // of its scopes, when it entered their pools
 	slots  *slotSharer // nil: it does not wait for a slot
 
 	waitsFor atomic.Pointer[WaitsFor] // nil before that is known
 
-	// giveUp ends the wait. If new rules let the call never pass, impossible is what they say.
+	// giveUp ends the wait. If new rules can never admit the call, impossible is their answer.
 	giveUp     context.CancelFunc
 	impossible atomic.Pointer[Outcome]
 }
 
-// inLine lets the call wait, which was denied or is behind others, and asks whenever it has the turn.
+// inLine waits with a call that was denied or is behind others, and asks the limits whenever the call has the turn.
 func (w *wait) inLine(ctx context.Context) (err error) {
 	e, r := w.engine, &w.result
 	stands := false // in line
@@ -158,7 +158,7 @@ func (w *wait) needNotWait(ctx context.Context) (ends bool, err error) {
 	return true, w.late(again)
 }
 
-// joinPools lets the pools of shares know that the call waits. aside says that it steps aside.
+// joinPools enters the call as waiting into the pools of shares. aside says that it waits for limits of its own.
 func (w *wait) joinPools(aside bool) {
 	r := &w.result
 	w.enterPools()
@@ -170,7 +170,7 @@ func (w *wait) joinPools(aside bool) {
 	}
 }
 
-// enterPools tells the pools of the call's scopes, by their rules of now, that it waits.
+// enterPools enters the call as waiting into the pools of its scopes, by their present rules.
 func (w *wait) enterPools() {
 	w.rules = w.scopes.rules()
 	w.pools = w.scopes.waitInPools(w.engine, w.call, &w.result.Outcome)

@@ -23,9 +23,9 @@ type WaitsFor struct {
 	Behind bool   // other calls wait for the limit, and this one behind them
 }
 
-// follow has a call that waits behind others of its project wait for what they do now: what it was told
-// when it came may be long past. A call that has not been told waits for what the call before it does,
-// which is last.
+// follow sets what a call that waits behind others waits for: the limit that the call before it of the same project
+// waits for now, since the answer that it got when it came may be outdated. A call that has got no answer yet waits for
+// last, the limit of the call before it in line.
 func (f *WaitsFor) follow(before map[string]string, project, last string) {
 	if limit, known := before[project]; known && f.Behind {
 		*f = WaitsFor{Limit: limit, Behind: true}
@@ -125,7 +125,7 @@ func (w *wait) waiting(position int) Waiting {
 	return one
 }
 
-// enlist lets changes of the call's scopes reach the call, until the function that it returns is called.
+// enlist makes changes of the call's scopes reach the waiting call, until the returned function is called.
 func (e *Engine) enlist(w *wait, flow string) (leave func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +175,7 @@ func (e *Engine) endImpossible(s *Scope) {
 	}
 }
 
-// Wake lets calls ask again that wait for a scope, here or in other processes: its rules have
+// Wake makes calls that wait for a scope ask again, here and in other processes: its rules have
 // changed, or something was given back. A call counts as waiting before it asks in its turn, so that
 // none is missed.
 func (e *Engine) Wake(s *Scope) {
@@ -207,7 +207,7 @@ func (e *Engine) wake(s *Scope) {
 	}
 }
 
-// wakeAll lets all calls ask again that wait.
+// wakeAll makes all waiting calls ask again.
 func (e *Engine) wakeAll() {
 	e.mu.Lock()
 	scopes := map[*Scope]bool{}

@@ -125,7 +125,7 @@ func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 	return a, false
 }
 
-// answer lets a waiting call that the share denies ask again, while others have their turns.
+// answer is the answer to a waiting call that the share denies: it asks again later, and others have their turns.
 func (s *Share) answer() fair.Answer {
 	a := fair.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
 	if a.Yield && s.Group {
