@@ -65,7 +65,6 @@ local function parse(body)
 		op[i + 2] = c
 	end
 	op[2] = format.format
-	op.one = step == TAKE and count == 1 and #op[3] == 7 and op[3][7][1] == BUCKET and op[3][5]
 	return op
 end
 
@@ -108,32 +107,6 @@ local function pour(c, l)
 		fits = al < l[12]
 	end
 	return fits and l[4] == 0, ah, al, bh, bl, untilh, untill
-end
-
--- take_one is take for requests of one charge and one bucket, which are the most frequent. It
--- returns nil if take must decide.
-local function take_one(op, base)
-	local charge = op[3]
-	local l, a = charge[7], find(KEYS[base + charge[1]])
-	local c, other = a[COUNTERS][1], a[COUNTERS][2]
-	if other or c and c[LIMIT] ~= l[2] or nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return nil end
-	local allows, ah, al, bh, bl, untilh, untill = pour(c, l)
-	if allows == nil then return UNREADY end
-	local ath, atl, a0h, a0l, b0h, b0l = 0, 0, 0, 0, 0, 0 -- the state before
-	if c then ath, atl, a0h, a0l, b0h, b0l = c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] end
-	if allows then
-		if not a[LIVE] then give_epoch(a) end
-		if not c then
-			c = {l[2], l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-			a[COUNTERS][1] = c
-		end
-		c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = nowh, nowl, ah, al, bh, bl
-		a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
-		if a[FULL] < untilh or a[FULL] == untilh and a[FULL + 1] < untill then a[FULL], a[FULL + 1] = untilh, untill end
-	elseif not c then
-		return pack(op[2], DENIED, a[EPOCH], a[REVISION], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	end
-	return pack(op[2], allows and ALLOWED or DENIED, a[EPOCH], a[REVISION], ath, atl, a0h, a0l, b0h, b0l, c[9], c[10], c[11], c[12], c[CHANGES])
 end
 
 -- weigh returns whether all limits of a charge let it pass, or trouble if that cannot be
@@ -206,10 +179,6 @@ local function take(body, base)
 	if not op then
 		op = parse(body)
 		parsed[body] = op
-	end
-	if op.one then
-		local reply = take_one(op, base)
-		if reply then return reply end
 	end
 	local allowed = true
 	for i = 3, #op do
