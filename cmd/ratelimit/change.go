@@ -118,9 +118,7 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 
 // ofTheFile reports whether the next reading of the configuration undoes a change, if the configuration names what was
 // changed. The other fields win over the configuration.
-func ofTheFile(change admin.FieldChange) bool {
-	return !slices.Contains([]string{"max_wait", "mode", "models", "paused"}, change.Field)
-}
+func ofTheFile(change admin.FieldChange) bool { return !admin.IsSwitched(change.Field) }
 
 // previewLines returns what a change would change.
 func previewLines(title string, p admin.Preview, width int) []string {
@@ -135,15 +133,15 @@ func previewLines(title string, p admin.Preview, width int) []string {
 	return lines
 }
 
-// fieldInWords returns the value of a field for people. A project without a max_wait or models of its own has those of
-// the configuration.
+// fieldInWords returns the value of a field for people. Fields that win over the configuration are as that says while
+// they are not set.
 func fieldInWords(field string, v any) string {
 	seconds, isNumber := v.(float64)
 	switch {
-	case v == nil && field == "max_wait":
-		return "as configured"
 	case v == nil && field == "models":
 		return "none of its own"
+	case v == nil && field != "paused" && admin.IsSwitched(field):
+		return "as configured"
 	case isNumber && field == "max_wait":
 		return time.Duration(seconds * 1e9).String()
 	}

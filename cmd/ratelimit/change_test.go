@@ -13,8 +13,8 @@ import (
 
 // Fields have the names of the configuration; what is wrong with one is said before a gateway is asked.
 func TestPatch(t *testing.T) {
-	got, err := projectFields.patch([]string{"requests-per-minute=1_000", "dollars_per_day=2.50", "min_share=10%", "max_wait=90s", "models=a*,b", "dedicated=true", "resets.zone=Europe/Berlin"}, []string{"weight"})
-	want := admin.Patch{"requests_per_minute": int64(1000), "dollars_per_day": 2.5, "min_share": "10%", "max_wait": "90s", "models": []string{"a*", "b"}, "dedicated": true, "resets": map[string]any{"zone": "Europe/Berlin"}, "weight": nil}
+	got, err := projectFields.patch([]string{"requests-per-minute=1_000", "dollars_per_day=2.50", "min_share=10%", "max_wait=90s", "models=a*,b", "dedicated=true", "fit=false", "fit_min=1_00", "unknown_usage=seen", "resets.zone=Europe/Berlin"}, []string{"weight"})
+	want := admin.Patch{"requests_per_minute": int64(1000), "dollars_per_day": 2.5, "min_share": "10%", "max_wait": "90s", "models": []string{"a*", "b"}, "dedicated": true, "fit": false, "fit_min": int64(100), "unknown_usage": "seen", "resets": map[string]any{"zone": "Europe/Berlin"}, "weight": nil}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -124,6 +124,9 @@ func isAmount(name string) bool {
 // valueOf returns the value of a field in JSON; none is null.
 func valueOf(of reflect.Type, text string) (any, error) {
 	plain := strings.ReplaceAll(text, "_", "")
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
 	switch {
 	case text == "none":
 		return nil, nil
@@ -135,7 +138,7 @@ func valueOf(of reflect.Type, text string) (any, error) {
 			return nil, fmt.Errorf("it must be true, false or none")
 		}
 		return value, nil
-	case readsText(of), of.Kind() == reflect.String, of.Kind() == reflect.Pointer:
+	case readsText(of), of.Kind() == reflect.String:
 		if n, err := strconv.ParseFloat(plain, 64); err == nil && of.Kind() != reflect.String {
 			return n, nil
 		}

@@ -16,11 +16,7 @@ var timeoutFields = []string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout", 
 // maxWait returns how long a call may wait for its turn: as long as its project allows, and
 // no longer than its client waits.
 func (x *exchange) maxWait() time.Duration {
-	most := x.rules.MaxWait
-	if set, ok := x.g.controls.State().MaxWait(x.path); ok {
-		most = set
-	}
-	return x.clientTimeout(most)
+	return x.clientTimeout(x.rules.MaxWait)
 }
 
 // clientTimeout returns how long the client says that it waits for an answer, but no longer

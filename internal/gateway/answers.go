@@ -62,7 +62,7 @@ func (g *Gateway) Explain(id string) (e Explained, ok bool) {
 	}
 	e = Explained{Record: rec, Limits: a.all()}
 	if rec.Project != "" {
-		e.MaxWait, _ = g.Terms(rec.path())
+		e.MaxWait = g.Terms(rec.path()).MaxWait
 	}
 	if a != nil {
 		e.At = a.at

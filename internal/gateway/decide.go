@@ -66,7 +66,7 @@ func (g *Gateway) Decide(ctx context.Context, q Question) (v Verdict, err error)
 		return v, err
 	}
 	v = Verdict{Record: x.Record, At: time.Now()}
-	v.MaxWait, _ = g.Terms(x.path)
+	v.MaxWait = g.Terms(x.path).MaxWait
 	if owner, models := x.forbids(q.Model, x.call.Request.Model); models != nil {
 		v.Code, v.Reason = CodeForbidden, fmt.Sprintf("%s may not call %.200q, but only %s", owner, q.Model, strings.Join(models, ", "))
 		v.RetryAfter = ratelimit.Never

@@ -105,6 +105,7 @@ func (x *exchange) end() {
 	x.g.access.write(&x.Record)
 	x.g.metrics.observe(&x.Record)
 	x.endSpan()
+	x.observeCall()
 	x.count()
 	if x.Outcome == Denied {
 		x.g.books.denied(x.owner())

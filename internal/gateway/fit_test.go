@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -78,6 +79,28 @@ func TestFit(t *testing.T) {
 				t.Errorf("%d is on record, not %d", rec.Fit, fit)
 			}
 		})
+	}
+}
+
+// What an operator sets at run time wins over the configuration, for the users of a project, too.
+func TestFitIsSwitched(t *testing.T) {
+	r, _ := newFitting(t, "0.01")
+	call := func(user string) answer {
+		t.Helper()
+		return r.post(t, chat, `{"model":"gpt-4o","max_tokens":8192,"messages":[{"role":"user","content":"Hi"}]}`, "X-Project-ID", "stiff"+user)
+	}
+	if a := call("/ann"); a.status != 400 {
+		t.Fatalf("a project that does not fit: %d %s", a.status, a.body)
+	}
+	fit, least := true, 500
+	if err := r.Controls().SetProject(t.Context(), "stiff", control.Project{Fit: &fit, FitMin: &least}); err != nil {
+		t.Fatal(err)
+	}
+	if a := call("/ann"); a.status != 200 || a.header.Get("X-Ratelimit-Fit") == "" {
+		t.Errorf("switched on: %d %v", a.status, a.header)
+	}
+	if a := call(""); a.status == 200 {
+		t.Errorf("with less left than fit_min: %d", a.status)
 	}
 }
 

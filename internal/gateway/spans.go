@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -57,7 +58,7 @@ func (x *exchange) endSpan() {
 		return
 	}
 	rec := &x.Record
-	operation := operations[x.endpoint.API]
+	operation, provider := operations[x.endpoint.API], x.providerName()
 	s.Name, s.Began, s.Took = rec.Method, rec.Time, rec.Took
 	s.Failed = rec.Outcome == Failed || rec.Outcome == Cut || rec.Outcome == Lost
 	add := func(name string, value any) {
@@ -72,9 +73,7 @@ func (x *exchange) endSpan() {
 		add("gen_ai.usage.input_tokens", rec.Input)
 		add("gen_ai.usage.output_tokens", rec.Output)
 	}
-	if x.upstream != nil {
-		add("gen_ai.provider.name", cmp.Or(providerNames[x.upstream.Kind], string(x.upstream.Kind)))
-	}
+	add("gen_ai.provider.name", provider)
 	add("http.request.method", rec.Method)
 	add("url.path", rec.Path)
 	add("http.response.status_code", rec.Status)
@@ -91,6 +90,35 @@ func (x *exchange) endSpan() {
 	add("ratelimit.upstream_seconds", rec.Upstream.Seconds())
 	add("ratelimit.retries", rec.Retries)
 	x.g.spans.End(*s)
+}
+
+// observeCall counts the call for a collector, if one gets metrics and the call was sent to a provider. Only calls to
+// models count.
+func (x *exchange) observeCall() {
+	rec := &x.Record
+	operation := operations[x.endpoint.API]
+	if x.g.spans == nil || operation == "" || !x.sent {
+		return
+	}
+	fault := ""
+	switch {
+	case rec.Status >= http.StatusBadRequest:
+		fault = strconv.Itoa(rec.Status)
+	case rec.Outcome != Passed:
+		fault = string(rec.Outcome)
+	}
+	x.g.spans.Observe(otlp.Call{
+		Operation: operation, Provider: x.providerName(), Model: rec.Model, Error: fault,
+		Took: rec.Took - rec.Waited, Input: rec.Input, Output: rec.Output,
+	})
+}
+
+// providerName returns the name of the request's provider in the conventions, or "" if it is not known.
+func (x *exchange) providerName() string {
+	if x.upstream == nil {
+		return ""
+	}
+	return cmp.Or(providerNames[x.upstream.Kind], string(x.upstream.Kind))
 }
 
 // operations are the names that the conventions have for what is asked of a model.

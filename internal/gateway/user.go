@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
@@ -60,7 +59,8 @@ func (x *exchange) setUser(user string) *refusal {
 }
 
 // switchedLevels returns what the configuration says of a path and of all above it, as
-// [config.Tree.Append] does, with the models that an operator has set in place of those of the file.
+// [config.Tree.Append] does, with what an operator has set in place of what the file says. The last says how the calls of
+// the path are treated.
 func switchedLevels(tree *config.Tree, s *control.State, path string) (levels []*config.Project) {
 	for id := range control.Levels(path) {
 		rules := tree.At(id)
@@ -78,6 +78,9 @@ func switchedLevels(tree *config.Tree, s *control.State, path string) (levels []
 			levels = append(levels, rules)
 		}
 	}
+	last := *levels[len(levels)-1]
+	s.Apply(path, &last)
+	levels[len(levels)-1] = &last
 	return levels
 }
 
@@ -116,18 +119,14 @@ func (x *exchange) identifyRun() *refusal {
 	return nil
 }
 
-// Terms returns how long calls of a project may wait, and the models that it may call itself, whatever
-// those above it may, with what an operator has switched at run time. No models are all.
-func (g *Gateway) Terms(id string) (maxWait time.Duration, models []string) {
+// Terms returns how calls of a project are treated, and the models that it may call itself, whatever those above it
+// may, with what an operator has switched at run time. No models are all.
+func (g *Gateway) Terms(id string) config.Project {
 	tree, switched := g.setup.Load().tree, g.controls.State()
 	levels := switchedLevels(tree, switched, id)
-	last := levels[len(levels)-1]
-	maxWait = last.MaxWait
-	if tree.At(id) != nil || switched.Project(id).Models != nil {
-		models = last.Models
+	terms := *levels[len(levels)-1]
+	if tree.At(id) == nil && switched.Project(id).Models == nil {
+		terms.Models = nil
 	}
-	if set, ok := switched.MaxWait(id); ok {
-		maxWait = set
-	}
-	return maxWait, models
+	return terms
 }

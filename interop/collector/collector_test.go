@@ -192,6 +192,7 @@ func checkMetrics(t *testing.T, r *receiver) {
 	if m, ok := found["ratelimit_model_limit"]; !ok || m.Gauge().DataPoints().Len() == 0 {
 		t.Errorf("ratelimit_model_limit: %v", ok)
 	}
+	checkClientMetrics(t, found)
 	m, ok := found["ratelimit_gateway_request_seconds"]
 	if !ok {
 		t.Fatal("no histogram has come")
@@ -202,6 +203,39 @@ func checkMetrics(t *testing.T, r *receiver) {
 	}
 	if p.Count() != 3 || sum != 3 || p.BucketCounts().Len() != p.ExplicitBounds().Len()+1 {
 		t.Errorf("%d requests, %d in %d buckets with %d bounds", p.Count(), sum, p.BucketCounts().Len(), p.ExplicitBounds().Len())
+	}
+}
+
+// checkClientMetrics checks the histograms of calls to models, which have the names, units and attributes of the
+// conventions for generative AI. The call that was denied is no operation of a provider.
+func checkClientMetrics(t *testing.T, found map[string]pmetric.Metric) {
+	t.Helper()
+	attributes := func(more ...string) map[string]any {
+		all := map[string]any{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-4o"}
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	took := found["gen_ai.client.operation.duration"]
+	if took == (pmetric.Metric{}) {
+		t.Fatal("no duration of operations has come")
+	}
+	points := took.Histogram().DataPoints()
+	if took.Unit() != "s" || points.Len() != 1 || points.At(0).Count() != 2 || points.At(0).Sum() <= 0 || points.At(0).ExplicitBounds().At(0) != 0.01 {
+		t.Errorf("gen_ai.client.operation.duration in %s: %d series of %d", took.Unit(), points.Len(), points.At(0).Count())
+	}
+	testkit.Equal(t, "the attributes of the duration", attributes(), points.At(0).Attributes().AsRaw())
+	used := found["gen_ai.client.token.usage"]
+	if points = used.Histogram().DataPoints(); used.Unit() != "{token}" || points.Len() != 2 {
+		t.Fatalf("gen_ai.client.token.usage in %s: %d series", used.Unit(), points.Len())
+	}
+	for i, kind := range []string{"input", "output"} {
+		p := points.At(i)
+		testkit.Equal(t, "the attributes of tokens", attributes("gen_ai.token.type", kind), p.Attributes().AsRaw())
+		if p.Count() != 2 || p.Sum() <= 0 || p.ExplicitBounds().Len() != 14 {
+			t.Errorf("%s: %d calls with %v tokens", kind, p.Count(), p.Sum())
+		}
 	}
 }
 

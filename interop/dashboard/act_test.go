@@ -108,6 +108,22 @@ func TestSetLimits(t *testing.T) {
 	if l := limit(); l["requests_per_minute"] != 120. || l["weight"] != 5. || l["tokens_per_month"] != 1000. {
 		t.Errorf("the limit is %v", l)
 	}
+	b.press("Set limits")
+	b.fill("fit", "true")
+	b.fill("failed_calls", "reserved")
+	b.shows(".preview", "Fit calls to what is left: as configured → true")
+	b.press("Apply")
+	b.shows(".toast", "The limits of budgeted are set")
+	b.until(`document.querySelector('dialog') === null`)
+	b.press("Set limits")
+	b.fill("fit", "false")
+	b.fill("failed_calls", "")
+	b.shows(".preview", "Calls that fail cost: reserved → as configured")
+	b.press("Apply")
+	b.until(`document.querySelector('dialog') === null`)
+	if p := r.get(t, "/v1/projects/budgeted"); p["fit"] != false || p["failed_calls"] != "free" {
+		t.Errorf("the project is %v", p)
+	}
 	b.visit("/#/model/gpt-small")
 	b.press("Set limits")
 	b.fill("max_rpd", "5000")

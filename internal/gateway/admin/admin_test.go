@@ -193,11 +193,11 @@ func TestProjects(t *testing.T) {
 	r := newRig(t, usual)
 	p := as[Project](t, r.want(t, 200, "GET", "/v1/projects/search", ""))
 	p.Windows = nil
-	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true, Mode: "enforce", MaxWait: usualWait}, p)
+	testkit.Equal(t, "a project of the configuration", Project{ID: "search", Limit: project.Limit{RequestsPerMinute: 60, TokensPerMonth: 1_000_000, Weight: 3}, Own: true, Mode: "enforce", MaxWait: usualWait, FitMin: 256, UnknownUsage: "reserved", FailedCalls: "free"}, p)
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
+	testkit.Equal(t, "an unknown project", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait, FitMin: 256, UnknownUsage: "reserved", FailedCalls: "free"}, p)
 	p = as[Project](t, r.want(t, 200, "PUT", "/v1/projects/a%2Fb", `{"requests_per_minute": 3, "tokens_per_day": 1000}`))
-	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, Mode: "enforce", MaxWait: usualWait, Windows: []Window{
+	want := Project{ID: "a/b", Limit: project.Limit{RequestsPerMinute: 3, TokensPerDay: 1000}, Own: true, Mode: "enforce", MaxWait: usualWait, FitMin: 256, UnknownUsage: "reserved", FailedCalls: "free", Windows: []Window{
 		{"requests_per_minute", "requests", 3, 3, 60, 0, 0}, {"tokens_per_day", "tokens", 1000, 1000, 86400, 0, 0},
 	}}
 	testkit.Equal(t, "a project with a new limit", want, p)
@@ -212,7 +212,7 @@ func TestProjects(t *testing.T) {
 	p = as[Project](t, r.want(t, 200, "GET", "/v1/projects/a%2Fb", ""))
 	testkit.Equal(t, "the project after a reset", want, p)
 	p = as[Project](t, r.want(t, 200, "DELETE", "/v1/projects/a%2Fb", ""))
-	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait}, p)
+	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait, FitMin: 256, UnknownUsage: "reserved", FailedCalls: "free"}, p)
 }
 
 // Shares are set and told as strings, and are refused if they are more than everything. The state

@@ -135,7 +135,7 @@ func untimed(kind string, changed []FieldChange) string {
 	for _, c := range changed {
 		switch {
 		case c.Field == "paused":
-		case kind == control.KeyTerm, c.Field == "max_wait", c.Field == "models", c.Field == "mode":
+		case kind == control.KeyTerm, IsSwitched(c.Field):
 			return c.Field
 		}
 	}

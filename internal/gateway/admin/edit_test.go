@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,8 +73,15 @@ func TestPatchOfAProject(t *testing.T) {
 	if status := r.call(t, "acme/other", "gpt-4o"); status != http.StatusForbidden {
 		t.Errorf("a model that it may not call: %d", status)
 	}
-	p = as[Project](t, r.want(t, 200, "PATCH", path, `{"max_wait": null, "models": null}`))
-	if p.MaxWait != usualWait || p.Models != nil {
+	treated := func(p Project) string {
+		return fmt.Sprintf("%v %d %s %s", p.Fit, p.FitMin, p.UnknownUsage, p.FailedCalls)
+	}
+	before := treated(p)
+	p = as[Project](t, r.want(t, 200, "PATCH", path, `{"fit": true, "fit_min": 100, "unknown_usage": "seen", "failed_calls": "reserved"}`))
+	testkit.Equal(t, "how its calls are treated", "true 100 seen reserved", treated(p))
+	testkit.Equal(t, "those of a project below it", "true 100 seen reserved", treated(as[Project](t, r.get(t, "/v1/projects/acme/other/deep"))))
+	p = as[Project](t, r.want(t, 200, "PATCH", path, `{"max_wait": null, "models": null, "fit": null, "fit_min": null, "unknown_usage": null, "failed_calls": null}`))
+	if p.MaxWait != usualWait || p.Models != nil || treated(p) != before {
 		t.Errorf("as the configuration says: %+v", p)
 	}
 	if status := r.call(t, "acme/other", "gpt-4o"); status != 200 {
@@ -108,6 +116,10 @@ func TestPatchesThatAreNotValid(t *testing.T) {
 		{"projects/search", `{"paused": "yes"}`, 400, "paused is a string: it must be true or false"},
 		{"projects/search", `{"paused": 1}`, 400, "paused is a number"},
 		{"projects/search", `{"max_wait": -1}`, 400, "no duration"},
+		{"projects/search", `{"fit_min": 8}`, 400, "fit_min is 8: it must be from 16 to 1048576"},
+		{"projects/search", `{"fit": "yes"}`, 400, "fit"},
+		{"projects/search", `{"unknown_usage": "none"}`, 400, `unknown_usage is \"none\": it must be reserved or seen`},
+		{"projects/search", `{"failed_calls": "half"}`, 400, `failed_calls is \"half\": it must be free or reserved`},
 		{"projects/search", `{"max_wait": "25h"}`, 400, "max_wait is 25h0m0s: it must be from 0 to 24h0m0s"},
 		{"projects/search", `{"models": []}`, 400, "models names no models"},
 		{"projects/search", `{"models": [null]}`, 400, "a name or a pattern"},

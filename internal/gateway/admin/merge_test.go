@@ -40,12 +40,12 @@ func (n naive) patch(patch map[string]any) {
 var values = map[string][]any{
 	"requests_per_minute": {1.0, 60.0}, "requests_per_day": {5.0, 9e15}, "tokens_per_month": {7.0, 1e6}, "max_concurrent": {3.0},
 	"dollars_per_day": {0.5, 12.25}, "dollars": {9007199.0}, "weight": {1.0, 1048576.0}, "priority": {-1000.0, 4.0},
-	"max_share": {"50%", "12.5%"}, "paused": {true}, "reserve": {"most", "expected"}, "on_overrun": {"debt", "cut"}, "max_wait": {1.5, 86400.0}, "models": {[]any{"gpt-4o"}, []any{"a*", "b"}},
+	"max_share": {"50%", "12.5%"}, "paused": {true}, "reserve": {"most", "expected"}, "on_overrun": {"debt", "cut"}, "max_wait": {1.5, 86400.0}, "fit": {true, false}, "fit_min": {16.0, 500.0}, "unknown_usage": {"seen"}, "failed_calls": {"free", "reserved"}, "models": {[]any{"gpt-4o"}, []any{"a*", "b"}},
 	"resets": {map[string]any{"zone": "Europe/Berlin"}, map[string]any{"zone": nil}, map[string]any{"at": "06:00", "month": 3.0}, map[string]any{"month": nil, "at": nil}},
 }
 
 // switched are the fields that a PUT leaves as they are.
-var switched = []string{"paused", "max_wait", "models"}
+var switched = []string{"paused", "max_wait", "models", "fit", "fit_min", "unknown_usage", "failed_calls"}
 
 // Random sequences of changes lead to what a naive model says, and each says before what it lifts.
 func TestRandomChanges(t *testing.T) {

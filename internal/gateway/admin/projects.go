@@ -30,18 +30,34 @@ type Project struct {
 	PausedBy string   `json:"paused_by,omitempty"` // which of these is paused: the highest
 	Mode     string   `json:"mode"`                // "enforce", or "shadow": its limits deny nothing
 	MaxWait  Seconds  `json:"max_wait"`            // how long its calls may wait
+	Fit      bool     `json:"fit"`                 // max_tokens of its calls is lowered to what is left
+	FitMin   int      `json:"fit_min"`             // but not below this
 	Models   []string `json:"models,omitempty"`    // names or patterns of the models that it may call, beside what those above it may; empty: all
 	Lifted   []string `json:"lifted,omitempty"`    // in the answer to a change: the limits that it has removed
 	Term     *Term    `json:"term,omitempty"`      // of the last change, if it has one
+
+	UnknownUsage string `json:"unknown_usage"` // what a call is charged whose response did not report its usage
+	FailedCalls  string `json:"failed_calls"`  // what a call costs that the provider has answered with an error of its own
 }
 
-// ProjectSettings is what a PATCH can change of a project: the limit, and what is switched at run time.
+// ProjectSettings is what a PATCH can change of a project: the limit, and what is switched at run time. Of the latter,
+// what is nil or empty is as the configuration says.
 type ProjectSettings struct {
 	project.Limit
-	Paused  bool     `json:"paused,omitempty"`
-	MaxWait *Seconds `json:"max_wait,omitempty"` // nil: as the configuration says
-	Models  []string `json:"models,omitempty"`   // empty: as the configuration says
-	Mode    string   `json:"mode,omitempty"`     // empty: as the configuration says
+	Paused       bool     `json:"paused,omitempty"`
+	MaxWait      *Seconds `json:"max_wait,omitempty"`
+	Models       []string `json:"models,omitempty"`
+	Mode         string   `json:"mode,omitempty"`
+	Fit          *bool    `json:"fit,omitempty"`
+	FitMin       *int     `json:"fit_min,omitempty"`
+	UnknownUsage string   `json:"unknown_usage,omitempty"`
+	FailedCalls  string   `json:"failed_calls,omitempty"`
+}
+
+// IsSwitched reports whether a field of a project wins over the configuration once it is set, so that a reload does not
+// undo it.
+func IsSwitched(field string) bool {
+	return slices.Contains([]string{"paused", "max_wait", "models", "mode", "fit", "fit_min", "unknown_usage", "failed_calls"}, field)
 }
 
 // Window is one window of a project's limit, and what is left of it.
@@ -105,8 +121,9 @@ func (a *Admin) projectsOf(ctx context.Context, ids []string) []Project {
 		_, own := limits[id]
 		p := Project{ID: id, Limit: limiter.Limit(id), Own: own, Windows: a.windowsOf(ctx, id), PausedBy: switched.PausedAt(id)}
 		p.Shares, p.More = a.innerShares(id)
-		wait, models := a.gateway.Terms(id)
-		p.Paused, p.MaxWait, p.Models, p.Mode = p.PausedBy != "", Seconds(wait), models, a.gateway.ProjectMode(id)
+		terms := a.gateway.Terms(id)
+		p.Paused, p.MaxWait, p.Models, p.Mode = p.PausedBy != "", Seconds(terms.MaxWait), terms.Models, a.gateway.ProjectMode(id)
+		p.Fit, p.FitMin, p.UnknownUsage, p.FailedCalls = terms.Fit, terms.FitMin, terms.UnknownUsage, terms.FailedCalls
 		p.Term = a.termOf(control.ProjectTerm, id)
 		list = append(list, p)
 	}
@@ -265,12 +282,18 @@ func editProject[T any](a *Admin, r *http.Request, id string, e edit[T]) (any, e
 // projectSettings returns what a PATCH can change of a project, as it is now.
 func (a *Admin) projectSettings(id string) ProjectSettings {
 	switched := a.gateway.Controls().State().Project(id)
-	return ProjectSettings{a.gateway.Projects().Limit(id), switched.Paused, (*Seconds)(switched.MaxWait), switched.Models, switched.Mode}
+	return ProjectSettings{
+		a.gateway.Projects().Limit(id), switched.Paused, (*Seconds)(switched.MaxWait), switched.Models, switched.Mode,
+		switched.Fit, switched.FitMin, switched.UnknownUsage, switched.FailedCalls,
+	}
 }
 
 // controls returns the part of the settings that is switched at run time.
 func (s *ProjectSettings) controls() control.Project {
-	return control.Project{Paused: s.Paused, MaxWait: (*time.Duration)(s.MaxWait), Models: s.Models, Mode: s.Mode}
+	return control.Project{
+		Paused: s.Paused, MaxWait: (*time.Duration)(s.MaxWait), Models: s.Models, Mode: s.Mode,
+		Fit: s.Fit, FitMin: s.FitMin, UnknownUsage: s.UnknownUsage, FailedCalls: s.FailedCalls,
+	}
 }
 
 // unsetLimit gives a project the default limit again.

@@ -25,7 +25,7 @@ func TestSubtree(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	unknown := as[ProjectList](t, r.get(t, "/v1/projects?below=acme/x")).Projects
-	testkit.Equal(t, "an unknown project", []Project{{ID: "acme/x", Limit: project.Limit{RequestsPerDay: 4, Weight: 1}, Windows: day(4), Mode: "enforce", MaxWait: usualWait}}, unknown)
+	testkit.Equal(t, "an unknown project", []Project{{ID: "acme/x", Limit: project.Limit{RequestsPerDay: 4, Weight: 1}, Windows: day(4), Mode: "enforce", MaxWait: usualWait, FitMin: 256, UnknownUsage: "reserved", FailedCalls: "free"}}, unknown)
 	r.want(t, 400, "GET", "/v1/projects?below=a//b", "")
 }
 

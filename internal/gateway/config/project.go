@@ -52,8 +52,8 @@ const (
 	maxWeight   = 1 << 20
 	maxPriority = 1000
 
-	minFit = 16 // OpenAI refuses a lower max_output_tokens
-	maxFit = 1 << 20
+	MinFit = 16 // the lowest fit_min: OpenAI refuses a lower max_output_tokens
+	MaxFit = 1 << 20
 )
 
 // read reads the fields of a project. A field that the file does not have keeps its value.
@@ -72,7 +72,7 @@ func (pr *Project) read(at yamlValue) {
 		field("unknown_usage", strictyaml.OneOf(&pr.UnknownUsage, UsageReserved, UsageSeen)),
 		field("failed_calls", strictyaml.OneOf(&pr.FailedCalls, FailedFree, FailedReserved)),
 		field("fit", strictyaml.Flag(&pr.Fit)),
-		field("fit_min", strictyaml.Count(&pr.FitMin, minFit, maxFit)),
+		field("fit_min", strictyaml.Count(&pr.FitMin, MinFit, MaxFit)),
 		field("models", pr.readModels),
 		field("mode", mode(&pr.Mode)),
 	)...)

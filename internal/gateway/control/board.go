@@ -215,7 +215,7 @@ func put[V any](ctx context.Context, b *Board, prefix, name string, was *V, valu
 func (b *Board) set(s *State) {
 	s.hasTerms, s.modes, s.pausesModels = false, s.Gateway().Mode != "", false
 	for _, p := range s.projects {
-		s.hasTerms = s.hasTerms || p.MaxWait != nil || len(p.Models) > 0
+		s.hasTerms = s.hasTerms || p.treatsCalls() || len(p.Models) > 0
 		s.modes = s.modes || p.Mode != ""
 	}
 	for _, m := range s.models {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
@@ -54,9 +55,9 @@ func TestBoardsShareAStore(t *testing.T) {
 	}
 	var seen []string
 	stop := two.Watch(func(s *State) { seen = append(seen, s.PausedAt("acme/search")) })
-	wait := 3 * time.Second
+	wait, fit := 3*time.Second, true
 	for _, err := range []error{
-		one.SetProject(t.Context(), "acme", Project{Paused: true, MaxWait: &wait, Models: []string{"gpt-*"}, Mode: "shadow"}),
+		one.SetProject(t.Context(), "acme", Project{Paused: true, MaxWait: &wait, Fit: &fit, FailedCalls: config.FailedReserved, Models: []string{"gpt-*"}, Mode: "shadow"}),
 		one.SetModel(t.Context(), "gpt-4o", Model{Paused: true}),
 		one.SetKey(t.Context(), "abcdefghij", Key{Paused: true}),
 		one.SetGateway(t.Context(), Gateway{Mode: "shadow"}),
@@ -67,7 +68,10 @@ func TestBoardsShareAStore(t *testing.T) {
 		}
 	}
 	s := two.State()
-	if got, ok := s.MaxWait("acme/search/alice"); got != wait || !ok || !s.Model("gpt-4o").Paused || !s.Key("abcdefghij").Paused || s.Gateway().Mode != "shadow" || !s.HasTerms() || !s.HasModes() {
+	rules := config.Project{MaxWait: time.Hour, FailedCalls: config.FailedFree, FitMin: 64}
+	s.Apply("acme/search/alice", &rules)
+	testkit.Equal(t, "how calls are treated", config.Project{MaxWait: wait, Fit: true, FitMin: 64, FailedCalls: config.FailedReserved}, rules)
+	if !s.Model("gpt-4o").Paused || !s.Key("abcdefghij").Paused || s.Gateway().Mode != "shadow" || !s.HasTerms() || !s.HasModes() {
 		t.Errorf("%+v", s)
 	}
 	if err := one.SetProject(t.Context(), "acme", Project{}); err != nil {

@@ -4,8 +4,10 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +16,38 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Project is what an operator has set for a project. Paused and Mode hold for all projects below it,
-// too. So does MaxWait, unless one of them has its own.
+// Project is what an operator has set for a project; what is nil or empty is as the file says. Paused and Mode hold
+// for all projects below it, too. So does all else but Models, unless one of them has its own.
 type Project struct {
 	Paused  bool           `json:"paused,omitempty"`
-	MaxWait *time.Duration `json:"max_wait,omitempty"` // nil: as the file says
-	Models  []string       `json:"models,omitempty"`   // names or patterns of the models that it may call; empty: as the file says
-	Mode    string         `json:"mode,omitempty"`     // [config.ModeEnforce] or [config.ModeShadow]; empty: as the file says
+	MaxWait *time.Duration `json:"max_wait,omitempty"`
+	Models  []string       `json:"models,omitempty"` // names or patterns of the models that it may call
+	Mode    string         `json:"mode,omitempty"`   // [config.ModeEnforce] or [config.ModeShadow]
+
+	Fit          *bool  `json:"fit,omitempty"`
+	FitMin       *int   `json:"fit_min,omitempty"`
+	UnknownUsage string `json:"unknown_usage,omitempty"` // [config.UsageReserved] or [config.UsageSeen]
+	FailedCalls  string `json:"failed_calls,omitempty"`  // [config.FailedFree] or [config.FailedReserved]
+}
+
+// treatsCalls reports whether the operator has set how calls are treated: something that Apply changes.
+func (p *Project) treatsCalls() bool {
+	return p.MaxWait != nil || p.Fit != nil || p.FitMin != nil || p.UnknownUsage != "" || p.FailedCalls != ""
+}
+
+// Apply sets how calls are treated, where the operator has set it for the project.
+func (p *Project) Apply(rules *config.Project) {
+	if p.MaxWait != nil {
+		rules.MaxWait = *p.MaxWait
+	}
+	if p.Fit != nil {
+		rules.Fit = *p.Fit
+	}
+	if p.FitMin != nil {
+		rules.FitMin = *p.FitMin
+	}
+	rules.UnknownUsage = cmp.Or(p.UnknownUsage, rules.UnknownUsage)
+	rules.FailedCalls = cmp.Or(p.FailedCalls, rules.FailedCalls)
 }
 
 // Model is what an operator has set for the quota of a model.
@@ -54,6 +81,15 @@ func (p *Project) Check() error {
 	if p.MaxWait != nil && (*p.MaxWait < 0 || *p.MaxWait > MaxWait) {
 		return fmt.Errorf("max_wait is %v: it must be from 0 to %v", *p.MaxWait, MaxWait)
 	}
+	if p.FitMin != nil && (*p.FitMin < config.MinFit || *p.FitMin > config.MaxFit) {
+		return fmt.Errorf("fit_min is %d: it must be from %d to %d", *p.FitMin, config.MinFit, config.MaxFit)
+	}
+	if !slices.Contains([]string{"", config.UsageReserved, config.UsageSeen}, p.UnknownUsage) {
+		return fmt.Errorf("unknown_usage is %.40q: it must be %s or %s", p.UnknownUsage, config.UsageReserved, config.UsageSeen)
+	}
+	if !slices.Contains([]string{"", config.FailedFree, config.FailedReserved}, p.FailedCalls) {
+		return fmt.Errorf("failed_calls is %.40q: it must be %s or %s", p.FailedCalls, config.FailedFree, config.FailedReserved)
+	}
 	if len(p.Models) > maxModels {
 		return fmt.Errorf("models has %d names: it may have %d; a pattern stands for many", len(p.Models), maxModels)
 	}
@@ -83,7 +119,7 @@ type State struct {
 	keys     map[string]Key
 	ended    map[string]map[string]int64 // under allGateways: when the sessions would end that were signed out, in Unix seconds
 	terms    map[string]Term             // by kind and name
-	hasTerms bool                        // a project has MaxWait or Models
+	hasTerms bool                        // a project has Models, or says how calls are treated
 	modes    bool                        // something has a Mode
 
 	pausesModels bool // a model is paused
@@ -145,15 +181,12 @@ func (s *State) PausesInside(path string) bool {
 	return false
 }
 
-// MaxWait returns how long calls of a path may wait, as the innermost of its projects says for which
-// something is set. ok is false if nothing is.
-func (s *State) MaxWait(path string) (d time.Duration, ok bool) {
+// Apply sets how calls of a path are treated, as the innermost of its projects says for which something is set.
+func (s *State) Apply(path string, rules *config.Project) {
 	for id := range Levels(path) {
-		if own := s.projects[id].MaxWait; own != nil {
-			d, ok = *own, true
-		}
+		p := s.projects[id]
+		p.Apply(rules)
 	}
-	return d, ok
 }
 
 // Levels returns the ids of the projects on a path, the highest first: acme and acme/search.
@@ -168,7 +201,7 @@ func Levels(path string) iter.Seq[string] {
 	}
 }
 
-// HasTerms reports whether a project has MaxWait or Models.
+// HasTerms reports whether a project has Models, or says how calls are treated.
 func (s *State) HasTerms() bool { return s.hasTerms }
 
 // checkProject returns what is wrong with a setting of a project, or nil.

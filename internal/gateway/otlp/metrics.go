@@ -11,11 +11,11 @@ import (
 // cumulative says that values count from the start of the program on.
 const cumulative = 2
 
-// metricsOf returns the metrics for Prometheus as OTLP has them in JSON, by the same names.
+// metricsOf returns metrics as OTLP has them in JSON, by the same names.
 func metricsOf(families []*dto.MetricFamily, started, now time.Time) []object {
 	list := []object{}
 	for _, f := range families {
-		m := object{"name": f.GetName(), "description": f.GetHelp()}
+		m := object{"name": f.GetName(), "description": f.GetHelp(), "unit": units[f.GetName()]}
 		points := []object{}
 		for _, each := range f.Metric {
 			if p := pointOf(each); p != nil {

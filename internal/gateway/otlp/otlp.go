@@ -46,6 +46,7 @@ type Exporter struct {
 	ended   sync.WaitGroup
 	dropped atomic.Uint64
 	started time.Time
+	calls   *calls // nil: metrics are not sent
 }
 
 // New returns an exporter, which sends until Close.
@@ -54,6 +55,7 @@ func New(cfg Config) *Exporter {
 	e.cfg.Endpoint = strings.TrimSuffix(cfg.Endpoint, "/")
 	e.ended.Go(e.sendSpans)
 	if cfg.Metrics > 0 {
+		e.calls = newCalls()
 		e.ended.Go(e.sendMetrics)
 	}
 	return e
@@ -131,7 +133,7 @@ func (e *Exporter) sendMetrics() {
 		case <-e.stop:
 			ending = true
 		}
-		families, err := e.cfg.Gatherer.Gather()
+		families, err := e.gather()
 		if err != nil {
 			e.failed(err)
 		}

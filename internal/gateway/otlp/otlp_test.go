@@ -1,11 +1,14 @@
 package otlp
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
@@ -35,6 +38,34 @@ func TestStart(t *testing.T) {
 			t.Errorf("%q: %v, %v, %s", text, none.Sampled, all.Sampled, all.Parent())
 		}
 	}
+}
+
+// Calls of models beyond a number of names are counted without the name, and an error is an attribute.
+func TestCallsOfManyModels(t *testing.T) {
+	e := &Exporter{calls: newCalls(), cfg: Config{Gatherer: prometheus.NewRegistry()}}
+	for i := range maxModels + 5 {
+		e.Observe(Call{Operation: "chat", Provider: "openai", Model: strconv.Itoa(i), Input: 1})
+	}
+	e.Observe(Call{Operation: "chat", Provider: "openai", Model: "0", Error: "503"})
+	families, err := e.gather()
+	if err != nil || len(families) != 2 {
+		t.Fatal(err, len(families))
+	}
+	took := metricsOf(families, time.Now(), time.Now())[0]["histogram"].(object)["dataPoints"].([]object)
+	var unnamed, failed any
+	for _, p := range took {
+		text := fmt.Sprint(p["attributes"])
+		if !strings.Contains(text, "gen_ai.request.model") {
+			unnamed = p["count"]
+		}
+		if strings.Contains(text, "error.type") {
+			failed = p["count"]
+		}
+	}
+	if len(took) != maxModels+2 || unnamed != "5" || failed != "1" {
+		t.Errorf("%d series, %v calls without a model, %v that have failed", len(took), unnamed, failed)
+	}
+	(&Exporter{}).Observe(Call{}) // without metrics
 }
 
 // Spans beyond what can wait are dropped and counted, and so are those that a collector does not take. What waits is sent

@@ -14,23 +14,26 @@ const fieldsOf = (list) => Object.fromEntries(list.map((each) => [each.setting, 
 const ofOwner = (owner) => kinds.filter((each) => each.owner === owner);
 const limitGroups = Object.entries(Object.groupBy(ofOwner('project'), (each) => (each.unit === 'calls' ? 'requests' : each.unit))).map(([unit, list]) => [capital(unit), fieldsOf(list)]);
 const percentage = {kind: 'text', empty: 'such as 20%'};
+const configured = (...values) => ({kind: 'choice', values: ['', ...values], configured: true});
 const groups = {
   model: [
     ['Quota', fieldsOf(ofOwner('model'))],
-    ['Shares and pace', {reserve: percentage, burst: percentage, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
+    ['Shares and pace', {reserve: percentage, burst: percentage, mode: configured('enforce', 'shadow')}],
   ],
   project: [
     ...limitGroups,
     ['Weights and shares', {
       weight: {...whole, empty: '1'}, priority: {kind: 'number', step: 1, empty: '0'}, min_share: percentage, max_share: percentage, dedicated: {kind: 'check'},
     }],
-    ['Calls', {max_wait: {kind: 'number', step: 'any', min: 0, empty: 'as configured'}, models: {kind: 'list', empty: 'as configured'}, mode: {kind: 'choice', values: ['', 'enforce', 'shadow']}}],
+    ['Calls', {max_wait: {kind: 'number', step: 'any', min: 0, configured: true}, models: {kind: 'list', configured: true}, mode: configured('enforce', 'shadow'),
+      fit: configured(true, false), fit_min: {...whole, configured: true}, unknown_usage: configured('reserved', 'seen'), failed_calls: configured('free', 'reserved')}],
   ],
   key: [...limitGroups, ['Calls', {models: {kind: 'list', empty: 'all'}}]],
 };
 const words = {
   weight: 'Weight', priority: 'Priority', min_share: 'Minimum share', max_share: 'Maximum share', dedicated: 'Dedicated minimum',
-  max_wait: 'May wait (seconds)', models: 'Models (with commas)', mode: 'Mode', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
+  max_wait: 'May wait (seconds)', models: 'Models (with commas)', mode: 'Mode',
+  fit: 'Fit calls to what is left', fit_min: 'Fit to no less than (tokens)', unknown_usage: 'Usage not reported costs', failed_calls: 'Calls that fail cost', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
 };
 const nested = (kind, name) => kind === 'key' && name !== 'models'; // a key's limits are in a field of their own
 
@@ -78,6 +81,9 @@ export async function setLimits(kind, name) {
     return changes;
   }
 
+  // inPlace returns a value, or what is in place of one that is not set.
+  const inPlace = (each, value) => value ?? (inputs.get(each)?.how.configured ? 'as configured' : undefined);
+
   let asked = 0;
   async function show() {
     const number = ++asked;
@@ -91,7 +97,7 @@ export async function setLimits(kind, name) {
       const {changed, lifted} = await call('PATCH', path, changes);
       if (number !== asked) return;
       preview.replaceChildren(
-        ...changed.map((c) => h('p', {}, `${words[c.field] ?? capital(dimension(c.field).long)}: `, change(c.before, c.after))),
+        ...changed.map((c) => h('p', {}, `${words[c.field] ?? capital(dimension(c.field).long)}: `, change(inPlace(c.field, c.before), inPlace(c.field, c.after)))),
         ...(lifted?.length > 0 ? [h('p', {class: 'fault'}, `▲ This lifts ${lifted.map((each) => dimension(each).long).join(', ')}: no longer limited.`)] : []));
       dialog.confirm.disabled = changed.length === 0;
     } catch (failure) {
@@ -109,13 +115,14 @@ export async function setLimits(kind, name) {
   show();
 }
 
+const choiceWords = {true: 'yes', false: 'no'};
 let made = 0;
 function makeInput(name, how, value) {
   const id = `limit-${++made}`;
   if (how.kind === 'check') return h('input', {id, name, type: 'checkbox', checked: value === true});
-  if (how.kind === 'choice') return h('select', {id, name}, how.values.map((each) => h('option', {value: each, selected: each === (value ?? '')}, each || 'as configured')));
+  if (how.kind === 'choice') return h('select', {id, name}, how.values.map((each) => h('option', {value: String(each), selected: each === (value ?? '')}, each === '' ? 'as configured' : choiceWords[each] ?? each)));
   const text = value === undefined || value === null || value === 0 ? '' : how.kind === 'list' ? value.join(', ') : String(value);
-  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.empty ?? 'no limit'});
+  return h('input', {id, name, type: how.kind === 'number' ? 'number' : 'text', step: how.step, min: how.min, value: text, autocomplete: 'off', placeholder: how.empty ?? (how.configured ? 'as configured' : 'no limit')});
 }
 
 // valueOf returns what an input says, as the API takes it; null is nothing.
@@ -124,11 +131,12 @@ function valueOf(input, how) {
   const text = input.value.trim();
   if (text === '') return null;
   if (how.kind === 'number') return Number(text);
+  if (how.kind === 'choice') return how.values.find((each) => String(each) === text);
   return how.kind === 'list' ? text.split(',').map((each) => each.trim()).filter(Boolean) : text;
 }
 
 // normal returns what is set now as valueOf would return it.
 function normal(value) {
-  if (value === undefined || value === 0 || value === false || value === '' || (Array.isArray(value) && value.length === 0)) return null;
+  if (value === undefined || value === 0 || value === '' || (Array.isArray(value) && value.length === 0)) return null;
   return value;
 }
