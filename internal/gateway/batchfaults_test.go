@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -129,6 +130,7 @@ runs: {dollars: 0.02, calls: 1}
 	if got := full - r.dollars(t, "acme"); got != want {
 		t.Errorf("%v were used, want %v", got, want)
 	}
+	r.settled(t)
 	sum, err := r.Usage(t.Context(), books.Query{Project: "acme", By: []books.Dimension{books.ByProject, books.ByModel}})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +138,7 @@ runs: {dollars: 0.02, calls: 1}
 	row := books.Row{Owner: books.Owner{Project: "acme/search", Model: "anthropic/" + books.Other}}
 	row.Amounts[books.Requests], row.Amounts[books.Nanodollars] = 2, int64(want)
 	row.Amounts[books.Input], row.Amounts[books.Output] = int64(2*opus.Input), int64(2*opus.Output)
-	if len(sum.Rows) != 1 || sum.Rows[0] != row {
-		t.Errorf("the books have %+v, want %+v", sum.Rows, row)
-	}
+	denied := books.Row{Owner: books.Owner{Project: "acme/search"}}
+	denied.Amounts[books.Denied] = 1 // the second batch
+	testkit.Equal(t, "the books", []books.Row{denied, row}, sum.Rows)
 }
