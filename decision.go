@@ -36,6 +36,8 @@ const (
 	DecisionTPDLimit         DecisionCode = "tpd_exceeded"
 	DecisionConcurrencyLimit DecisionCode = "concurrency_exceeded"
 
+	DecisionTokensInFlightLimit DecisionCode = "tokens_in_flight_exceeded"
+
 	// DecisionPaused means that the provider has throttled a call and takes no more
 	// for a while: see [RateLimiter.Heed].
 	DecisionPaused DecisionCode = "paused"
@@ -94,7 +96,7 @@ func (d Decision) String() string {
 }
 
 // ModelStats is what is used of a model's quota, and the maxima. A maximum of zero is
-// unlimited. InputTPM, OutputTPM, TPD and Concurrent are counted only for models
+// unlimited. InputTPM, OutputTPM, TPD, Concurrent and TokensInFlight are counted only for models
 // that limit them.
 type ModelStats struct {
 	RPM, MaxRPM int
@@ -106,6 +108,8 @@ type ModelStats struct {
 	OutputTPM, MaxOutputTPM   int
 	TPD, MaxTPD               int
 	Concurrent, MaxConcurrent int
+
+	TokensInFlight, MaxTokensInFlight int
 
 	// Local says that the store has answered without the server that it shares with others, so that what is used is
 	// not known: see [limit.Decision].
@@ -124,6 +128,8 @@ func (s *ModelStats) fields() [kind.Models]statsFields {
 		kind.MaxOutputTPM:  {&s.OutputTPM, &s.MaxOutputTPM},
 		kind.MaxTPD:        {&s.TPD, &s.MaxTPD},
 		kind.MaxConcurrent: {&s.Concurrent, &s.MaxConcurrent},
+
+		kind.MaxTokensInFlight: {&s.TokensInFlight, &s.MaxTokensInFlight},
 	}
 }
 

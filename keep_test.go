@@ -21,6 +21,7 @@ import (
 type underWay struct {
 	*ratelimit.Reservation
 	project string
+	tokens  int
 	since   time.Time
 	kept    bool
 }
@@ -33,22 +34,23 @@ func (u *underWay) slots(now time.Time) int {
 	return 0
 }
 
-// Calls with Keep have their slots until they end; other calls for ten minutes.
+// Calls with Keep have their slots and their tokens in flight until they end; other calls for ten minutes.
 func TestKeepLikeTheNaiveBook(t *testing.T) {
-	const ofModel, ofProject = 6, 4
+	const ofModel, ofProject, inFlight = 6, 4, 400
 	rounds := testkit.Rounds(500, 2000)
-	everyLedger(t, quotas{"m": {MaxConcurrent: ofModel}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
+	everyLedger(t, quotas{"m": {MaxConcurrent: ofModel, MaxTokensInFlight: inFlight}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var calls []underWay
 		denied := 0
 		for range rounds {
 			time.Sleep(time.Duration(random.IntN(30)) * time.Second)
 			synctest.Wait()
-			all, own := 0, 0
+			all, own, held, tokens := 0, 0, 0, random.IntN(150)
 			project := string(rune('p' + random.IntN(2)))
 			for _, c := range calls {
 				n := c.slots(time.Now())
 				all += n
+				held += n * c.tokens
 				if c.project == project {
 					own += n
 				}
@@ -60,15 +62,15 @@ func TestKeepLikeTheNaiveBook(t *testing.T) {
 				continue
 			}
 			limits := only(projectLimits(slotsWindow(ofProject)))
-			res, d := tryCall(t, rl, projectCall{Model: "m", Project: project, Limits: limits})
-			if want := all < ofModel && own < ofProject; d.Allowed != want {
-				t.Fatalf("%d of %d, of the project %d of %d are under way: %+v", all, ofModel, own, ofProject, d)
+			res, d := tryCall(t, rl, projectCall{Model: "m", Project: project, Limits: limits, Estimated: tokens})
+			if want := all < ofModel && own < ofProject && held+tokens <= inFlight; d.Allowed != want {
+				t.Fatalf("%d of %d, of the project %d of %d are under way, with %d and %d of %d tokens: %+v", all, ofModel, own, ofProject, held, tokens, inFlight, d)
 			}
 			if !d.Allowed {
 				denied++
 				continue
 			}
-			c := underWay{res, project, time.Now(), random.IntN(2) == 0}
+			c := underWay{res, project, tokens, time.Now(), random.IntN(2) == 0}
 			if c.kept {
 				c.Keep()
 			}

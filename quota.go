@@ -20,6 +20,11 @@ type ModelQuota struct {
 	MaxTPD        int `yaml:"max_tpd,omitempty" json:"max_tpd,omitempty"`               // tokens a day, prompt and output together
 	MaxConcurrent int `yaml:"max_concurrent,omitempty" json:"max_concurrent,omitempty"` // concurrent requests: reserved, and neither committed nor cancelled
 
+	// MaxTokensInFlight is how many tokens all concurrent requests together may have reserved, for servers of one's own
+	// whose limit is memory. It counts every token as one, also those of a prompt that is cached; of a call that
+	// reserves the most tokens, or extends its reservation, the most that it can use.
+	MaxTokensInFlight int `yaml:"max_tokens_in_flight,omitempty" json:"max_tokens_in_flight,omitempty"`
+
 	// DayResetsAt is when a day begins: a time of day and a time zone, such
 	// as "00:00 America/Los_Angeles". Empty, a day is the 24 hours from its
 	// first request on. The zone must be known on this machine; a program
@@ -39,7 +44,7 @@ type ModelQuota struct {
 	// margin. It is from 0, the default, to [MaxMargin]. In JSON it is nanoseconds.
 	Margin time.Duration `yaml:"margin,omitempty" json:"margin,omitempty"`
 
-	// Reserve is the part of every maximum, except MaxConcurrent, that is kept for projects
+	// Reserve is the part of every maximum, except MaxConcurrent and MaxTokensInFlight, that is kept for projects
 	// that have begun to call the model within the last period of that maximum: a minute, or
 	// a day. Such a project has a share at once, and not only when others' usage comes back.
 	// Nobody else uses the reserve. It is below 100%; the default is 0, no reserve.

@@ -41,6 +41,7 @@ func newRules(q state.Quota) *engine.Rules {
 	for _, u := range [...]engine.Unit{engine.Tokens, engine.Input, engine.Output} {
 		r.Most[u], r.Cut[u] = most || cut, cut
 	}
+	r.Most[engine.TokensInFlight] = most || cut // no extension takes more of them
 	return r
 }
 

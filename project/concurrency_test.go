@@ -140,27 +140,28 @@ func TestSpendDoesNotWaitForAPlace(t *testing.T) {
 // Never are more calls under way than may be, by any number of limiters on one store, and
 // all pass in the end.
 func TestConcurrentTogether(t *testing.T) {
-	const most, callers, calls = 3, 8, 10
+	const most, tokens, callers, calls = 3, 25, 8, 10
 	for name, shared := range stores {
 		t.Run(name, func(t *testing.T) {
 			open := shared(t)
-			var running, passed atomic.Int64
+			var running, inFlight, passed atomic.Int64
 			var all sync.WaitGroup
 			for range 2 {
-				l := newLimiter(t, project.Config{Default: &project.Limit{MaxConcurrent: most}, Store: open()})
+				l := newLimiter(t, project.Config{Default: &project.Limit{MaxConcurrent: most, MaxTokensInFlight: tokens}, Store: open()})
 				for range callers / 2 {
 					all.Go(func() {
-						for range calls {
-							res, d, err := l.Acquire(t.Context(), project.Call{Project: "p", Estimated: 1})
+						for i := range int64(calls) {
+							res, d, err := l.Acquire(t.Context(), project.Call{Project: "p", Estimated: 5 + int(i)})
 							if err != nil {
 								t.Errorf("%+v, %v", d, err)
 								return
 							}
-							if n := running.Add(1); n > most {
-								t.Errorf("%d are under way", n)
+							if n, held := running.Add(1), inFlight.Add(5+i); n > most || held > tokens {
+								t.Errorf("%d are under way, with %d tokens", n, held)
 							}
 							passed.Add(1)
 							running.Add(-1)
+							inFlight.Add(-5 - i)
 							res.Commit(1, 0)
 						}
 					})

@@ -78,6 +78,10 @@ type Limit struct {
 	// dies are free 12 seconds later.
 	MaxConcurrent int `json:"max_concurrent,omitempty"`
 
+	// MaxTokensInFlight is how many tokens the calls of the project that are under way may have reserved together. Calls
+	// hold them as they hold their slots.
+	MaxTokensInFlight int `json:"max_tokens_in_flight,omitempty"`
+
 	// Priority, from -1000 to 1000, counts when several projects want a model, or a limit of
 	// the project that they are in. Projects of a higher priority have what they want first. Those of a lower one have
 	// what is left, and their MinShare; their calls may wait for long, so give them a
@@ -177,6 +181,8 @@ var limitOf = [...]func(c limit.Calendar, n int64) limit.Limit{
 	kind.Week:   limit.Calendar.PerWeek,
 	kind.Month:  limit.Calendar.PerMonth,
 	kind.Total:  total,
+
+	kind.AtATime: func(_ limit.Calendar, n int64) limit.Limit { return engine.AtATime(n) },
 }
 
 func perMinute(_ limit.Calendar, n int64) limit.Limit {
@@ -240,7 +246,7 @@ func newPlan(l Limit, maxWaiting int) (*plan, error) {
 
 // most reports whether the limits on a unit reserve the most of a call.
 func (p *plan) most(unit engine.Unit) bool {
-	return unit == engine.AllTokens && p.mostTokens || unit == engine.Dollars && p.mostDollars
+	return unit == engine.AllTokens && p.mostTokens || unit == engine.TokensInFlight && (p.mostTokens || p.cut) || unit == engine.Dollars && p.mostDollars
 }
 
 // add adds a window.
@@ -295,6 +301,7 @@ func (p *plan) rules() *engine.Rules {
 		MinShare: p.limit.MinShare.Part(), MaxShare: p.limit.MaxShare.Part(),
 	}
 	r.Most[engine.AllTokens], r.Most[engine.Dollars] = p.mostTokens || p.cut, p.mostDollars || p.cut
+	r.Most[engine.TokensInFlight] = p.mostTokens || p.cut // no extension takes more of them
 	r.Cut[engine.AllTokens], r.Cut[engine.Dollars] = p.cut && !p.mostTokens, p.cut && !p.mostDollars
 	return r
 }

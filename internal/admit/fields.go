@@ -48,7 +48,7 @@ func appendLimits(b []byte, result *Result) []byte {
 	for i := range windows {
 		s := windows[i]
 		until := s.ResetAfter
-		if s.Window.Total() {
+		if s.Window.Total() || s.Window.AtATime() {
 			until = project.Never
 		}
 		if !result.Decision.Allowed {
@@ -73,12 +73,12 @@ func appendLimit(b []byte, own string, s *project.Standing, until time.Duration)
 	return appendParameter(b, ";t=", ceilSeconds(until))
 }
 
-// appendPolicy appends a member of RateLimit-Policy. What is given once has no period.
+// appendPolicy appends a member of RateLimit-Policy. What is given once, and what calls under way hold, has no period.
 func appendPolicy(b []byte, own string, s *project.Standing) []byte {
 	w := s.Window
 	b = appendName(b, own, s)
 	b = appendParameter(b, ";q=", w.Count)
-	if !w.Total() {
+	if !w.Total() && !w.AtATime() {
 		b = appendParameter(b, ";w=", ceilSeconds(w.Period))
 	}
 	if w.Unit != "" && w.Unit != project.Requests { // the unit of a plain limiter is unknown

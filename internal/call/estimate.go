@@ -17,7 +17,9 @@ func (c *Call) estimate(q *ratelimit.ModelQuota, caps *engine.Caps) llm.Tokens {
 	t := c.expected
 	certain := c.certainPrompt()
 	all := amounts{t.Input, t.Output, certain}
+	least := leastMaxima(q)
 	all.fit(int(caps.Tokens))
+	all.fit(least[kind.TokensInFlight])
 	certain = q.Count.LeastInput(c.Request.Provider, certain)
 	if c.QuotaGuessed {
 		certain = 0
@@ -28,7 +30,6 @@ func (c *Call) estimate(q *ratelimit.ModelQuota, caps *engine.Caps) llm.Tokens {
 	})
 	input, output := q.Count.Count(t)
 	counted := amounts{int(input), int(output), certain}
-	least := leastMaxima(q)
 	counted.fitInput(caps.Of(least[kind.Input]))
 	if most := caps.Of(least[kind.Output]); most > 0 {
 		counted.output = min(counted.output, most)

@@ -157,7 +157,7 @@ func (c *Call) modelHasLeft(d *ratelimit.Decision, q *ratelimit.ModelQuota, most
 		return true
 	}
 	input, output := q.Count.Count(q.Count.Dearest(most))
-	needs := [kind.Units]int64{kind.Tokens: input + output, kind.Input: input, kind.Output: output}
+	needs := [kind.Units]int64{kind.Tokens: input + output, kind.Input: input, kind.Output: output, kind.TokensInFlight: int64(most.Input) + int64(most.Output)}
 	for l := range d.Stats.Limits() {
 		k, _ := kind.Named(l.Name)
 		left := int64(l.Max) - int64(l.Used)

@@ -50,10 +50,10 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	counted := llm.Tokens{Input: int(input), Output: int(output)}
 	of := d.Stats.Of(strings.TrimSuffix(d.Limit, kind.ShareEnd))
 	k, _ := kind.Named(of.Name)
-	if of.Max == 0 || k.Window() == kind.AtATime {
+	if of.Max == 0 || k == kind.MaxConcurrent {
 		return nil
 	}
-	needs := map[kind.Unit]llm.Tokens{kind.Tokens: counted, kind.Input: {Input: counted.Input}, kind.Output: {Output: counted.Output}}
+	needs := map[kind.Unit]llm.Tokens{kind.Tokens: counted, kind.Input: {Input: counted.Input}, kind.Output: {Output: counted.Output}, kind.TokensInFlight: c.estimated}
 	left, may := max(int64(of.Max-of.Used-d.Elsewhere), 0), numeral.Grouped(int64(of.Max))
 	return &shortage{
 		has: fmt.Sprintf("%s has %s of its %s %s left", c.model(), numeral.Grouped(left), may, k.Words()),
@@ -88,7 +88,7 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 			tokens = c.bound
 		}
 	}
-	if k, _ := kind.Named(s.Window.Name); k.Unit() >= kind.Images {
+	if k, _ := kind.Named(s.Window.Name); k.Unit() >= kind.Images && k.Unit() <= kind.SearchUnits {
 		short.units = c.Request.Units[k.Unit()-kind.Images]
 	}
 	switch s.Window.Unit {

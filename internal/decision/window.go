@@ -16,13 +16,13 @@ type Window struct {
 	// Name is that of the field of the configuration that sets the limit, such as "tokens_per_day" or
 	// "dollars". Those of a run are "runs.calls", "runs.tokens" and "runs.dollars".
 	Name     string
-	Unit     string // what it limits: [Requests], [Tokens] or [Dollars]
-	Count    int64  // how much: of dollars, in billionths
-	Period   time.Duration
-	Calendar bool // it begins as a calendar says, and is not any period
-	Run      bool // it is of a run, and begins with its first call
-	Most     bool // calls reserve the most of it that they can use: see Reserve of package project
-	Cut      bool // streams that need more of it than there is are cut off: see OnOverrun of package project
+	Unit     string        // what it limits: [Requests], [Tokens] or [Dollars]
+	Count    int64         // how much: of dollars, in billionths
+	Period   time.Duration // 0: calls under way count
+	Calendar bool          // it begins as a calendar says, and is not any period
+	Run      bool          // it is of a run, and begins with its first call
+	Most     bool          // calls reserve the most of it that they can use: see Reserve of package project
+	Cut      bool          // streams that need more of it than there is are cut off: see OnOverrun of package project
 
 	kind     kind.Kind
 	exceeded error          // says that a request was denied by the window
@@ -34,6 +34,9 @@ func NewWindow(k kind.Kind, l limit.Limit, calendar bool) Window {
 	w := Window{
 		Name: k.Name(), Unit: k.Unit().Name(), kind: k,
 		Count: l.Count(), Period: l.Period(), Calendar: calendar && l.Algorithm() == limit.FixedWindow,
+	}
+	if w.AtATime() {
+		w.Period = 0
 	}
 	w.exceeded = fmt.Errorf("%w: %s", ErrExceeded, w.short())
 	return w
@@ -78,8 +81,8 @@ func (w *Window) quantity(n int64) string {
 // short returns the window as Allow's errors name it, such as "1000 requests/minute".
 func (w *Window) short() string {
 	text := strings.ReplaceAll(w.amount(w.Count), ",", "")
-	if w.Total() {
-		return text + " in total"
+	if w.Total() || w.AtATime() {
+		return text + " " + w.per()
 	}
 	return text + "/" + w.unit()
 }
@@ -94,6 +97,9 @@ func (w *Window) per() string {
 
 // Total reports whether the window gives its count once, and never again.
 func (w *Window) Total() bool { return w.Run || w.Period > month }
+
+// AtATime reports whether the window limits what calls under way hold, which comes back when they end.
+func (w *Window) AtATime() bool { return w.kind.Window() == kind.AtATime }
 
 const month = 30 * 24 * time.Hour
 

@@ -179,9 +179,9 @@ func (c *Call) checkKnown(scopes Scopes) error {
 		case unknown && s.Limits(unit):
 			return fmt.Errorf("%w, and %s has a limit in %s", ErrUnbounded, decision.OwnerText(s.Name), unit.Words())
 		case !unbounded(c.Most):
-		case s.Kind == Shared && (s.Reserves(Tokens) || s.Reserves(Input) || s.Reserves(Output)):
+		case s.Kind == Shared && (s.Reserves(Tokens) || s.Reserves(Input) || s.Reserves(Output) || s.Reserves(TokensInFlight)):
 			return fmt.Errorf("%w, and the quota of model %q reserves that", ErrUnbounded, s.Name)
-		case s.Reserves(AllTokens):
+		case s.Reserves(AllTokens) || s.Reserves(TokensInFlight):
 			return fmt.Errorf("%w, and the limits of %s in tokens reserve that", ErrUnbounded, decision.OwnerText(s.Name))
 		}
 	}

@@ -177,7 +177,7 @@ func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *boo
 	for i, u := range d.units {
 		switch {
 		case d.held[i]: // nothing is any more
-		case u == Slots && r.engine.lease < Lease: // they were given back, or have ended
+		case u.InFlight() && r.engine.lease < Lease: // they were given back, or have ended
 			actual[i] = -1
 		case d.hard[i]:
 			actual[i] = used.most[u]

@@ -97,7 +97,7 @@ func (s *Standing) wait(guess, closed time.Duration) time.Duration {
 		l, d := s.At(i)
 		switch retry := d.RetryAfter; {
 		case retry == 0:
-		case s.IsHeld(i), retry != limit.Never && l.Unit == Slots:
+		case s.IsHeld(i), retry != limit.Never && l.Unit.InFlight():
 			slot = max(slot, retry)
 		default:
 			known = max(known, retry)
@@ -158,7 +158,7 @@ func (s *Standing) precedes(a, b int) bool {
 // RetryAfter returns after how long callers of a limit that denies should ask again.
 func (s *Standing) RetryAfter(i int) time.Duration {
 	l, d := s.At(i)
-	if s.IsHeld(i) || d.RetryAfter != limit.Never && l.Unit == Slots {
+	if s.IsHeld(i) || d.RetryAfter != limit.Never && l.Unit.InFlight() {
 		return min(d.RetryAfter, SlotGuess)
 	}
 	return d.RetryAfter

@@ -93,8 +93,8 @@ func (k *renewal) charges(r *Reservation) (list []store.Charge, places []int) {
 		p := r.charged[i].plan
 		reset := p.scope.Real().resets.Load() != k.resets[i]
 		for j := range p.charges {
-			if c := &p.charges[j]; c.unit == Slots && !reset {
-				list = append(list, store.Charge{Key: c.Key, Limits: []limit.Limit{boundless(c.Limits[0])}, N: 1})
+			if c := &p.charges[j]; c.unit.InFlight() && !reset {
+				list = append(list, store.Charge{Key: c.Key, Limits: []limit.Limit{boundless(c.Limits[0])}, N: p.rules.Amount(c.unit, &r.asked)})
 				places = append(places, place)
 			}
 			place++

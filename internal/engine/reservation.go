@@ -247,7 +247,7 @@ func (r *Reservation) actual(used *spent) []int64 {
 		p := r.charged[i].plan
 		for k := range p.charges {
 			n := r.firstUsed(p, p.charges[k].unit, used)
-			if p.charges[k].unit == Slots && r.slotsMoved() {
+			if p.charges[k].unit.InFlight() && r.slotsMoved() {
 				n = -1
 			}
 			list = append(list, n)
@@ -260,13 +260,13 @@ func (r *Reservation) actual(used *spent) []int64 {
 }
 
 // costMore returns how much more of the shared scope the call has used than its turn has
-// cost. A slot that it gives back it has had.
+// cost. A slot that it gives back it has had, and so the tokens in flight.
 func (r *Reservation) costMore(used *spent) (more int64) {
 	taken := Ask{Amounts: r.inShared(), Split: true}
 	for i := range r.charged {
 		if p := r.charged[i].plan; p.scope.line == r.line && p.rules != nil {
 			had := Ask{Amounts: used.known(p.rules, &taken.Amounts), Split: true}
-			had.Amounts[Slots] = taken.Amounts[Slots]
+			had.Amounts[Slots], had.Amounts[TokensInFlight] = taken.Amounts[Slots], taken.Amounts[TokensInFlight]
 			more = p.share(&had) - p.share(&taken)
 		}
 	}
@@ -306,7 +306,7 @@ func (r *Reservation) booking(used *Amounts) *books.Entry {
 	}
 	e := r.entry // which is not used again
 	e.Amounts[books.Nanodollars] = used[Dollars]
-	copy(e.Amounts[books.Images:], used[firstUnit:])
+	copy(e.Amounts[books.Images:], used[firstUnit:endUnit])
 	for u, n := range r.reserved() {
 		if e.Amounts[u] < 0 {
 			e.Amounts[u] = n

@@ -42,7 +42,7 @@ const (
 	SlotGuess = time.Second
 )
 
-// AtATime returns a limit of n calls that are under way at a time. In a store that other processes use, the engine counts by a shorter
+// AtATime returns a limit of n that calls under way hold at a time: slots, or tokens in flight. In a store that other processes use, the engine counts by a shorter
 // period.
 func AtATime(n int64) limit.Limit { return limit.New(n, Lease).Using(limit.SlidingLog) }
 
@@ -88,7 +88,7 @@ type Rules struct {
 	budgets  *budgets            // nil: none of the limits is a budget
 	smallest [units]int64        // the least count of the unit's limits; 0: it has none
 	hard     bool                // some limit reserves the most of a call
-	slots    bool                // some limit is on calls at a time
+	slots    bool                // some limit is on what calls hold while they are under way
 	ample    [units]atomic.Int64 // of how large calls the limits have room for very many, so that it does not matter what these reserve
 }
 
@@ -97,7 +97,7 @@ type Part uint8
 
 const (
 	Whole        Part = iota // every limit: the call makes a reservation
-	WithoutSlots             // all limits but those on calls at a time: nobody says when the call ends
+	WithoutSlots             // all limits but those on calls under way: nobody says when the call ends
 	RequestsOnly             // the limits on requests: the call has no tokens either
 
 	// Batch is WithoutSlots for many calls that the provider makes when it likes. What they use is
@@ -107,7 +107,7 @@ const (
 )
 
 func (p Part) has(u Unit) bool {
-	return p == Whole || u == Requests || (p == WithoutSlots || p == Batch) && u != Slots
+	return p == Whole || u == Requests || (p == WithoutSlots || p == Batch) && !u.InFlight()
 }
 
 // of returns a limit as it holds for a call of the part.
@@ -129,9 +129,9 @@ func (p *plan) onlyCounts(l *Limit) bool { return p == &p.rules.plans[Batch] && 
 // of returns a limit of the rules as it holds for a call of a part.
 func (r *Rules) of(l *Limit, part Part) limit.Limit {
 	switch {
-	case l.Unit == Slots && r.shadowOf != nil:
+	case l.Unit.InFlight() && r.shadowOf != nil:
 		return r.scope.engine.slots(Boundless)
-	case l.Unit == Slots:
+	case l.Unit.InFlight():
 		return r.scope.engine.slots(l.Limit.Count())
 	case r.shadowOf != nil:
 		return boundless(l.Limit)
@@ -139,7 +139,7 @@ func (r *Rules) of(l *Limit, part Part) limit.Limit {
 	return part.of(l)
 }
 
-// slots returns a limit of n calls that are under way at a time, as the engine's store counts them.
+// slots returns a limit of n that calls under way hold at a time, as the engine's store counts them.
 func (e *Engine) slots(n int64) limit.Limit { return limit.New(n, e.lease).Using(limit.SlidingLog) }
 
 // plan is what a store is asked for a call in one scope.
@@ -163,7 +163,7 @@ func (r *Rules) ready(s *Scope) error {
 	r.scope, r.capped = s, r.MaxShare > 0
 	for i := range r.Limits {
 		l := &r.Limits[i]
-		r.slots = r.slots || l.Unit == Slots
+		r.slots = r.slots || l.Unit.InFlight()
 		if l.Budget && r.budgets == nil {
 			r.budgets = &budgets{notified: make([]atomic.Pointer[notified], len(r.Limits))}
 		}

@@ -42,7 +42,7 @@ const LongestDivided = 24 * time.Hour
 
 // divides reports whether a limit of the rules may be divided among flows.
 func (r *Rules) divides(l *Limit) bool {
-	return !l.Free && !l.Pace && l.Unit != Slots && (r.scope.Kind == Shared || l.Limit.Period() <= LongestDivided)
+	return !l.Free && !l.Pace && !l.Unit.InFlight() && (r.scope.Kind == Shared || l.Limit.Period() <= LongestDivided)
 }
 
 // divide divides the limits of a scope among flows. What the flows have used stays, if nothing but counts has

@@ -53,7 +53,7 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 
 // used fills in how much of each unit a call has used that has asked for so much.
 func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
-	copy(used[firstUnit:], asked.Amounts[firstUnit:])
+	copy(used[firstUnit:endUnit], asked.Amounts[firstUnit:])
 	if r.counted != nil {
 		copy(used[firstUnit:], r.counted[:])
 	}

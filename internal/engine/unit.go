@@ -23,7 +23,10 @@ const (
 	Dollars   = kind.Dollars
 	units     = kind.Units
 
-	firstUnit = kind.Images // of those in [llm.Units]
+	TokensInFlight = kind.TokensInFlight
+
+	firstUnit = kind.Images         // of those in [llm.Units]
+	endUnit   = kind.TokensInFlight // the first that is not in [llm.Units] any more
 )
 
 // Amounts is an amount of each unit.
@@ -88,7 +91,8 @@ func (a *Ask) setUnits(c *Call) error {
 func (a *Ask) setTokens(c *Call) error {
 	switch {
 	case c.Tokens == (llm.Tokens{}):
-		a.Amounts[Tokens], a.Amounts[AllTokens] = int64(c.Estimated), int64(c.Estimated)
+		n := int64(c.Estimated)
+		a.Amounts[Tokens], a.Amounts[AllTokens], a.Amounts[TokensInFlight] = n, n, n
 		return checkCount(c.Estimated, "tokens", "0")
 	case c.Estimated != 0:
 		return errors.New("ratelimit: Estimated and Tokens are both set: where the parts are known, Estimated must be 0")
@@ -160,6 +164,7 @@ func (a *Ask) split(t llm.Tokens) error {
 	a.Amounts[Input], a.Amounts[Output] = int64(t.Input)-a.FreeInput, int64(t.Output)-a.FreeOutput
 	a.Amounts[Tokens] = a.Amounts[Input] + a.Amounts[Output]
 	a.Amounts[AllTokens] = a.Amounts[Tokens] + a.FreeInput + a.FreeOutput
+	a.Amounts[TokensInFlight] = a.Amounts[AllTokens]
 	return cmp.Or(checkCount(t.Input, "tokens", "0"), checkCount(t.Output, "tokens", "0"),
 		checkFree(t.FreeInput, t.Input), checkFree(t.FreeOutput, t.Output),
 		checkPart(t.Cached, t.Input-t.FreeInput), checkPart(t.CacheWrite, t.Input-t.FreeInput-t.Cached), checkPart(t.Reasoning, t.Output-t.FreeOutput))

@@ -279,7 +279,7 @@ func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 		of, longest, name, guess = s.Scope, wait, s.NameOf(), false
 		if i := s.deciding(); i >= 0 {
 			l, _ := s.At(i)
-			guess = l.Unit == Slots || s.IsHeld(i)
+			guess = l.Unit.InFlight() || s.IsHeld(i)
 		}
 	}
 	return of, name, guess

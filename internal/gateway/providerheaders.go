@@ -60,7 +60,9 @@ func (x *exchange) tightestLimits() (requests, tokens tightest) {
 		of(s.Window.Unit, s.Max, 0, reset)
 	}
 	for _, s := range d.Windows() {
-		of(s.Window.Unit, s.Window.Count, s.Remaining, s.ResetAfter)
+		if !s.Window.AtATime() {
+			of(s.Window.Unit, s.Window.Count, s.Remaining, s.ResetAfter)
+		}
 	}
 	return requests, tokens
 }

@@ -12,7 +12,7 @@ import (
 // Kind is a kind of limit: its place in the table.
 type Kind uint8
 
-// Those of a model come first, and MaxConcurrent is the last of them.
+// Those of a model come first, and MaxTokensInFlight is the last of them.
 const (
 	MaxRPM Kind = iota
 	MaxTPM
@@ -21,6 +21,7 @@ const (
 	MaxOutputTPM
 	MaxTPD
 	MaxConcurrent
+	MaxTokensInFlight
 
 	RequestsPerMinute
 	RequestsPerHour
@@ -55,6 +56,7 @@ const (
 	SearchUnitsPerDay
 	SearchUnitsPerMonth
 	ProjectConcurrent
+	ProjectTokensInFlight
 
 	RunCalls
 	RunTokens
@@ -64,7 +66,7 @@ const (
 )
 
 // Models is how many kinds of limits a model has.
-const Models = MaxConcurrent + 1
+const Models = MaxTokensInFlight + 1
 
 // row is what is known of a kind.
 type row struct {
@@ -77,13 +79,14 @@ type row struct {
 
 // table has the kinds in the order in which they are shown, and written to files.
 var table = [kinds]row{
-	MaxRPM:        {"max_rpm", Requests, Minute, Model, ""},
-	MaxTPM:        {"max_tpm", Tokens, Minute, Model, ""},
-	MaxRPD:        {"max_rpd", Requests, Day, Model, ""},
-	MaxInputTPM:   {"max_input_tpm", Input, Minute, Model, ""},
-	MaxOutputTPM:  {"max_output_tpm", Output, Minute, Model, ""},
-	MaxTPD:        {"max_tpd", Tokens, Day, Model, ""},
-	MaxConcurrent: {"max_concurrent", Slots, AtATime, Model, ""},
+	MaxRPM:            {"max_rpm", Requests, Minute, Model, ""},
+	MaxTPM:            {"max_tpm", Tokens, Minute, Model, ""},
+	MaxRPD:            {"max_rpd", Requests, Day, Model, ""},
+	MaxInputTPM:       {"max_input_tpm", Input, Minute, Model, ""},
+	MaxOutputTPM:      {"max_output_tpm", Output, Minute, Model, ""},
+	MaxTPD:            {"max_tpd", Tokens, Day, Model, ""},
+	MaxConcurrent:     {"max_concurrent", Slots, AtATime, Model, ""},
+	MaxTokensInFlight: {"max_tokens_in_flight", TokensInFlight, AtATime, Model, ""},
 
 	RequestsPerMinute: {"requests_per_minute", Requests, Minute, Project, ""},
 	RequestsPerHour:   {"requests_per_hour", Requests, Hour, Project, "hour"},
@@ -118,7 +121,9 @@ var table = [kinds]row{
 	TokenHoursPerMonth:   {"token_hours_per_month", TokenHours, Month, Project, ""},
 	SearchUnitsPerDay:    {"search_units_per_day", SearchUnits, Day, Project, ""},
 	SearchUnitsPerMonth:  {"search_units_per_month", SearchUnits, Month, Project, ""},
-	ProjectConcurrent:    {"projects.max_concurrent", Slots, AtATime, Project, ""},
+
+	ProjectConcurrent:     {"projects.max_concurrent", Slots, AtATime, Project, ""},
+	ProjectTokensInFlight: {"projects.max_tokens_in_flight", TokensInFlight, AtATime, Project, ""},
 
 	RunCalls:   {"runs.calls", Requests, Total, Run, "run-calls"},
 	RunTokens:  {"runs.tokens", AllTokens, Total, Run, "run-tokens"},

@@ -27,6 +27,8 @@ const (
 	TokenHours
 	SearchUnits
 
+	TokensInFlight // all tokens that calls under way have reserved
+
 	Units // how many there are
 )
 
@@ -54,6 +56,8 @@ var units = [Units]struct {
 	Containers:   {"containers", "containers", "containers", "containers", 1},
 	TokenHours:   {"token-hours", "token_hours", "token hours", "token hours", 1},
 	SearchUnits:  {"search-units", "search_units", "search units", "search units", 1},
+
+	TokensInFlight: {"tokens-in-flight", "tokens", "tokens", "tokens", 1},
 }
 
 // Counted returns what counters count of the unit with a name: "nanodollars" of "dollars".
@@ -80,6 +84,10 @@ func (u Unit) Counted() string { return units[u].counted }
 
 // Parts returns how many of what counters count are 1 of the unit: 1,000,000,000 of dollars.
 func (u Unit) Parts() int64 { return units[u].parts }
+
+// InFlight reports whether a call holds what it takes of the unit while it is under way, and gives all of it back when it
+// ends: a slot, or tokens in flight.
+func (u Unit) InFlight() bool { return u == Slots || u == TokensInFlight }
 
 // IsMoney reports whether amounts of the unit are written as money.
 func (u Unit) IsMoney() bool { return u == Dollars }

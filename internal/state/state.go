@@ -28,6 +28,8 @@ type Quota struct {
 	MaxTPD        int
 	MaxConcurrent int
 
+	MaxTokensInFlight int
+
 	DayResetsAt string
 	Auto        bool
 	Margin      time.Duration
@@ -51,6 +53,8 @@ func (q *Quota) Max(k kind.Kind) *int {
 		kind.MaxOutputTPM:  &q.MaxOutputTPM,
 		kind.MaxTPD:        &q.MaxTPD,
 		kind.MaxConcurrent: &q.MaxConcurrent,
+
+		kind.MaxTokensInFlight: &q.MaxTokensInFlight,
 	}[k]
 }
 

@@ -72,7 +72,7 @@ func addKinds(text string, all []block) (string, error) {
 }
 
 // longest is how many lines a block has at most.
-const longest = 60
+const longest = 80
 
 // lineOf returns which line of a block has the setting of a kind, or -1.
 func lineOf(lines []string, begins int, k kind.Kind) int {
