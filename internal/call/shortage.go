@@ -53,7 +53,7 @@ func (c *Call) shortage(d *ratelimit.Decision) *shortage {
 	if of.Max == 0 || k == kind.MaxConcurrent {
 		return nil
 	}
-	needs := map[kind.Unit]llm.Tokens{kind.Tokens: counted, kind.Input: {Input: counted.Input}, kind.Output: {Output: counted.Output}, kind.TokensInFlight: c.estimated}
+	needs := map[kind.Unit]llm.Tokens{kind.Tokens: counted, kind.Input: {Input: counted.Input}, kind.Output: {Output: counted.Output}, kind.TokensInFlight: c.Tokens}
 	left, may := max(int64(of.Max-of.Used-d.Elsewhere), 0), numeral.Grouped(int64(of.Max))
 	return &shortage{
 		has: fmt.Sprintf("%s has %s of its %s %s left", c.model(), numeral.Grouped(left), may, k.Words()),

@@ -249,7 +249,7 @@ func (w *wait) answer() (fair.Answer, error) {
 	if w.tooLong(least) {
 		return fair.Answer{}, w.late(least)
 	}
-	shared, own := said.waits(e.slotWait())
+	shared, own := said.waits(SlotGuess)
 	if s := said.share(); s != nil && (own == 0 || s.own && shared == 0) {
 		w.waitsFor.Store(&WaitsFor{Limit: s.Name, Scope: said.shared().Scope, At: e.clock() + int64(s.RetryAfter), Guess: true})
 		return s.answer(), nil
@@ -451,12 +451,3 @@ func (e *Engine) spread(wait time.Duration, lost int) time.Duration {
 }
 
 const maxSpread = 10 * time.Millisecond
-
-// slotWait is how long to wait at most for a slot before asking again. In memory, a call
-// that gives one back says so; other processes do not.
-func (e *Engine) slotWait() time.Duration {
-	if e.private {
-		return Lease
-	}
-	return SlotGuess
-}
