@@ -246,7 +246,7 @@ func (w *wait) answer() (fair.Answer, error) {
 	if least == limit.Never {
 		return fair.Answer{}, w.neverBy(said)
 	}
-	if w.tooLong(least) {
+	if least > 0 && w.tooLong(least) { // when a call under way ends, nobody knows: the context ends the wait for that
 		return fair.Answer{}, w.late(least)
 	}
 	shared, own := said.waits(SlotGuess)
