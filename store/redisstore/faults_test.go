@@ -190,7 +190,7 @@ func losesRedis(t *testing.T, server *redistest.Server, fails func(*redistest.Pr
 	limits := []limit.Limit{kinds["fixed window"], kinds["sliding log"], kinds["anchored"]}
 	of := func(n int64) []store.Charge { return []store.Charge{{Key: "key", Limits: limits, N: n}} }
 	proxy := redistest.NewProxy(t, server.Addr)
-	cfg := Config{Namespace: t.Name(), OnStoreLoss: mode, Timeout: 500 * time.Millisecond}
+	cfg := Config{Namespace: t.Name(), OnStoreLoss: mode, Timeout: 2 * time.Second}
 	both := []*node{newNode(t, proxy.URL(), cfg), newNode(t, proxy.URL(), cfg)}
 	r := serve(t, both[0].Store, of(10))
 	for _, n := range both {

@@ -191,6 +191,7 @@ func TestRecovery(t *testing.T) {
 // Nodes reach the server again one after another. The first of them finds little used there, and admits
 // nothing beyond its own share until the others have charged theirs.
 func TestNodesReturnOneAfterAnother(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t)
 	l := limit.PerHour(300).Using(limit.SlidingLog)
 	var all []*cutNode
