@@ -241,63 +241,6 @@ func TestCallInvalid(t *testing.T) {
 	})
 }
 
-// A call that would have to wait longer than MaxWait fails at once. One that need not waits.
-// One whose time ends behind other calls gives up in time.
-func TestCallMaxWait(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		for _, tt := range []struct {
-			model, limit string
-			left         int64
-		}{{"m", "max_rpm", 8}, {"n", "requests_per_minute", 0}, {"", "requests_per_minute", 0}} {
-			c := projectCall{Model: tt.model, Project: "p" + tt.model, Limits: perMinute(1, 0)}
-			tryCall(t, rl, c)
-			if tt.model == "m" {
-				c.Project, c.Limits = "q", perMinute(9, 0)
-			}
-			time.Sleep(20 * time.Second)
-			for _, most := range []time.Duration{1, time.Second, 40*time.Second - 1, 40 * time.Second} {
-				start := time.Now()
-				c.MaxWait = most
-				res, d, err := acquireCall(rl, t.Context(), c)
-				if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
-					t.Errorf("%q, %v: %v, %+v, %v, after %v", tt.model, most, res, d, err, time.Since(start))
-				}
-			}
-			start := time.Now()
-			passed := make(chan time.Duration, 1)
-			c.MaxWait = 41 * time.Second
-			go func() {
-				if res, _, err := acquireCall(rl, t.Context(), c); res == nil {
-					t.Errorf("%q: %v", tt.model, err)
-				}
-				passed <- time.Since(start)
-			}()
-			synctest.Wait()
-			behind := c
-			behind.MaxWait = 30 * time.Second // the calls before it wait for longer
-			res, d, err := acquireCall(rl, t.Context(), behind)
-			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || d.RetryAfter != 40*time.Second || time.Since(start) != 0 {
-				t.Errorf("%q, behind another: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
-			}
-			behind.MaxWait = 41 * time.Second // it gets the turn when the first call has passed
-			res, d, err = acquireCall(rl, t.Context(), behind)
-			if res != nil || !errors.Is(err, context.DeadlineExceeded) || d.Allowed || d.Limit != tt.limit || time.Since(start) != 40*time.Second {
-				t.Errorf("%q, behind another, asked: %v, %+v, %v, after %v", tt.model, res, d, err, time.Since(start))
-			}
-			if took := <-passed; took != 40*time.Second {
-				t.Errorf("%q: it passed after %v; want 40s", tt.model, took)
-			}
-			if left := remaining(t, rl, c.Project, c.Limits); left[0] != tt.left {
-				t.Errorf("%q: %d left; want %d", tt.model, left, tt.left)
-			}
-			if _, _, waiting := rl.Ahead(c.Project); waiting || rl.Waiting(tt.model) != 0 {
-				t.Errorf("%q: somebody waits", tt.model)
-			}
-			time.Sleep(time.Hour)
-		}
-	})
-}
-
 // A call that the store cannot decide on is denied, and charged to neither scope.
 func TestCallStoreLost(t *testing.T) {
 	e := newElsewhere()

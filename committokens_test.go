@@ -86,33 +86,6 @@ func TestCommitTokens(t *testing.T) {
 	}
 }
 
-// Commit is CommitTokens where all tokens count.
-func TestCommitIsCommitTokens(t *testing.T) {
-	for _, used := range [][2]int{{0, 0}, {5, 7}, {-1, 7}, {5, -1}, {-1, -1}, {-9, 200}, {300, 300}, {math.MaxInt, 1}} {
-		everyLedger(t, quotas{"a": {MaxTPM: 100, MaxInputTPM: 80, MaxTPD: 1000}, "b": {MaxTPM: 100, MaxInputTPM: 80, MaxTPD: 1000}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-			for _, tokens := range []projectCall{{Estimated: 40}, {Tokens: ratelimit.Tokens{Input: 10, Output: 5}}} {
-				var stats [2]ratelimit.ModelStats
-				for i, model := range []string{"a", "b"} {
-					tokens.Model = model
-					res, _ := tryCall(t, rl, tokens)
-					if i == 0 {
-						res.Commit(used[0], used[1])
-					} else {
-						res.CommitTokens(ratelimit.Tokens{Input: used[0], Output: used[1]})
-					}
-					stats[i] = rl.Stats(model)
-					rl.Reset(model)
-				}
-				if stats[0] != stats[1] {
-					t.Errorf("%v of %+v: %+v and %+v", used, tokens, stats[0], stats[1])
-				}
-			}
-		})
-	}
-	var none *ratelimit.Reservation
-	none.CommitTokens(ratelimit.Tokens{Input: 1})
-}
-
 // A model without limits is charged the tokens that count, and the project all tokens.
 func TestCommitTokensOfFreeModels(t *testing.T) {
 	for _, model := range []string{"free", "unknown", ""} {
@@ -139,21 +112,6 @@ func TestCommitTokensOfFreeModels(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Only tokens that count make a debt of the model. Free tokens delay the project alone.
-func TestFreeTokensAreNoDebt(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxTPM: 100}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		call := projectCall{Model: "m", Project: "p", Limits: perMinute(0, 500), Estimated: 10}
-		res, _ := tryCall(t, rl, call)
-		res.CommitTokens(ratelimit.Tokens{Input: 900, Output: 20, FreeInput: 890})
-		if d := rl.Decide("m", 70); !d.Allowed {
-			t.Errorf("30 are used: %+v", d)
-		}
-		if _, d := tryCall(t, rl, call); d.Code != ratelimit.DecisionProjectLimit || d.RetryAfter != time.Minute {
-			t.Errorf("the project has used 920: %+v", d)
-		}
-	})
 }
 
 // A model admits an estimate if the tokens of it that count fit, and a project if all of them

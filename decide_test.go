@@ -114,51 +114,6 @@ func TestInvalidTokens(t *testing.T) {
 	}
 }
 
-// TestUnknownAndUnlimitedModels: calls of these models pass, and their usage is counted.
-func TestUnknownAndUnlimitedModels(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rl := memConfigured(t, Config{Quotas: map[string]ModelQuota{"free": {}, "freeday": {DayResetsAt: "00:00 UTC"}}})
-		for model, code := range map[string]DecisionCode{"unknown": DecisionUnknownModel, "free": DecisionUnlimited, "freeday": DecisionUnlimited} {
-			for range 1000 {
-				d := rl.Decide(model, engine.MaxTokens)
-				res, taken := rl.TryAcquire(model, engine.MaxTokens)
-				if !d.Allowed || d.Code != code || d.RetryAfter != 0 || taken != d || res == nil || !rl.CanSend(model, 5) {
-					t.Fatalf("%s: %+v and %+v; want %s", model, d, taken, code)
-				}
-				if _, err := rl.Acquire(t.Context(), model, engine.MaxTokens); err != nil {
-					t.Fatal(err)
-				}
-				if err := rl.WaitForCapacity(t.Context(), model, engine.MaxTokens); err != nil {
-					t.Fatal(err)
-				}
-				res.Cancel()
-				res.Commit(1, 1)
-			}
-			if s := rl.Stats(model); s != (ModelStats{}) {
-				t.Errorf("%s: %+v; want nothing used", model, s)
-			}
-			if len(rl.State()) > 0 || len(rl.withoutQuota) > 0 {
-				t.Errorf("%s has left %v", model, rl.State())
-			}
-			res, _ := rl.TryAcquire(model, 50)
-			time.Sleep(time.Second)
-			used := ModelStats{RPM: 1, TPM: 12, RPD: 1, DayStart: time.Now().UTC()}
-			if model == "freeday" {
-				used.DayStart = time.Now().UTC().Truncate(24 * time.Hour)
-			}
-			res.Commit(10, 2)
-			res.Commit(10, 2)
-			if s := rl.Stats(model); s != used {
-				t.Errorf("%s: %+v; want %+v", model, s, used)
-			}
-			if d := rl.Decide(model, 5); d.Stats != used {
-				t.Errorf("%s: the decision says %+v; Stats %+v", model, d.Stats, used)
-			}
-			rl.Reset(model)
-		}
-	})
-}
-
 // TestCalendarDays crosses the days on which the clocks in Los Angeles change.
 func TestCalendarDays(t *testing.T) {
 	const pacific = "America/Los_Angeles"

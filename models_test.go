@@ -429,47 +429,6 @@ func TestMemoryOfUnknownModels(t *testing.T) {
 	runtime.KeepAlive(rl)
 }
 
-// TestMemoryOfOneModel: the memory of a model does not grow with the usage in its window, nor
-// with the number of calls.
-func TestMemoryOfOneModel(t *testing.T) {
-	if !alone.Test(t) {
-		return
-	}
-	calls := testkit.Rounds(20_000, 100_000)
-	rl := memLimiter(t, ModelQuota{MaxRPM: calls})
-	clock := memClock(rl)
-	before := heapInUse()
-	start := clock.now
-	for range calls {
-		memTake(t, rl, 1)
-		clock.pass(500 * time.Microsecond)
-	}
-	if used := heapInUse() - before; used > 400_000 {
-		t.Errorf("%d bytes for one model", used)
-	}
-	if s := rl.Stats(memModel); s.RPM != calls || s.TPM != calls {
-		t.Errorf("%+v; want %d requests", s, calls)
-	}
-	d := memDenied(t, rl, 1)
-	exact := time.Duration(start-clock.now) + time.Minute
-	if late := d.RetryAfter - exact; late < 0 || late > time.Minute/1024 {
-		t.Errorf("it passes in %v; want %v, or a thousandth of a minute more", d.RetryAfter, exact)
-	}
-	for range 200 { // no call passes early, or late by more than a little
-		clock.pass(rl.Decide(memModel, 1).RetryAfter)
-		left := int((clock.now - start - int64(time.Minute)) / int64(500*time.Microsecond))
-		passed := 0
-		for ; rl.CanSend(memModel, 1); passed++ {
-			memTake(t, rl, 1)
-		}
-		s := rl.Stats(memModel)
-		if s.RPM > calls || passed > 0 && left < 0 {
-			t.Fatalf("%d have passed, and %d left: %+v", passed, left, s)
-		}
-	}
-	runtime.KeepAlive(rl)
-}
-
 // TestEverythingAtOnce calls all methods from real goroutines, for the race detector.
 func TestEverythingAtOnce(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1 << 40, MaxConcurrent: 50})

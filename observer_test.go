@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -299,48 +298,6 @@ func TestObserverOfALostStore(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	e.lose(nil)
-}
-
-// Of many concurrent calls, each is observed once by each of several observers.
-func TestObserverOfManyAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := &diary{}, &diary{}
-		rl, err := ratelimit.NewWithConfig(ratelimit.Config{
-			FilePath: "none", Quotas: quotas{"m": {MaxRPM: 100}}, Observer: event.Observers{a, b},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var group sync.WaitGroup
-		for i := range 64 {
-			group.Go(func() {
-				call := projectCall{Model: "m", Project: string(rune('a' + i%3)), Limits: perMinute(50, 0), Estimated: i}
-				for k := range 10 {
-					ctx, cancel := testkit.WithHiddenTimeout(t.Context(), 90*time.Second)
-					res, _, _ := tryAcquireCall(rl, ctx, call)
-					if k%2 == 0 {
-						res, _, _ = acquireCall(rl, ctx, call)
-					}
-					if k%3 == 0 {
-						res.Commit(k, k)
-					}
-					cancel()
-				}
-			})
-		}
-		group.Wait()
-		one, other := a.Since(), b.Since()
-		count := map[event.Kind]int{}
-		for _, e := range one {
-			count[e.Kind]++
-		}
-		if decided := count[event.Admitted] + count[event.Denied] + count[event.Left]; decided != 64*15 || count[event.Lost] != 0 {
-			t.Errorf("%v: %d decisions; want %d", count, decided, 64*15)
-		}
-		if len(one) != len(other) || min(count[event.Admitted], count[event.Denied], count[event.Settled]) == 0 {
-			t.Errorf("%v, and %d of %d are told of to the other", count, len(other), len(one))
-		}
-	})
 }
 
 func TestStoreEvents(t *testing.T) {

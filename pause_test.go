@@ -176,49 +176,6 @@ func (l *pausedLine) want(said ...string) {
 	}
 }
 
-// Calls that have waited for the end of a pause pass first come, first served.
-func TestPausedInOrder(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		refuse(t, rl, "m", 10*time.Second)
-		l := newPausedLine(t)
-		for i := range 3 {
-			l.acquire(rl, "m", fmt.Sprint(i))
-		}
-		time.Sleep(time.Hour)
-		l.want("0 at 10s", "1 at 1m10s", "2 at 2m10s")
-	})
-}
-
-// A call that waits for a paused model passes when the pause ends.
-func TestPausedInLine(t *testing.T) {
-	for model := range pausableCodes {
-		t.Run(model, func(t *testing.T) {
-			everyLedger(t, pausable, func(t *testing.T, rl *ratelimit.RateLimiter) {
-				refuse(t, rl, model, 10*time.Second)
-				l := newPausedLine(t)
-				for i := range 4 {
-					l.acquire(rl, model, fmt.Sprint(i))
-					time.Sleep(time.Second)
-				}
-				if _, d := rl.TryAcquire(model, 1); d.Code != isPaused || d.RetryAfter != 6*time.Second {
-					t.Errorf("while others wait: %+v", d)
-				}
-				time.Sleep(6*time.Second - 1)
-				l.want()
-				time.Sleep(time.Nanosecond)
-				l.want("0 at 10s", "1 at 10s", "2 at 10s", "3 at 10s")
-				want := 4
-				if q, _ := rl.Quota(model); q.MaxRPM+q.MaxTPM == 0 {
-					want = 0 // usage of a model without limits counts when the call is committed
-				}
-				if s := rl.Stats(model); s.RPM != want || s.TPM != 5*want {
-					t.Errorf("%+v; want %d calls to count", s, want)
-				}
-			})
-		})
-	}
-}
-
 // Every method that waits waits for the end of the pause, or says that it is too long.
 func TestPauseAndMaxWait(t *testing.T) {
 	for model, code := range pausableCodes {
@@ -262,19 +219,6 @@ func TestPauseAndMaxWait(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A pause that begins while calls wait for a limit delays them too.
-func TestPauseMeanwhile(t *testing.T) {
-	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		mustTake(t, rl, 1)
-		l := newPausedLine(t)
-		l.acquire(rl, "m", "0")
-		time.Sleep(50 * time.Second)
-		refuse(t, rl, "m", 30*time.Second)
-		time.Sleep(time.Hour)
-		l.want("0 at 1m20s")
-	})
 }
 
 // A longer pause extends a pause, and a shorter one does not shorten it.

@@ -2,7 +2,6 @@ package grpclimit
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
@@ -35,68 +33,6 @@ func plainServer(limiter Limiter, options ...Option) *grpc.Server {
 	)
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	return server
-}
-
-// listen serves over loopback.
-func listen(t *testing.T, server *grpc.Server) healthpb.HealthClient {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error)
-	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	client, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return healthpb.NewHealthClient(client)
-}
-
-// Of 300 concurrent calls over loopback, exactly as many pass as the limit allows.
-func TestLimitIsExact(t *testing.T) {
-	const calls, passing = 300, 10
-	perDay := limit.PerDay(passing)
-	for _, l := range []struct {
-		name    string
-		limiter func() Limiter
-	}{
-		{"one limit", func() Limiter { return limit.NewLimiter(ClientPrefix(), perDay) }},
-		{"two limits", func() Limiter {
-			return limit.NewLimiter(ClientPrefix(), perDay.Using(limit.SlidingLog), limit.PerHour(1000))
-		}},
-		{"combined", func() Limiter {
-			return limit.Combine(limit.NewLimiter(ClientPrefix(), limit.PerDay(1000)), limit.NewLimiter(byMethod, perDay))
-		}},
-	} {
-		for _, k := range kinds {
-			t.Run(l.name+"/"+k.name, func(t *testing.T) {
-				client := listen(t, plainServer(l.limiter()))
-				var mu sync.Mutex
-				var all sync.WaitGroup
-				answers := map[codes.Code]int{}
-				for range calls {
-					all.Go(func() {
-						err := k.call(t.Context(), client)
-						mu.Lock()
-						defer mu.Unlock()
-						answers[status.Code(err)]++
-					})
-				}
-				all.Wait()
-				if answers[codes.OK] != passing || answers[codes.ResourceExhausted] != calls-passing {
-					t.Errorf("%v", answers)
-				}
-			})
-		}
-	}
 }
 
 func TestLimitTooMany(t *testing.T) {

@@ -294,43 +294,6 @@ func TestLimitIsExact(t *testing.T) {
 	}
 }
 
-// Waiting requests are served first come, first served. A request behind others is denied when
-// its time is over.
-func TestLimitWaitIsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var passed []int
-		h := Limit(limit.NewLimiter(everybody, limit.PerMinute(1)), Wait(150*time.Second))(
-			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				mu.Lock()
-				defer mu.Unlock()
-				n, _ := strconv.Atoi(r.URL.Path[1:])
-				passed = append(passed, n)
-			}))
-		var all sync.WaitGroup
-		codes := make([]int, 5)
-		for i := range codes {
-			all.Go(func() {
-				w := do(h, to("/"+strconv.Itoa(i)))
-				codes[i] = w.Code
-				if w.Code != 429 {
-					return
-				}
-				after, err := strconv.ParseInt(w.Header().Get("Retry-After"), 10, 64)
-				limits := parse(t, w.Header(), "RateLimit")
-				if err != nil || after < 1 || after > 60 || len(limits) != 1 || limits[0].t > after {
-					t.Errorf("%v", w.Header())
-				}
-			})
-			synctest.Wait()
-		}
-		all.Wait()
-		if !slices.Equal(codes, []int{200, 200, 200, 429, 429}) || !slices.Equal(passed, []int{0, 1, 2}) {
-			t.Errorf("%v: %v", codes, passed)
-		}
-	})
-}
-
 // seen is a decision that Observe was called with.
 type seen struct {
 	path    string

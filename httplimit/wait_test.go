@@ -89,33 +89,6 @@ func TestWait(t *testing.T) {
 	}
 }
 
-func TestWaitIsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, project.Limit{RequestsPerMinute: 1})
-		var mu sync.Mutex
-		var order []string
-		h := Middleware(limiter, Wait(time.Hour))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, r.URL.Path)
-		}))
-		var want []string
-		var all sync.WaitGroup
-		for i := range 5 {
-			r := request("GET")
-			r.URL.Path = "/" + strconv.Itoa(i)
-			want = append(want, r.URL.Path)
-			all.Go(func() { do(h, r) })
-			synctest.Wait()
-		}
-		began := time.Now()
-		all.Wait()
-		if took := time.Since(began).Truncate(time.Second); took != 4*time.Minute || !slices.Equal(order, want) {
-			t.Errorf("%v after %v", order, took)
-		}
-	})
-}
-
 // A waiting request without tokens is charged no tokens, not even for a while.
 func TestWaitWithoutTokens(t *testing.T) {
 	limiter := newLimiter(t, project.Limit{RequestsPerDay: 10, TokensPerDay: 1})

@@ -539,55 +539,6 @@ func (f writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A call that the provider refuses has used no tokens; one that failed inside the provider
-// may have used all that was reserved. Each counts as a request, and the caller gets the
-// whole error.
-func TestFailures(t *testing.T) {
-	long := strings.Repeat(`{"error":{"message":"no"}}`, 10_000)
-	for _, c := range []struct {
-		status int
-		used   bool
-	}{
-		{302, false}, {400, false}, {401, false}, {403, false}, {404, false}, {408, false}, {413, false}, {422, false}, {429, false},
-		{500, true}, {501, true}, {502, true}, {503, false}, {504, true}, {520, true}, {529, false},
-	} {
-		t.Run(strconv.Itoa(c.status), func(t *testing.T) {
-			body := &handedOn{Reader: strings.NewReader(long)}
-			base := tripper(func(r *http.Request) (*http.Response, error) {
-				io.Copy(io.Discard, r.Body)
-				return answered(c.status, nil, body), nil
-			})
-			events := &llmhttptest.Recorder{}
-			limiter := llmhttptest.NewLimiter(t, ratelimit.ModelQuota{MaxRPM: 10, MaxTPM: 10_000, MaxInputTPM: 10_000, MaxOutputTPM: 10_000, MaxConcurrent: 1}, events)
-			response, err := llmhttp.New(base, limiter).RoundTrip(whole.request(t.Context(), t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var reserved int
-			for _, e := range events.All() {
-				if e.Kind == event.Admitted {
-					reserved = int(e.Estimated)
-				}
-			}
-			want := 0
-			if c.used {
-				want = reserved
-			}
-			s := limiter.Stats(model)
-			if reserved < 500 || s.TPM != want || s.InputTPM+s.OutputTPM != want || s.RPM != 1 || s.Concurrent != 0 {
-				t.Errorf("%d tokens were reserved: %+v", reserved, s)
-			}
-			if text, err := io.ReadAll(response.Body); string(text) != long || err != nil {
-				t.Errorf("%d bytes of %d, %v", len(text), len(long), err)
-			}
-			response.Body.Close()
-			if n := events.Count(event.Settled); n != 1 || body.closed.Load() != 1 {
-				t.Errorf("%d calls are settled, and the body is closed %d times", n, body.closed.Load())
-			}
-		})
-	}
-}
-
 // idler is a transport that counts how often its idle connections are closed.
 type idler struct {
 	tripper

@@ -1,11 +1,9 @@
 package llmhttp_test
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -61,134 +59,6 @@ var ceilings = []struct {
 	{"all windows", true, true, func(_ *ratelimit.ModelQuota, p *project.Limit, n int) {
 		*p = project.Limit{TokensPerMinute: n, TokensPerHour: n, TokensPerDay: n, TokensPerMonth: n}
 	}},
-}
-
-// An estimate makes no call impossible. Only a prompt that is certainly larger than a limit
-// does: by a tokenizer's count, or by half of the estimate by characters. Where the provider
-// does not count cached input, no prompt is certainly too large for a model; a project pays
-// for cached input all the same.
-func TestEstimateMakesNoCallImpossible(t *testing.T) {
-	limiter := llmhttptest.NewLimiter(t, ample, nil)
-	projects, err := limiter.NewProjects(project.Config{Default: &project.Limit{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := answering(200, nil, `{}`)
-	ofProject := llmhttp.Projects(projects, func(r *http.Request) string { return r.Header.Get("X-Project-Id") })
-	count := func(_, text string) int { return len(text) / 3 }
-	number := 0
-	for _, u := range prompted {
-		for _, repeated := range []int{1, 200} {
-			for _, exact := range []bool{false, true} {
-				body := func(model string) string {
-					return fmt.Sprintf(u.body, model, strings.Repeat("a long story. ", repeated))
-				}
-				options := []llmhttp.Option{llmhttp.Reject(), ofProject}
-				if exact {
-					options = append(options, llmhttp.Tokenizer(count))
-				}
-				transport := llmhttp.New(silent, limiter, options...)
-				least := leastPrompt(t, u.provider, u.url, body(model), exact, count)
-				for _, c := range ceilings {
-					for _, most := range []int{least - 1, least, 3 * least} {
-						number++
-						name, quota, limit := fmt.Sprintf("m%06d", number), ratelimit.ModelQuota{MaxRPM: 10}, project.Limit{}
-						c.set(&quota, &limit, most)
-						if err := limiter.SetQuota(name, quota); err != nil {
-							t.Fatal(err)
-						}
-						if err := projects.SetLimit(name, limit); err != nil {
-							t.Fatal(err)
-						}
-						req := wire{"", u.url, body(name)}.request(t.Context(), t)
-						req.Header.Set("X-Project-Id", name)
-						response, err := transport.RoundTrip(req)
-						if err != nil {
-							t.Fatal(err)
-						}
-						response.Body.Close()
-						want := 200
-						if c.input && least > most && (c.project || !u.free) {
-							want = neverStatus(t, u.url)
-						}
-						if response.StatusCode != want {
-							t.Errorf("%s, %s of %d, %d tokens at least (exact: %v): %d, want %d", u.provider, c.name, most, least, exact, response.StatusCode, want)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-// neverStatus returns the status of a call to an address that can never pass.
-func neverStatus(t *testing.T, address string) int {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, ok := llm.Recognize(http.MethodPost, u)
-	if !ok {
-		t.Fatalf("%s is no call", address)
-	}
-	return e.API.NeverStatus()
-}
-
-// leastPrompt returns how many tokens a prompt has at least.
-func leastPrompt(t *testing.T, provider llm.Provider, address, body string, exact bool, count func(model, text string) int) int {
-	t.Helper()
-	at, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	endpoint, ok := llm.Recognize("POST", at)
-	if !ok || endpoint.Provider != provider {
-		t.Fatalf("%s is %+v", address, endpoint)
-	}
-	asks, err := endpoint.Read([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !exact {
-		return asks.Prompt / 2
-	}
-	asks.CountWith([]byte(body), count)
-	return asks.Prompt
-}
-
-// The reservation fits the limits on input, on output, and on both together, which the
-// prompt takes before the answer.
-func TestEstimatesFitEveryLimit(t *testing.T) {
-	asks := fmt.Sprintf(`{"model":"some-model","input":%q,"max_output_tokens":100000}`, strings.Repeat("word ", 1000))
-	for _, c := range []struct {
-		name          string
-		quota         ratelimit.ModelQuota
-		least         int // tokens that are reserved for the prompt at least
-		input, output int // tokens that are reserved at most
-	}{
-		{"answer is cut", ratelimit.ModelQuota{MaxTPM: 2000}, 1000, 2000, 1000},
-		{"prompt is cut", ratelimit.ModelQuota{MaxTPM: 800}, 800, 800, 0},
-		{"day is less", ratelimit.ModelQuota{MaxTPM: 2000, MaxTPD: 1500}, 1000, 1500, 500},
-		{"each is cut", ratelimit.ModelQuota{MaxInputTPM: 900, MaxOutputTPM: 50}, 900, 900, 50},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.quota.MaxInputTPM, c.quota.MaxOutputTPM = cmp.Or(c.quota.MaxInputTPM, 1_000_000), cmp.Or(c.quota.MaxOutputTPM, 1_000_000) // both are counted only if they are limited
-			limiter := llmhttptest.NewLimiter(t, c.quota, nil)
-			var s ratelimit.ModelStats
-			base := tripper(func(r *http.Request) (*http.Response, error) {
-				s = limiter.Stats(model)
-				return answering(200, nil, wholeAnswer)(r)
-			})
-			client := &http.Client{Transport: llmhttp.New(base, limiter)}
-			if status, err := (wire{"", whole.url, asks}).read(t.Context(), client); status != 200 || err != nil {
-				t.Fatal(status, err)
-			}
-			if s.InputTPM < c.least || s.InputTPM > c.input || s.OutputTPM > c.output {
-				t.Errorf("%d and %d tokens are reserved, want %d to %d, and at most %d", s.InputTPM, s.OutputTPM, c.least, c.input, c.output)
-			}
-		})
-	}
 }
 
 // A single answer, or prompt, that was larger than a limit makes no later call impossible.

@@ -78,18 +78,3 @@ func TestRunsOff(t *testing.T) {
 		t.Errorf("%+v", rec)
 	}
 }
-
-// No estimate makes a call impossible: it is cut down to the smallest limit of any level.
-func TestEstimatesFitEveryLevel(t *testing.T) {
-	long := strings.Replace(hello, `"max_tokens":9,`, `"max_tokens":5000,`, 1)
-	for name, yaml := range map[string]string{
-		"the project above": "projects: {acme: {tokens_per_day: 1000}}",
-		"a template":        `projects: {"acme/*": {tokens_per_day: 1000}}`,
-		"the run":           "runs: {tokens: 1000, reserve: expected}",
-	} {
-		r := newRig(t, "providers: {openai: {base_url: MOCK}}\nusers: {header: X-User-ID}\n"+yaml, mockprovider.Config{})
-		if a := r.post(t, chat, long, "X-Project-ID", "acme", "X-User-ID", "alice", "X-Run-ID", "r"); a.status != 200 {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
-		}
-	}
-}
