@@ -90,6 +90,7 @@ func New(g *gateway.Gateway, o Options) (*Admin, error) {
 		return nil, err
 	}
 	a.audit.journal = hidden.Of[settings.Journal](g.Models().Store())
+	a.audit.shared = a.audit.journal != nil || storeOf(g.Config()) == "sqlite"
 	if a.audit.journal != nil {
 		a.audit.gateway = a.fleet.Name()
 	}

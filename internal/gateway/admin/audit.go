@@ -24,7 +24,7 @@ import (
 // Entry is a line of the audit log. Each change has two: one before it is made, and one
 // after.
 type Entry struct {
-	Seq     uint64    `json:"seq"` // grows with each entry, across restarts; of gateways on one Redis, it is the time in microseconds
+	Seq     uint64    `json:"seq"` // grows with each entry, across restarts; of gateways on one Redis or SQLite file, it is the time in microseconds
 	Time    time.Time `json:"time"`
 	Who     string    `json:"who"` // "token", "session" or "loopback", the name of the token or of the user if there is one, and the client's address
 	Action  string    `json:"action"`
@@ -59,11 +59,14 @@ type audit struct {
 	path    string           // may be empty
 	journal settings.Journal // nil: the store keeps no logs
 	gateway string           // the name of this one; empty unless there is a journal
+	shared  bool             // other gateways may write to the same log
 	log     *slog.Logger
 
 	mu   sync.Mutex
 	seq  uint64 // the Seq of the last entry
 	last []Entry
+	file os.FileInfo // which was read last: an operator may move it away
+	read int64       // how many bytes of it were read
 }
 
 const maxEntries = 1024
@@ -76,7 +79,7 @@ func openAudit(path string, log *slog.Logger) (*audit, error) {
 	if path == "" {
 		return a, nil
 	}
-	if err := a.recall(); err != nil {
+	if err := a.readFile(); err != nil {
 		return nil, fmt.Errorf("ratelimit: the audit log: %w", err)
 	}
 	return a, nil
@@ -88,7 +91,7 @@ func (a *audit) write(e *Entry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e.Seq, e.Time, e.Gateway = a.seq+1, time.Now().UTC(), a.gateway
-	if a.journal != nil {
+	if a.shared {
 		e.Seq = max(e.Seq, uint64(e.Time.UnixMicro()))
 	}
 	line, err := json.Marshal(e)
@@ -104,9 +107,11 @@ func (a *audit) write(e *Entry) error {
 	if err := a.toLog(e.Time, line); err != nil && a.path == "" {
 		return err
 	}
-	a.seq = e.Seq
-	a.remember(*e)
-	return nil
+	if a.path == "" {
+		a.remember(*e)
+		return nil
+	}
+	return a.readFile()
 }
 
 // toLog writes an entry to the program's log. It ignores the log's level, because no entry
@@ -150,46 +155,63 @@ func endsMidLine(f *os.File) bool {
 }
 
 func (a *audit) remember(e Entry) {
+	a.seq = max(a.seq, e.Seq)
 	if len(a.last) == maxEntries {
 		a.last = append(a.last[:0], a.last[1:]...)
 	}
 	a.last = append(a.last, e)
 }
 
-// maxRecalled is how many bytes recall reads: more than maxEntries entries, unless they are
-// long.
-const maxRecalled = 2 << 20
+// maxRead is how many bytes of the file are read: more than maxEntries entries, unless they are long.
+const maxRead = 2 << 20
 
-// recall reads the last entries from the file. It skips lines that are no entries.
-func (a *audit) recall() error {
+// readFile remembers the entries of the file that are new, whichever gateway has written them. It skips lines that are no
+// entries, and leaves a line that has no end yet for the next time. The caller has locked mu, or nobody else knows a.
+func (a *audit) readFile() error {
 	f, err := a.openFile()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > maxRecalled {
-		f.Seek(-maxRecalled, io.SeekEnd)
+	info, err := f.Stat()
+	if err != nil {
+		return err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxRecalled))
+	if !os.SameFile(a.file, info) || info.Size() < a.read {
+		a.read = 0
+	}
+	a.file, a.read = info, max(a.read, info.Size()-maxRead)
+	text, err := io.ReadAll(io.NewSectionReader(f, a.read, info.Size()-a.read))
 	if err != nil {
 		return err
 	}
 	for line := range bytes.Lines(text) {
 		var e Entry
-		if json.Unmarshal(line, &e) == nil && e.Seq > 0 {
+		isEntry := json.Unmarshal(line, &e) == nil && e.Seq > 0
+		if !isEntry && line[len(line)-1] != '\n' {
+			break
+		}
+		a.read += int64(len(line))
+		if isEntry {
 			a.remember(e)
-			a.seq = max(a.seq, e.Seq)
 		}
 	}
 	return nil
 }
 
-// entries returns the last entries, oldest first: of all gateways, if the store keeps them. While it does not answer, they
-// are those of this gateway, and the error says so.
+// entries returns the last entries, oldest first: of all gateways, if the store keeps them, or if they write to the same
+// file. While the store does not answer, they are those of this gateway, and the error says so.
 func (a *audit) entries(ctx context.Context) (list []Entry, err error) {
 	a.mu.Lock()
+	if a.path != "" {
+		if err := a.readFile(); err != nil {
+			a.log.Warn("audit: what other gateways have written cannot be read", "error", err)
+		}
+	}
 	list = slices.Clone(a.last)
 	a.mu.Unlock()
+	bySeq := func(x, y Entry) int { return cmp.Compare(x.Seq, y.Seq) }
+	slices.SortStableFunc(list, bySeq)
 	if a.journal == nil {
 		return list, nil
 	}
@@ -204,7 +226,7 @@ func (a *audit) entries(ctx context.Context) (list []Entry, err error) {
 			list = append(list, e)
 		}
 	}
-	slices.SortStableFunc(list, func(x, y Entry) int { return cmp.Compare(x.Seq, y.Seq) })
+	slices.SortStableFunc(list, bySeq)
 	return list, nil
 }
 

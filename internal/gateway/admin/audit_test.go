@@ -285,6 +285,56 @@ func TestAuditIsRecalled(t *testing.T) {
 	}
 }
 
+// Gateways on one SQLite file write to one audit log, and each shows the entries of all, once and in their order. A line
+// that another one has not written to its end is read when it is there.
+func TestAuditOfOneFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	open := func() *audit {
+		a, err := openAudit(path, discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.shared = true
+		return a
+	}
+	one, two := open(), open()
+	for i := range 6 {
+		if err := []*audit{one, two}[i%2].write(&Entry{Subject: fmt.Sprint(i), Result: done}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	subjects := func(a *audit) (list []string, last uint64) {
+		entries, err := a.entries(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Seq <= last {
+				t.Errorf("%d is behind %d", e.Seq, last)
+			}
+			list, last = append(list, e.Subject), e.Seq
+		}
+		return list, last
+	}
+	_, last := subjects(one)
+	line := fmt.Sprintf(`{"seq":%d,"subject":"6","result":"done"}`, last+1)
+	f.WriteString(line[:20])
+	for _, a := range []*audit{one, two} {
+		list, _ := subjects(a)
+		testkit.Equal(t, "the entries", []string{"0", "1", "2", "3", "4", "5"}, list)
+	}
+	f.WriteString(line[20:] + "\n")
+	for _, a := range []*audit{one, two, open()} {
+		list, _ := subjects(a)
+		testkit.Equal(t, "the entries", []string{"0", "1", "2", "3", "4", "5", "6"}, list)
+	}
+}
+
 // The log in memory is bounded, after many changes and after a restart with a long file.
 func TestAuditIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -114,7 +114,9 @@ func applyWithTerm[T any](ctx context.Context, a *Admin, e edit[T], before, afte
 	earlier := a.gateway.Controls().State().Term(e.kind, e.subject)
 	term := termFor(e, before, after, ask)
 	if ask.holds() {
-		if err := setTerm(ctx, a, e, term); err != nil {
+		until := term
+		until.LimitEarlier = earlier.Limit
+		if err := setTerm(ctx, a, e, until); err != nil {
 			return err
 		}
 	}

@@ -190,12 +190,19 @@ func (a *Admin) putBackLimit(ctx context.Context, name string, t control.Term) (
 	if configured := a.gateway.Config().Projects[name]; configured != nil {
 		to = &configured.Limit
 	}
-	if to != nil {
-		_, err = limits.ReplaceLimit(ctx, name, *t.Limit, *to)
-		return *t.Limit, *to, err
+	if err = limits.Load(ctx); err != nil {
+		return nil, nil, err
 	}
-	if err = limits.Load(ctx); err == nil && limits.Limit(name) == *t.Limit {
+	left := *t.Limit
+	if t.LimitEarlier != nil && limits.Limit(name) == *t.LimitEarlier { // the gateway died before it made the change
+		left = *t.LimitEarlier
+	}
+	if to != nil {
+		_, err = limits.ReplaceLimit(ctx, name, left, *to)
+		return left, *to, err
+	}
+	if limits.Limit(name) == left {
 		err = limits.UnsetLimit(name)
 	}
-	return *t.Limit, nil, err
+	return left, nil, err
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
@@ -185,6 +186,29 @@ func TestTermsEndAfterAFault(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a change that a gateway has died before making", func(t *testing.T) {
+		for _, name := range []string{"search", "own"} {
+			r.want(t, 200, "PATCH", "/v1/projects/"+name+"?until=1h", `{"requests_per_minute": 7}`)
+			e := edit[project.Limit]{
+				subject: name, kind: control.ProjectTerm,
+				held: func(_, after project.Limit, t *control.Term) {
+					t.Limit, t.LimitBefore = &after, r.ownLimit(name, after)
+				},
+				apply: func(context.Context, project.Limit, project.Limit) error { panic("the gateway dies") },
+			}
+			func() {
+				defer func() { recover() }()
+				applyWithTerm(t.Context(), r.Admin, e, project.Limit{}, project.Limit{RequestsPerMinute: 8}, askedTerm{until: time.Now().Add(2 * time.Hour).Truncate(time.Second).UTC()})
+			}()
+			if err := r.endTerm(t.Context(), control.ProjectTerm+name, r.gateway.Controls().State().Term(control.ProjectTerm, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, own := r.gateway.Projects().Limits()["own"]
+		if n := r.gateway.Projects().Limit("search").RequestsPerMinute; n != 60 || own {
+			t.Errorf("the earlier change has not ended: %d, %v", n, own)
+		}
+	})
 	r.want(t, 200, "PATCH", "/v1/projects/search?until=1h", `{"requests_per_minute": 7}`)
 	old := r.gateway.Controls().State().Term(control.ProjectTerm, "search")
 	r.want(t, 200, "PATCH", "/v1/projects/search?until=2h", `{"requests_per_minute": 8}`)
@@ -197,8 +221,8 @@ func TestTermsEndAfterAFault(t *testing.T) {
 			ends++
 		}
 	}
-	if ends != 5 {
-		t.Errorf("the audit log has %d ends, want 5", ends)
+	if ends != 7 {
+		t.Errorf("the audit log has %d ends, want 7", ends)
 	}
 }
 
