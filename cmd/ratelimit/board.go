@@ -216,7 +216,7 @@ func (b *board) explanation() []string {
 		fmt.Sprintf("%s takes %d calls at a time and %d requests a minute, and 60 callers want it: they wait their turn.", large, largeConcurrent, largeRequests),
 		fmt.Sprintf("By their weights of 3, 1 and 1, search, chat and batch get %.0f%%, %.0f%% and %.0f%% of it, although batch asks most:", b.share(search), b.share(chat), b.share(batch)),
 		"each has its share of every minute, of which the table shows how much is used.",
-		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were denied with 429, and told when to come back.", internRequests, intern.passed.Load(), intern.denied.Load()),
+		fmt.Sprintf("intern may make %d requests a minute: %d have passed, %d were denied with 429 and a Retry-After.", internRequests, intern.passed.Load(), intern.denied.Load()),
 		fmt.Sprintf("reports may use %s tokens a minute: its next call waits for the first to be a minute old.", numeral.Grouped(reportsTokens)),
 		fmt.Sprintf("What has failed are errors of the provider, which makes one of %d calls of %s fail.", errorsEvery, large),
 	}

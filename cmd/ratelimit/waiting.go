@@ -18,7 +18,7 @@ func newWaiting() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "waiting",
 		Short: "Show which calls wait, for which limit, and until when",
-		Long: `Show which calls wait in a gateway: since when, for which limit, in which place of the line, when
+		Long: `Show which calls wait in a gateway: since when, for which limit, their place in the queue, when
 that limit would let them pass, and when they give up.`,
 		Example: "  ratelimit waiting\n  ratelimit waiting --model gpt-6-luna --project acme",
 		Args:    arguments,

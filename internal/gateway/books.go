@@ -102,7 +102,7 @@ func (l *ledger) write() {
 	ctx, cancel := context.WithTimeout(context.Background(), bookTimeout)
 	defer cancel()
 	if err := l.keeper.Book(ctx, entries); err != nil {
-		l.gateway.log.Warn("calls that were denied are not in the books yet", "error", err)
+		l.gateway.log.Warn("denied calls could not be recorded yet", "error", err)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, e := range entries {
@@ -119,7 +119,7 @@ func (l *ledger) trim(ctx context.Context) {
 		if cfg := l.gateway.Config(); l.keeps(cfg) {
 			err := l.keeper.TrimBooks(ctx, books.Retention{Hours: cfg.Books.Hours, Days: cfg.Books.Days})
 			if err != nil && ctx.Err() == nil {
-				l.gateway.log.Warn("the books cannot be trimmed", "error", err)
+				l.gateway.log.Warn("old usage cannot be merged or removed", "error", err)
 			}
 		}
 		select {
@@ -144,7 +144,7 @@ func (l *ledger) close() {
 }
 
 // ErrNoBooks is the error of a gateway that keeps no books.
-var ErrNoBooks = errors.New("ratelimit: the gateway keeps no books: its configuration says books: off")
+var ErrNoBooks = errors.New("ratelimit: usage is not kept: the configuration has books: off")
 
 // Usage returns what the books say. Calls that this gateway has denied are among them at once, those of others after a second.
 func (g *Gateway) Usage(ctx context.Context, q books.Query) (*books.Summary, error) {

@@ -40,7 +40,7 @@ func (x *exchange) serveMyUsage() *refusal {
 	report, err := x.myUsage(q)
 	switch {
 	case errors.Is(err, ErrNoBooks):
-		return refusalf(http.StatusNotFound, "this gateway keeps no books of what was used")
+		return refusalf(http.StatusNotFound, "this gateway does not keep usage")
 	case errors.Is(err, errReadsTooOften):
 		return refusalf(http.StatusTooManyRequests, "%s", message.Plain(err))
 	case errors.Is(err, books.ErrTooMany):
@@ -55,7 +55,7 @@ func (x *exchange) serveMyUsage() *refusal {
 // does nothing else, and nothing is charged for it.
 const readsPerMinute = 60
 
-var errReadsTooOften = fmt.Errorf("ratelimit: the books were read too often: a client may have them read %d times a minute, and a page reads them twice", readsPerMinute)
+var errReadsTooOften = fmt.Errorf("ratelimit: usage was read too often: a client may read it %d times a minute, and a page reads it twice", readsPerMinute)
 
 // readerOf returns who has the books read: a key, or else an address, because a client without a key may
 // give itself any name.

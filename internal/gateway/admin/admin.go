@@ -261,7 +261,7 @@ func (a *Admin) isolate(w http.ResponseWriter) {
 		panic(fault)
 	}
 	a.logPanic(fault)
-	problemf(http.StatusInternalServerError, "the gateway has made a mistake: its log says which").send(w)
+	problemf(http.StatusInternalServerError, "internal error: see the log of the gateway").send(w)
 }
 
 // logPanic logs the kind of a panic, and not its text, which may have secrets.

@@ -45,7 +45,7 @@ const (
 )
 
 // errNobodyLooks ends the streams of viewers for whom nobody looks any more.
-var errNobodyLooks = errors.New("the gateway has made a mistake")
+var errNobodyLooks = errors.New("internal error")
 
 func newLive(a *Admin) *live {
 	return &live{admin: a, groups: map[int]*group{}, stir: make(chan struct{}, 1)}

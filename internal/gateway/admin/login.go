@@ -124,7 +124,7 @@ func (a *Admin) endLogin(w http.ResponseWriter, r *http.Request, id *issuer.Issu
 	role, ok := cfg.Admin.OIDC.RoleOf(claims.List(cfg.Admin.OIDC.Groups))
 	if !ok || user == "" {
 		a.log.Warn("admin: a user without a role has signed in with the identity provider", "client", r.RemoteAddr, "user", user)
-		return problemf(http.StatusForbidden, "you have signed in, and none of your groups has a role here: ask whoever runs the gateway (admin.oidc.roles)")
+		return problemf(http.StatusForbidden, "you have signed in, but none of your groups has a role here: ask an administrator of the gateway (admin.oidc.roles)")
 	}
 	http.SetCookie(w, loginCookie(r, "", -time.Second, cfg.Admin.OIDC))
 	http.SetCookie(w, overTLS(sessionCookie(r, a.sessions.begin(session{User: user, Group: role.Group, Issuer: cfg.Admin.OIDC.Issuer, Client: cfg.Admin.OIDC.ClientID}, token), sessionLength), cfg.Admin.OIDC))

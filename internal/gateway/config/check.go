@@ -62,7 +62,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 		case c.Keys == KeysRequired && !keyed && !own && !p.ClientLogin:
 			deploymentAt(at, deployment).Fault("it has no key, which clients with keys of the gateway need: key must be %s", wantSecret)
 		case c.Keys == KeysOff && keyed && !loopback.Is(c.Listen):
-			deploymentAt(at, deployment).Warn("whoever can reach %s calls it with your key: keys should be %s", c.Listen, KeysRequired)
+			deploymentAt(at, deployment).Warn("anybody who can reach %s can call it with your key: keys should be %s", c.Listen, KeysRequired)
 		}
 	}
 }

@@ -352,9 +352,9 @@ func TestWarnings(t *testing.T) {
 	t.Setenv("URL", "redis://:hunter2@localhost")
 	for text, want := range map[string][]string{
 		"listen: ':80'\nproviders:\n  openai: {key: {env: ONE}}": {
-			"gateway.yaml:3:3: providers.openai: whoever can reach :80 calls it with your key: keys should be required"},
+			"gateway.yaml:3:3: providers.openai: anybody who can reach :80 can call it with your key: keys should be required"},
 		"listen: ':80'\nproviders:\n  openai: {deployments: {a: {key: {env: ONE}}, b: {}}}": {
-			"gateway.yaml:3:26: providers.openai.deployments.a: whoever can reach :80 calls it with your key: keys should be required"},
+			"gateway.yaml:3:26: providers.openai.deployments.a: anybody who can reach :80 can call it with your key: keys should be required"},
 		"providers:\n  openai: {key: {env: ONE}}":                                nil,
 		"keys: required\nlisten: ':80'\nproviders:\n  openai: {key: {env: ONE}}": nil,
 		"state: redis://:hunter2@localhost": {

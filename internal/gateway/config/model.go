@@ -183,7 +183,7 @@ func (p *Upstream) readAliases(m *Model, at yamlValue) {
 		case len(alias) > maxName:
 			at.Fault("a name of %d bytes: it may have %d", len(alias), maxName)
 		case taken:
-			at.Fault("%s stands for the model %s already: an alias must stand for one", message.Quote(alias), message.Quote(other.Name))
+			at.Fault("%s is an alias of the model %s already: an alias must belong to one model", message.Quote(alias), message.Quote(other.Name))
 		default:
 			m.Aliases = append(m.Aliases, alias)
 		}

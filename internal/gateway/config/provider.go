@@ -105,7 +105,7 @@ func readProvider(name string, at yamlValue) *Upstream {
 	}
 	p.addDefaults(name)
 	if _, known := p.Find(p.Unnamed); p.Unnamed != "" && !known && !at.Faulty() {
-		at.At("unnamed_model").Fault("%s is none of the provider's models: it must be one that stands in models", message.Quote(p.Unnamed))
+		at.At("unnamed_model").Fault("%s is none of the provider's models: it must be one of models", message.Quote(p.Unnamed))
 	}
 	return p
 }

@@ -49,7 +49,7 @@ func (t *Thresholds) readAt(p yamlValue) {
 			return int(n), ok && whole && n >= 1 && n <= 100
 		})(p)
 		if slices.Contains(t.At, n) {
-			p.Warn("%d%% is named twice: each threshold is told once", n)
+			p.Warn("duplicate threshold %d%%", n)
 			return
 		}
 		t.At = append(t.At, n)

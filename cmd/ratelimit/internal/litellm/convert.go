@@ -124,7 +124,7 @@ func (f *file) readLiteLLM(name string, key, value strictyaml.Value) {
 	case "cache", "cache_params":
 		value.Warn("not converted: the gateway does not keep answers")
 	case "callbacks", "success_callback", "failure_callback":
-		value.Warn("not converted: the gateway has metrics, a log, books and webhooks")
+		value.Warn("not converted: the gateway has metrics, a log, usage and webhooks")
 	default:
 		value.Warn("not converted: the gateway has nothing like it")
 	}

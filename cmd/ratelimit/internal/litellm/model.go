@@ -160,7 +160,7 @@ func variable(value strictyaml.Value, otherwise string) string {
 	if name, ok := strings.CutPrefix(text, environment); ok {
 		return name
 	}
-	value.Warn("a secret stands in this file: put it into the environment variable %s; it was not copied", otherwise)
+	value.Warn("a secret: it was not copied; put it into the environment variable %s", otherwise)
 	return otherwise
 }
 

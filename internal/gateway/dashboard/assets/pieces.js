@@ -160,7 +160,7 @@ function waitingRow(w, model) {
     h('td', {class: 'number'}, count(w.position)),
     h('td', {}, w.project && h('a', {href: link('project', w.project)}, w.project)),
     !model && h('td', {}, h('a', {href: link('model', w.model)}, w.model)),
-    h('td', {}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'its turn'),
+    h('td', {}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'earlier calls'),
     h('td', {class: 'nowrap'}, ago(w.since)),
     h('td', {class: 'nowrap'}, w.passes_at ? until(w.passes_at) : 'unknown'),
     h('td', {class: 'number'}, compact(w.tokens)),
