@@ -115,23 +115,6 @@ func TestMemoryHoldsNothingForNothing(t *testing.T) {
 	}
 }
 
-func TestMemoryLen(t *testing.T) {
-	m := store.NewMemory()
-	for i := range 100 {
-		mustTake(t, m, fmt.Sprint(i), 1, limit.PerHour(1))
-	}
-	if m.Len() != 100 {
-		t.Errorf("%d keys; 100 are in use", m.Len())
-	}
-	if err := m.Reset(t.Context(), "1"); err != nil || m.Len() != 89 {
-		t.Errorf("%d keys after a reset of 11, %v", m.Len(), err)
-	}
-	m.Close()
-	if m.Len() != 0 {
-		t.Errorf("%d keys after it was closed", m.Len())
-	}
-}
-
 // All of its methods may be called at a time: what was admitted since the last
 // reset is at most the limit, and once it is closed nothing passes.
 func TestMemoryAtOnce(t *testing.T) {

@@ -223,25 +223,6 @@ func TestMemoryAllocatesLittle(t *testing.T) {
 	}
 }
 
-// A take may have any number of charges, each of which is settled by its own amount.
-func TestEachChargeIsSettledByItsAmount(t *testing.T) {
-	for _, number := range []int{0, 1, 4, 5, 12, 13, 40} {
-		m := store.NewMemory()
-		var charges []store.Charge
-		var actual []int64
-		for i := range number {
-			charges = append(charges, prepare(t, fmt.Sprintf("scope %d/tokens", i), 5, windows(3, 1<<40)...))
-			actual = append(actual, int64(i))
-		}
-		mustSettle(t, m, mustTakeOf(t, m, charges...), actual...)
-		for i, c := range charges {
-			if used := usedOf(t, m, c); used != actual[i] {
-				t.Errorf("%d of %d: %d are used; want %d", i, number, used, actual[i])
-			}
-		}
-	}
-}
-
 // A take reads the clock once. A settlement does not read it, unless there is a bucket.
 func TestClockReadings(t *testing.T) {
 	now, readings := time.Now().UnixNano(), 0
