@@ -64,6 +64,9 @@ those of UTC.`,
 			if err := show.readThreshold(); err != nil {
 				return usageError{err}
 			}
+			if show.threshold != "" && len(source.Keys) > 0 && source.Provider != "openai" {
+				return usageError{fmt.Errorf("--threshold with --key: %s does not say what each key has cost, so that the dollars of the gateway's keys cannot be told from others: leave one of them out", source.Provider)}
+			}
 			return a.withUsage(c, state, q, now, func(r admin.UsageReport) error {
 				return show.differences(c, source, bookLines(&r, name))
 			})

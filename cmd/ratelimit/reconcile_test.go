@@ -60,6 +60,10 @@ func TestReconcileIsAsDocumented(t *testing.T) {
 			t.Errorf("--threshold %s: %d, want %d: %s", threshold, code, want, got)
 		}
 	}
+	t.Setenv("ANTHROPIC_ADMIN_KEY", "admin")
+	if got, code := run("--provider", "anthropic", "--key", "k", "--threshold", "1"); code != exitUsage || !strings.Contains(got, "what each key has cost") {
+		t.Errorf("%d %s", code, got)
+	}
 	metrics := filepath.Join(t.TempDir(), "ratelimit.prom")
 	run("--metrics", metrics)
 	for _, line := range []string{"ratelimit_reconcile_difference_dollars{provider=\"openai\"} 0.002\n", "ratelimit_reconcile_billed_dollars{provider=\"openai\"} 0.018\n", "ratelimit_reconcile_differences{provider=\"openai\"} 1\n"} {

@@ -42,6 +42,18 @@ var bills = map[string]func(l *BillLine) object{
 	"/v1/organization/usage/images":               func(l *BillLine) object { return l.media(llm.Images, "images") },
 	"/v1/organization/usage/audio_speeches":       func(l *BillLine) object { return l.media(llm.Characters, "characters") },
 	"/v1/organization/usage/audio_transcriptions": func(l *BillLine) object { return l.media(llm.AudioSeconds, "seconds") },
+	"/v1/organization/usage/web_search_calls": func(l *BillLine) object {
+		if l.Units[llm.WebSearches] == 0 {
+			return nil
+		}
+		return object{"object": "organization.usage.web_searches.result", "model": l.Model, "api_key_id": l.Key, "num_model_requests": l.Requests, "num_requests": l.Units[llm.WebSearches]}
+	},
+	"/v1/organization/usage/file_search_calls": func(l *BillLine) object {
+		if l.Units[llm.FileSearches] == 0 {
+			return nil
+		}
+		return object{"object": "organization.usage.file_searches.result", "api_key_id": l.Key, "num_requests": l.Units[llm.FileSearches]}
+	},
 	"/v1/organization/usage/code_interpreter_sessions": func(l *BillLine) object {
 		if l.Units[llm.Containers] == 0 {
 			return nil
@@ -53,7 +65,7 @@ var bills = map[string]func(l *BillLine) object{
 		if l.Model != "" {
 			item = l.Model + ", input"
 		}
-		return object{"object": "organization.costs.result", "amount": object{"value": raw(l.dollars(1)), "currency": "usd"}, "line_item": item}
+		return object{"object": "organization.costs.result", "amount": object{"value": raw(l.dollars(1)), "currency": "usd"}, "line_item": item, "api_key_id": l.Key}
 	},
 	"/v1/organizations/usage_report/messages": func(l *BillLine) object {
 		return object{

@@ -59,7 +59,8 @@ type Bill struct {
 	Lines       []Line
 	HasRequests bool     // it counts requests
 	Units       []int    // that it counts for each model
-	Sessions    bool     // it counts containers, of all models together
+	Tools       []int    // units that it counts of all models together
+	CostsByKey  bool     // it says what each key has cost
 	Keys        []string // see [Source]
 }
 
@@ -83,8 +84,13 @@ func (s Source) days() (from, to time.Time) {
 	return s.Since.UTC().Truncate(day), s.Until.UTC().Add(day - 1).Truncate(day)
 }
 
-// openAIUsage are OpenAI's APIs of usage, by the last names of their paths.
-var openAIUsage = []string{"completions", "embeddings", "images", "audio_speeches", "audio_transcriptions", "code_interpreter_sessions"}
+// openAIUsage are OpenAI's APIs of usage, by the last names of their paths, with what their results are grouped by. What
+// moderations use is free, and vector stores are counted in bytes, which the books do not have: their costs are compared.
+var openAIUsage = []struct{ kind, by string }{
+	{"completions", "model,api_key_id"}, {"embeddings", "model,api_key_id"}, {"images", "model,api_key_id"},
+	{"audio_speeches", "model,api_key_id"}, {"audio_transcriptions", "model,api_key_id"},
+	{"web_search_calls", "model,api_key_id"}, {"file_search_calls", "api_key_id"}, {"code_interpreter_sessions", "project_id"},
+}
 
 // openAI reads the usage of all kinds, and the costs, which have a line for each part of a model.
 func (s Source) openAI(ctx context.Context) (b Bill, err error) {
@@ -92,13 +98,11 @@ func (s Source) openAI(ctx context.Context) (b Bill, err error) {
 	query := url.Values{
 		"start_time": {strconv.FormatInt(from.Unix(), 10)}, "end_time": {strconv.FormatInt(to.Unix(), 10)}, "bucket_width": {"1d"}, "limit": {"31"},
 	}
-	b.HasRequests, b.Sessions, b.Units = true, true, []int{llm.Images, llm.Characters, llm.AudioSeconds}
-	for _, kind := range openAIUsage {
-		query["group_by"] = []string{"model", "api_key_id"}
-		if kind == "code_interpreter_sessions" {
-			query["group_by"] = []string{"project_id"}
-		}
-		err := s.pages(ctx, "/v1/organization/usage/"+kind, query, func(text []byte) (page, error) {
+	b.HasRequests, b.CostsByKey = true, true
+	b.Units, b.Tools = []int{llm.Images, llm.Characters, llm.AudioSeconds, llm.WebSearches}, []int{llm.FileSearches, llm.Containers}
+	for _, usage := range openAIUsage {
+		query["group_by"] = strings.Split(usage.by, ",")
+		err := s.pages(ctx, "/v1/organization/usage/"+usage.kind, query, func(text []byte) (page, error) {
 			var p bucketPage[struct {
 				Model    string `json:"model"`
 				Key      string `json:"api_key_id"`
@@ -110,13 +114,21 @@ func (s Source) openAI(ctx context.Context) (b Bill, err error) {
 				Characters int64 `json:"characters"`
 				Seconds    int64 `json:"seconds"`
 				Sessions   int64 `json:"num_sessions"`
+				Searches   int64 `json:"num_requests"`
 			}]
 			err := json.Unmarshal(text, &p)
 			for _, bucket := range p.Data {
 				for _, r := range bucket.Results {
 					l := Line{Day: bucket.day(), Model: r.Model, Key: r.Key, Requests: r.Requests, Input: r.Input, Output: r.Output}
 					l.Units = llm.Units{llm.Images: r.Images, llm.Characters: r.Characters, llm.AudioSeconds: r.Seconds, llm.Containers: r.Sessions}
-					l.NoTokens = l.Units != llm.Units{}
+					switch usage.kind {
+					case "web_search_calls": // the requests are those of completions
+						l.Requests, l.Units[llm.WebSearches] = 0, r.Searches
+					case "file_search_calls":
+						l.Units[llm.FileSearches] = r.Searches
+					default:
+						l.NoTokens = l.Units != llm.Units{}
+					}
 					b.Lines = append(b.Lines, l)
 				}
 			}
@@ -126,13 +138,14 @@ func (s Source) openAI(ctx context.Context) (b Bill, err error) {
 			return b, err
 		}
 	}
-	query["group_by"] = []string{"line_item"}
+	query["group_by"] = []string{"line_item", "api_key_id"}
 	return b, s.pages(ctx, "/v1/organization/costs", query, func(text []byte) (page, error) {
 		var p bucketPage[struct {
 			Amount struct {
 				Value json.Number `json:"value"`
 			} `json:"amount"`
 			LineItem string `json:"line_item"`
+			Key      string `json:"api_key_id"`
 		}]
 		err := json.Unmarshal(text, &p)
 		for _, bucket := range p.Data {
@@ -143,7 +156,7 @@ func (s Source) openAI(ctx context.Context) (b Bill, err error) {
 				}
 				n, wrong := nanodollars(string(r.Amount.Value), 1)
 				err = errors.Join(err, wrong)
-				b.Lines = append(b.Lines, Line{Day: bucket.day(), Model: model, Nanodollars: n})
+				b.Lines = append(b.Lines, Line{Day: bucket.day(), Model: model, Key: r.Key, Nanodollars: n})
 			}
 		}
 		return p.page, err

@@ -52,8 +52,11 @@ func Compare(books []Line, bill Bill, name func(model string) string) (list []Di
 			d = &toolSum{}
 			tools[key.day] = d
 		}
-		d.containers.Books, d.containers.Bill = d.containers.Books+b.Units[llm.Containers], d.containers.Bill+p.Units[llm.Containers]
-		_, unclear := not[key] // costs are not by key
+		for u := range d.ours {
+			d.ours[u], d.theirs[u] = d.ours[u]+b.Units[u], d.theirs[u]+p.Units[u]
+		}
+		_, unclear := not[key]
+		unclear = unclear && !bill.CostsByKey
 		found := compareModel(b, p, bill)
 		switch {
 		case key.model == "" || len(found) == 0 && b.tools() > 0:
@@ -71,9 +74,12 @@ func Compare(books []Line, bill Bill, name func(model string) string) (list []Di
 		}
 	}
 	for day, d := range tools {
-		if c := d.containers; bill.Sessions && c.Books != c.Bill {
-			list = append(list, Difference{Day: day, Kind: Tool, What: "containers", Books: c.Books, Bill: c.Bill})
-		} else if !d.unclear && !near(d.books, d.bill, d.calls) {
+		for _, u := range bill.Tools {
+			if d.ours[u] != d.theirs[u] {
+				list, d.unclear = append(list, Difference{Day: day, Kind: Tool, What: unitNames[u], Books: d.ours[u], Bill: d.theirs[u]}), true
+			}
+		}
+		if !d.unclear && !near(d.books, d.bill, d.calls) {
 			list = append(list, Difference{Day: day, Kind: Tool, What: "nanodollars", Books: d.books, Bill: d.bill})
 		}
 	}
@@ -102,7 +108,9 @@ func foreign(lines []Line, name func(string) string) (list []Difference) {
 		if l.Requests == 0 {
 			d.What, d.Bill = "tokens", l.Input+l.Output
 		}
-		list = append(list, d)
+		if d.Bill > 0 { // its costs are on lines of their own
+			list = append(list, d)
+		}
 	}
 	return list
 }
@@ -113,13 +121,15 @@ type Gap struct {
 	Off  int64 // the differences of the days, without their signs
 }
 
-// GapOf returns how far the books are from a bill, by days.
+// GapOf returns how far the books are from a bill, by days: from that of the gateway's own keys, if the provider says what
+// each key has cost.
 func GapOf(books []Line, bill Bill) (g Gap) {
 	off := map[string]int64{}
 	for _, l := range books {
 		off[l.Day] += l.Nanodollars
 	}
-	for _, l := range bill.Lines {
+	own, _ := bill.byKey()
+	for _, l := range own {
 		off[l.Day] -= l.Nanodollars
 		g.Bill += l.Nanodollars
 	}
@@ -133,7 +143,7 @@ func GapOf(books []Line, bill Bill) (g Gap) {
 type toolSum struct {
 	books, bill, calls int64
 	unclear            bool // one of these models differs in something else
-	containers         Difference
+	ours, theirs       llm.Units
 }
 
 // compareModel returns the differences of one model in a day, but for that of its dollars.
@@ -165,7 +175,7 @@ func compareModel(b, p Line, bill Bill) (found []Difference) {
 }
 
 // unitNames are the names of the units that bills count.
-var unitNames = map[int]string{llm.Images: "images", llm.Characters: "characters", llm.AudioSeconds: "seconds of audio", llm.WebSearches: "searches"}
+var unitNames = map[int]string{llm.Images: "images", llm.Characters: "characters", llm.AudioSeconds: "seconds of audio", llm.WebSearches: "searches", llm.FileSearches: "searches of files", llm.Containers: "containers"}
 
 // sums adds up the lines of each day and model.
 func sums(lines []Line, name func(string) string) map[at]Line {

@@ -171,14 +171,16 @@ func TestUnitsAndKeysAreCompared(t *testing.T) {
 		{"speech", nil, func(l *mockprovider.BillLine) { l.Units[llm.Characters] /= 9 }, "[tts-1 tool not counted the books have 900 characters, the bill 100]"},
 		{"audio", nil, func(l *mockprovider.BillLine) { l.Units[llm.AudioSeconds] -= l.Units[llm.AudioSeconds] % 2 }, "[whisper-1 tool not counted the books have 61 seconds of audio, the bill 60]"},
 		{"a container", nil, func(l *mockprovider.BillLine) { l.Units[llm.Containers] *= 2 }, "[ tool not counted the books have 3 containers, the bill 6]"},
+		{"searches", nil, func(l *mockprovider.BillLine) { l.Units[llm.WebSearches] *= 2 }, "[gpt-5.4 tool not counted the books have 2 searches, the bill 4]"},
+		{"searches of files", nil, func(l *mockprovider.BillLine) { l.Units[llm.FileSearches] /= 2 }, "[ tool not counted the books have 4 searches of files, the bill 2]"},
 		{"another key", []string{"key_1"}, func(l *mockprovider.BillLine) {
 			if l.Model == "gpt-5.4" {
 				l.Key, l.Requests = "key_2", 9
 			}
-		}, "[gpt-5.4 not billed the books have 1 requests, the bill 0 gpt-5.4 past the gateway the key key_2 has made 9 requests]"},
+		}, "[ tool not counted the books have 4 searches of files, the bill 0 gpt-5.4 not billed the books have 1 requests, the bill 0 gpt-5.4 past the gateway the key key_2 has made 9 requests gpt-5.4 tool not counted the books have 2 searches, the bill 0]"},
 	} {
-		books := []Line{{Day: day, Model: "gpt-5.4", Requests: 1, Input: 5, Output: 5, Units: llm.Units{llm.Containers: 3}, Nanodollars: 100_000_000}}
-		bill := []mockprovider.BillLine{{Day: firstDay, Model: "gpt-5.4", Key: "key_1", Requests: 1, Input: 5, Output: 5, Nanodollars: 10_000_000}, {Day: firstDay, Units: llm.Units{llm.Containers: 3}, Nanodollars: 90_000_000}}
+		books := []Line{{Day: day, Model: "gpt-5.4", Requests: 1, Input: 5, Output: 5, Units: llm.Units{llm.Containers: 3, llm.WebSearches: 2, llm.FileSearches: 4}, Nanodollars: 100_000_000}}
+		bill := []mockprovider.BillLine{{Day: firstDay, Model: "gpt-5.4", Key: "key_1", Requests: 1, Input: 5, Output: 5, Units: llm.Units{llm.WebSearches: 2, llm.FileSearches: 4}, Nanodollars: 10_000_000}, {Day: firstDay, Units: llm.Units{llm.Containers: 3}, Nanodollars: 90_000_000}}
 		for model, u := range units {
 			books = append(books, Line{Day: day, Model: model, Requests: 2, Input: int64(len(model) % 2), Units: u, Nanodollars: 50_000_000})
 			bill = append(bill, mockprovider.BillLine{Day: firstDay, Model: model, Key: "key_1", Requests: 2, Units: u, Nanodollars: 50_000_000})
@@ -193,5 +195,18 @@ func TestUnitsAndKeysAreCompared(t *testing.T) {
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: found\n%v, want\n%s", c.name, got, c.want)
 		}
+	}
+}
+
+// The dollars of a key that the gateway does not have are no part of the gap, if the provider says what each key has cost.
+func TestGapOfKeys(t *testing.T) {
+	books := []Line{{Day: "2026-11-01", Nanodollars: 100}}
+	bill := Bill{Keys: []string{"own"}, CostsByKey: true, Lines: []Line{{Day: "2026-11-01", Key: "own", Nanodollars: 90}, {Day: "2026-11-01", Key: "other", Nanodollars: 70}}}
+	if g := GapOf(books, bill); g != (Gap{Bill: 90, Off: 10}) {
+		t.Errorf("%+v", g)
+	}
+	bill.Keys = nil
+	if g := GapOf(books, bill); g != (Gap{Bill: 160, Off: 60}) {
+		t.Errorf("%+v", g)
 	}
 }
