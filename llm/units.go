@@ -136,6 +136,19 @@ func (r *Request) Used(u Usage) Usage {
 	return u
 }
 
+// TellsUnits reports whether answers report all units that the request can use.
+func (r *Request) TellsUnits() bool {
+	for i, n := range r.Units {
+		if n != 0 && r.API.protocol().told>>i&1 == 0 {
+			return false
+		}
+	}
+	return r.ImageModel == ""
+}
+
+// SearchesOnce reports whether the request is billed for one search of the web, however often it searches.
+func (r *Request) SearchesOnce() bool { return r.searchesOnce }
+
 // A unitNumber is the number of an answer that counts a unit.
 type unitNumber struct {
 	unit   int

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // ReadLine reads a line of a file of OpenAI's: one call, with its URL and its body. If the call is
-// none of a model in a format that package llm reads, the request has the model alone.
+// none of a model in a format that package llm reads, the request has the model alone; if it is free, it has nothing.
 func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, err error) {
 	values, err := Fields(line, "method", "url", "body")
 	if err != nil {
@@ -30,7 +32,10 @@ func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, e
 		return r, nil, errors.New(`ratelimit: it has no "body"`)
 	}
 	endpoint, ok := llm.Recognize(http.MethodPost, &url.URL{Path: to.Path})
-	if !ok {
+	switch {
+	case !ok && provider.UsesNoTokens(to.Path):
+		return r, values[2], nil
+	case !ok:
 		model, err := Fields(values[2], "model")
 		if err != nil {
 			return r, nil, inBody(err)
@@ -44,9 +49,47 @@ func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, e
 	return r, values[2], err
 }
 
+// EachGenerate reads the body of a batch of Gemini's, which has its calls in it or names a file with them, and calls each
+// with every one of them and its own body. The model is that of the path.
+func EachGenerate(body []byte, model string, each func(r llm.Request, body []byte) error) (file string, err error) {
+	for _, names := range [][]string{{"batch"}, {"inputConfig", "input_config"}, {"requests", "fileName", "file_name"}} {
+		values, err := Fields(body, names...)
+		if err != nil {
+			return "", err
+		}
+		values = slices.DeleteFunc(values, func(v json.RawMessage) bool { return v == nil })
+		switch {
+		case len(values) != 1:
+			return "", fmt.Errorf("ratelimit: it must have one of the fields %s", strings.Join(names, ", "))
+		case text(values[0]) != "":
+			return text(values[0]), nil
+		}
+		body = values[0]
+	}
+	return "", eachOf(body, func(item []byte) error {
+		values, err := Fields(item, "request")
+		if err != nil {
+			return err
+		}
+		request, err := read(llm.Endpoint{Provider: llm.Gemini, API: llm.Generate, Model: model}, values[0])
+		switch {
+		case err != nil:
+			return err
+		case request.InBody != "" && llm.PlainName(llm.Gemini, request.InBody) != llm.PlainName(llm.Gemini, model):
+			return fmt.Errorf("ratelimit: its model is %.100q: it must be that of the path", request.InBody)
+		}
+		return each(request, values[0])
+	})
+}
+
 // EachInline reads the body of a batch of Anthropic's, which has its calls in it, and calls each with
 // every one of them and its own body.
 func EachInline(body []byte, each func(r llm.Request, body []byte) error) error {
+	return eachOf(body, func(item []byte) error { return eachInline(item, each) })
+}
+
+// eachOf calls each with every element of the list "requests" of an object.
+func eachOf(body []byte, each func(item []byte) error) error {
 	values, err := Fields(body, "requests")
 	if err != nil {
 		return err
@@ -60,7 +103,7 @@ func EachInline(body []byte, each func(r llm.Request, body []byte) error) error 
 		if err := decoder.Decode(&item); err != nil {
 			return errObject
 		}
-		if err := eachInline(item, each); err != nil {
+		if err := each(item); err != nil {
 			return fmt.Errorf("ratelimit: requests[%d]: %s", n, message.Plain(err))
 		}
 	}

@@ -5,18 +5,65 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
+
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Object is what a provider says of a batch.
 type Object struct {
 	ID         string
-	Status     string // OpenAI's
+	Status     string // OpenAI's and Gemini's
 	OutputFile string // the file with the results of OpenAI's; empty: there is none yet, or never
+	Inline     []InlineResult
 }
 
-// Ended reports whether nothing more happens to a batch of OpenAI's.
+// InlineResult is the result of one call, where a batch of Gemini's has its calls in its body.
+type InlineResult struct {
+	Response json.RawMessage `json:"response"` // of generateContent; nil: the call has failed
+}
+
+// Read returns what the call has used.
+func (r *InlineResult) Read() (Result, error) {
+	if len(r.Response) == 0 {
+		return Result{Free: true}, nil
+	}
+	return metered(llm.Generate, r.Response)
+}
+
+// Ended reports whether nothing more happens to a batch of OpenAI's or of Gemini's.
 func (o *Object) Ended() bool {
-	return slices.Contains([]string{"completed", "failed", "expired", "cancelled"}, o.Status)
+	status := strings.ToLower(strings.TrimPrefix(o.Status, "BATCH_STATE_"))
+	return slices.Contains([]string{"completed", "failed", "expired", "cancelled", "succeeded"}, status)
+}
+
+// operation is a batch of Gemini's in JSON. Which of the two has the output depends on who has asked.
+type operation struct {
+	Name     string `json:"name"`
+	Metadata struct {
+		State  string `json:"state"`
+		Output output `json:"output"`
+	} `json:"metadata"`
+	Response output `json:"response"`
+}
+
+type output struct {
+	Inlined struct {
+		Responses []InlineResult `json:"inlinedResponses"`
+	} `json:"inlinedResponses"`
+}
+
+// ReadOperation reads an answer that has a batch of Gemini's. It returns none for another one.
+func ReadOperation(text []byte) []Object {
+	var o operation
+	if json.Unmarshal(text, &o) != nil || !strings.HasPrefix(o.Name, "batches/") {
+		return nil
+	}
+	list := o.Response.Inlined.Responses
+	if list == nil {
+		list = o.Metadata.Output.Inlined.Responses
+	}
+	return []Object{{ID: strings.TrimPrefix(o.Name, "batches/"), Status: o.Metadata.State, Inline: list}}
 }
 
 // object is an [Object] in JSON.

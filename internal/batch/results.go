@@ -10,9 +10,9 @@ import (
 
 // Result is what one call of a batch has used.
 type Result struct {
-	Failed bool   // the call has failed, has expired or was cancelled, and costs nothing
-	Model  string // as the answer names it
-	Used   llm.Usage
+	Free  bool   // the call costs nothing: it has failed, has expired or was cancelled, or it moderates
+	Model string // as the answer names it
+	Used  llm.Usage
 }
 
 var errResult = errors.New("ratelimit: it is no result of a batch")
@@ -38,16 +38,16 @@ func ReadResult(line []byte) (Result, error) {
 	case r.Result != nil && r.Result.Type == "succeeded":
 		return metered(llm.Messages, r.Result.Message)
 	case r.Result != nil && slices.Contains([]string{"errored", "canceled", "expired"}, r.Result.Type):
-		return Result{Failed: true}, nil
+		return Result{Free: true}, nil
 	case r.Response != nil && r.Response.StatusCode/100 == 2:
 		return answered(r.Response.Body)
 	case r.Response != nil && r.Response.StatusCode >= 400, r.Response == nil && len(r.Error) > 0 && string(r.Error) != "null":
-		return Result{Failed: true}, nil
+		return Result{Free: true}, nil
 	}
 	return Result{}, errResult
 }
 
-// apis are the APIs whose answers are these objects.
+// apis are the APIs whose answers are these objects. Images are none.
 var apis = map[string]llm.API{
 	"chat.completion": llm.Chat, "text_completion": llm.Completions, "response": llm.Responses, "list": llm.Embeddings,
 }
@@ -55,12 +55,22 @@ var apis = map[string]llm.API{
 // answered returns the usage of an answer of OpenAI's.
 func answered(body []byte) (Result, error) {
 	var r struct {
-		Object string `json:"object"`
+		Object  string            `json:"object"`
+		Created int64             `json:"created"`
+		Data    json.RawMessage   `json:"data"`
+		Results []json.RawMessage `json:"results"`
 	}
-	if json.Unmarshal(body, &r) != nil || apis[r.Object] == "" {
+	switch err := json.Unmarshal(body, &r); {
+	case err != nil:
 		return Result{}, errResult
+	case apis[r.Object] != "":
+		return metered(apis[r.Object], body)
+	case r.Object == "" && r.Created > 0 && r.Data != nil:
+		return metered(llm.ImageGeneration, body)
+	case r.Object == "" && len(r.Results) > 0 && r.Data == nil: // a moderation
+		return Result{Free: true}, nil
 	}
-	return metered(apis[r.Object], body)
+	return Result{}, errResult
 }
 
 func metered(api llm.API, body []byte) (Result, error) {

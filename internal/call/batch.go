@@ -31,20 +31,27 @@ type Batch struct {
 	at          time.Time // by which everything is priced
 	prices      map[string]*price.Price
 	expected    Total
-	most        llm.Tokens           // that its calls can use
-	unknown     bool                 // nobody knows that of some call
-	unbounded   bool                 // a call of it does not say how long its answer may be
+	most        llm.Tokens // that its calls can use
+	unknown     bool       // nobody knows that of some call
+	unbounded   bool       // a call of it does not say how long its answer may be
+	told        batchTold
 	reservation *project.Reservation // nil if the batch was deposited by another process, or
 	deposit     *engine.Deposit
 	owners      engine.Owners // to whom the batch is charged
 	settled     sync.Once
 }
 
+// batchTold is what the results of a batch tell of what its calls use beside tokens.
+type batchTold struct {
+	Not  bool `json:"not,omitempty"`  // some of it is not told, so that all stays as it was reserved
+	Once bool `json:"once,omitempty"` // each call is billed for one search of the web, however often it searches
+}
+
 // Total is what calls use together.
 type Total struct {
 	Calls   int
 	Used    llm.Usage
-	Units   llm.Units `json:"units,omitzero"` // beside tokens: the most that calls can use, which results do not report
+	Units   llm.Units `json:"units,omitzero"` // beside tokens
 	Dollars int64     // nanodollars; [price.Unknown], if the price of any call is
 	Exact   bool      // the provider has reported all of it
 }
@@ -92,12 +99,18 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	dollars := price.Unknown
 	if p != nil {
 		dollars = p.Most(most.Input, most.Output, batchTier, b.at)
-		if units, ok := p.Units(r.Units, b.at); ok {
-			dollars += units
-		} else {
+		units, ok := p.Units(r.Units, b.at)
+		drawn := price.Amount(0)
+		if r.ImageModel != "" {
+			c := Call{Prices: b.Prices, Provider: b.Provider, Request: *r}
+			c.quoteAt(b.at)
+			drawn = c.mostDrawn(r.Units[llm.Images])
+		}
+		if dollars += units + max(drawn, 0); !ok || drawn == price.Unknown {
 			dollars = price.Unknown
 		}
 	}
+	b.told.Not, b.told.Once = b.told.Not || !r.TellsUnits(), b.told.Once || r.SearchesOnce()
 	for i, n := range r.Units {
 		b.expected.Units[i] = min(b.expected.Units[i]+max(n, 0), maxTotal)
 	}
@@ -187,6 +200,9 @@ type Results struct {
 	Total
 }
 
+// Reads reports whether the results of the batch can settle it: its calls were read, or all of them are free.
+func (b *Batch) Reads() bool { return b.prices != nil || b.expected.Dollars == 0 }
+
 // Results returns room for the results of the batch.
 func (b *Batch) Results() *Results { return &Results{b, Total{Exact: true}} }
 
@@ -194,11 +210,19 @@ func (b *Batch) Results() *Results { return &Results{b, Total{Exact: true}} }
 func (r *Results) Add(model string, used llm.Usage) {
 	used.Tier = batchTier
 	r.Exact = r.Exact && used.Exact && used.Input >= 0
+	if r.batch.told.Once {
+		used.Units[llm.WebSearches] = min(used.Units[llm.WebSearches], 1)
+	}
+	used.Units[llm.Containers] = min(used.Units[llm.Containers], 1) // however often it runs code there
+	for i, n := range used.Units {
+		r.Exact = r.Exact && n >= 0
+		r.Units[i] = min(r.Units[i]+max(n, 0), maxTotal)
+	}
 	r.add(used, r.batch.cost(model, used))
 }
 
-// AddFailed adds a call that has failed, has expired or was cancelled. It costs nothing.
-func (r *Results) AddFailed() { r.Calls++ }
+// AddFree adds a call that costs nothing.
+func (r *Results) AddFree() { r.Calls++ }
 
 // cost returns what a call has cost. A response may name a release of the model that the request has
 // named, by which it is priced: see [Call.quote].
@@ -226,9 +250,11 @@ func (r *Results) Unread() { r.Exact = false }
 // it. Only the first call for a batch counts, whoever fetches the results.
 func (r *Results) Settle() {
 	expected := &r.batch.expected
-	r.Units = expected.Units
-	r.Exact = r.Exact && r.Units == (llm.Units{})
+	r.Exact = r.Exact && !r.batch.told.Not
 	if !r.Exact {
+		for i, n := range expected.Units {
+			r.Units[i] = max(r.Units[i], n)
+		}
 		r.Used.Input, r.Used.Output = max(r.Used.Input, expected.Used.Input), max(r.Used.Output, expected.Used.Output)
 		r.Calls = max(r.Calls, expected.Calls)
 		if r.Dollars != int64(price.Unknown) && expected.Dollars != int64(price.Unknown) {

@@ -23,6 +23,7 @@ type batchNote struct {
 	Owner    *books.Owner  `json:"owner,omitempty"`
 	Owners   engine.Owners `json:"owners"`
 	Single   *single       `json:"single,omitempty"`
+	Told     batchTold     `json:"told,omitzero"`
 }
 
 // Deposit lets the store keep the batch under an id, so that any process that shares the store can settle
@@ -31,7 +32,7 @@ func (b *Batch) Deposit(ctx context.Context, id string) error {
 	if b.reservation == nil { // nothing was taken
 		return nil
 	}
-	note, err := json.Marshal(batchNote{b.Provider, b.Models(), b.at, b.expected, b.Owner, b.owners, b.single})
+	note, err := json.Marshal(batchNote{b.Provider, b.Models(), b.at, b.expected, b.Owner, b.owners, b.single, b.told})
 	if err != nil {
 		return fmt.Errorf("ratelimit: the batch cannot be kept: %w", err)
 	}
@@ -56,7 +57,7 @@ func FindBatch(ctx context.Context, limits *Limits, prices *Prices, name string)
 	}
 	b = &Batch{
 		Limits: limits, Prices: prices, Provider: n.Provider, Owner: n.Owner,
-		at: n.At, prices: map[string]*price.Price{}, expected: n.Expected, deposit: d, owners: n.Owners, single: n.Single,
+		at: n.At, prices: map[string]*price.Price{}, expected: n.Expected, deposit: d, owners: n.Owners, single: n.Single, told: n.Told,
 	}
 	for _, model := range n.Models[:min(len(n.Models), maxModels)] {
 		b.prices[model] = prices.of(n.Provider, model, n.At)

@@ -22,9 +22,12 @@ import (
 )
 
 // submitsBatch returns how a request is served that submits a batch, or nil if it does not: with its
-// calls in its body, as Anthropic has it, or in a file, as OpenAI has it.
+// calls in its body, as Anthropic and Gemini have it, or in a file, as OpenAI has it.
 func (x *exchange) submitsBatch() func() *refusal {
 	names := namesIn(x.target.Path)
+	if model, ok := strings.CutSuffix(names.at(1), ":batchGenerateContent"); ok && x.r.Method == http.MethodPost && x.upstream.Kind == llm.Gemini {
+		return func() *refusal { return x.submit(func(b *call.Batch) *refusal { return x.readGenerate(b, model) }) }
+	}
 	switch {
 	case x.r.Method != http.MethodPost || !names.is(1, "batches"):
 		return nil
@@ -77,7 +80,7 @@ func (x *exchange) submit(read func(*call.Batch) *refusal) *refusal {
 		return nil
 	}
 	body, objects := x.readBatches(response)
-	if len(objects) == 1 && objects[0].ID != "" {
+	if len(objects) == 1 && objects[0].ID != "" && b.Reads() {
 		opened = true
 		x.g.batches.open(batchID{x.Provider, objects[0].ID}.name(), b)
 	}
@@ -122,11 +125,33 @@ func (x *exchange) expect(b *call.Batch, r *llm.Request, body []byte) error {
 	if err := x.mention(body); err != nil {
 		return err
 	}
+	free := *r == (llm.Request{})
 	r.Model = cmp.Or(r.Model, x.upstream.Unnamed)
 	if owner, allowed := x.forbids(); allowed != nil && (r.Fallbacks || r.API == "") {
 		return fmt.Errorf("%s may only call %s: the gateway cannot tell which model answers", owner, strings.Join(allowed, ", "))
 	}
+	if free {
+		b.ExpectPriced(0)
+		return nil
+	}
 	return b.Expect(x.Project, r)
+}
+
+// readGenerate reads the calls of a batch of Gemini's in the body. The calls in a file cannot be read, since Gemini gives
+// no uploaded file back: such a batch is a request to an endpoint that the gateway does not read.
+func (x *exchange) readGenerate(b *call.Batch, model string) *refusal {
+	file, err := batch.EachGenerate(x.body, model, func(r llm.Request, body []byte) error { return x.expect(b, &r, body) })
+	if err != nil {
+		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
+	}
+	if file == "" {
+		return nil
+	}
+	if owner, allowed := x.forbids(model); allowed != nil {
+		return refusalf(http.StatusForbidden, "%s may not call %q, but only %s", owner, model, strings.Join(allowed, ", "))
+	}
+	b.ExpectPriced(x.passedPrice())
+	return x.checkUnknown()
 }
 
 // readInline reads the calls in the body.
@@ -206,6 +231,10 @@ func (x *exchange) readBatches(response *http.Response) (io.Reader, []batch.Obje
 	if response.StatusCode/100 != 2 || response.Header["Content-Encoding"] != nil {
 		return response.Body, nil
 	}
+	if x.upstream.Kind == llm.Gemini {
+		text, _ := x.readAnswer(response.Body, maxResult) // an error comes again, or what was not read follows
+		return io.MultiReader(bytes.NewReader(text), response.Body), batch.ReadOperation(text)
+	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxBatchAnswer)) // an error comes again
 	objects := batch.ReadObjects(text)
 	if changed := x.replaceResultsURLs(text); len(changed) < len(text) {
@@ -213,6 +242,23 @@ func (x *exchange) readBatches(response *http.Response) (io.Reader, []batch.Obje
 		response.Header.Del("Content-Length")
 	}
 	return io.MultiReader(bytes.NewReader(text), response.Body), objects
+}
+
+// readAnswer reads at most so many bytes of an answer, for which there must be memory.
+func (x *exchange) readAnswer(r io.Reader, most int) (text []byte, err error) {
+	for len(text) < most {
+		if len(text) == cap(text) {
+			if text, err = x.grow(text, int64(min(max(2*len(text), 1<<16), most))); err != nil {
+				return text, err
+			}
+		}
+		n, err := r.Read(text[len(text):min(cap(text), most)])
+		text = text[:len(text)+n]
+		if err != nil {
+			return text, err
+		}
+	}
+	return text, nil
 }
 
 // resultsURL finds the address of the results of a batch of Anthropic's: what stands before it, its host, its path.

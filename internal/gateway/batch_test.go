@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -216,5 +218,74 @@ func TestCancelledBatch(t *testing.T) {
 	r.post(t, "/openai/v1/batches/"+batch+"/cancel", "", "X-Project-ID", "acme")
 	if left := r.dollars(t, "acme"); left != full || !r.noBatches(t) {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// A batch of Gemini's has its calls in its body, and its results in the operation that clients ask for.
+func TestBatchOfGemini(t *testing.T) {
+	const rig = "providers: {gemini: {base_url: MOCK, endpoint_prices: {\"POST /v1beta/models/priced:batchGenerateContent\": 0.002}}}\n" +
+		"prices: {gemini-t: {input: 1, output: 2, web_searches: 10, batch: 50%, context: 10_000}}\nprojects: {acme: {dollars: 0.6}, other: {dollars: 0.6}}\n"
+	r := newRig(t, rig, mockprovider.Config{})
+	const path, all = "/gemini/v1beta/models/gemini-t:batchGenerateContent", price.Dollar * 6 / 10
+	one := `{"request":{"contents":[{"parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":100},"tools":[{"googleSearch":{}}]}}`
+	send := func(requests string) answer {
+		return r.post(t, path, `{"batch":{"displayName":"a","inputConfig":{`+requests+`}}}`, "X-Project-ID", "acme")
+	}
+	name := field(t, send(`"requests":{"requests":[`+one+`,`+one+`]}`), "name")
+	if reserved := all - r.dollars(t, "acme"); reserved < 2*(100*1000+10*10_000_000) {
+		t.Errorf("%v are reserved", reserved)
+	}
+	for range 2 { // any project may ask, and the batch is settled once
+		r.do(t, "GET", "/gemini/v1beta/"+name, "", "X-Project-ID", "other", "X-Mock", "web-searches=3")
+	}
+	totals := r.provider.Totals()["gemini-t"]
+	want := price.Amount(totals.Input*500+totals.Output*1000) + price.Amount(totals.Units[llm.WebSearches]*10_000_000)
+	if got := all - r.dollars(t, "acme"); got != want || totals.Units[llm.WebSearches] != 6 || !r.noBatches(t) {
+		t.Errorf("%v were used, want %v of %+v", got, want, totals)
+	}
+	for requests, words := range map[string]string{
+		`"fileName":"files/a"`: "endpoint_prices", `"requests":{"requests":[]}`: "no calls", ``: "one of the fields", `"requests":{"requests":[{}]}`: "requests[0]",
+		`"requests":{"requests":[` + one + `]},"fileName":"files/a"`:                                                 "one of the fields",
+		`"requests":{"requests":[` + strings.Replace(one, `{"contents"`, `{"model":"models/x","contents"`, 1) + `]}`: "that of the path",
+	} {
+		if a := send(requests); a.status/100 != 4 || !strings.Contains(a.body, words) {
+			t.Errorf("%s: %d %s, want %s", requests, a.status, a.body, words)
+		}
+	}
+	a := r.post(t, "/gemini/v1beta/models/priced:batchGenerateContent", `{"batch":{"input_config":{"file_name":"files/a"}}}`, "X-Project-ID", "acme")
+	if got := all - want - r.dollars(t, "acme"); a.status != 200 || got != price.Dollar/500 {
+		t.Errorf("with a price for its endpoint: %d %s, %v", a.status, a.body, got)
+	}
+}
+
+// Images, embeddings and moderations of a batch are settled by what their answers report, and tools by their uses.
+func TestMediaInBatches(t *testing.T) {
+	for _, c := range []struct {
+		path, body, model, mock string
+		bill                    func(mockprovider.Totals) int64
+	}{
+		{"/v1/images/generations", `{"model":"gpt-image-2","prompt":"a cat","n":2}`, "gpt-image-2", "output=50", perToken(2_500, 15_000)},
+		{"/v1/embeddings", `{"model":"text-embedding-3-small","input":["one","two"]}`, "text-embedding-3-small", "", perToken(10, 0)},
+		{"/v1/responses", `{"model":"gpt-5.4","input":"news?","max_output_tokens":50,"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]}`, "gpt-5.4", "web-searches=2 code-runs=3", func(t mockprovider.Totals) int64 {
+			return int64(t.Input)*1_250 + int64(t.Output)*7_500 + t.Units[llm.WebSearches]*10_000_000 + t.Units[llm.Containers]*30_000_000
+		}},
+		{"/v1/moderations", `{"model":"omni-moderation-latest","input":"a"}`, "", "", func(mockprovider.Totals) int64 { return 0 }},
+	} {
+		r := newRig(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1000}}\n", mockprovider.Config{})
+		lines := ""
+		for i := range 2 {
+			lines += fmt.Sprintf(`{"custom_id":"c%d","method":"POST","url":%q,"body":%s}`+"\n", i, c.path, c.body)
+		}
+		id := field(t, r.post(t, "/openai/v1/batches", fmt.Sprintf(`{"input_file_id":%q,"endpoint":%q,"completion_window":"24h"}`, r.uploadFile(t, lines, "batch"), c.path), "X-Project-ID", "acme"), "id")
+		if reserved := spentOf(t, r, "acme"); (reserved == 0) != (c.model == "") {
+			t.Errorf("%s: %v are reserved", c.path, reserved)
+		}
+		output := field(t, r.do(t, "GET", "/openai/v1/batches/"+id, "", "X-Project-ID", "acme", "X-Mock", c.mock), "output_file_id")
+		results := r.do(t, "GET", "/openai/v1/files/"+output+"/content", "", "X-Project-ID", "acme")
+		total := r.provider.Totals()[c.model]
+		got := r.usage(t, books.Query{Project: "acme"}).Total
+		if want := c.bill(total); int64(spentOf(t, r, "acme")) != want || got[books.Nanodollars] != want || got[books.WebSearches] != total.Units[llm.WebSearches] || !r.noBatches(t) {
+			t.Errorf("%s: %v is spent and %v booked, want %d of %+v; %s", c.path, spentOf(t, r, "acme"), got, want, total, results.body)
+		}
 	}
 }

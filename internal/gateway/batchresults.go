@@ -54,11 +54,22 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 		case open == nil:
 		case o.OutputFile != "":
 			x.g.batches.setFile(open, o.OutputFile)
+		case o.Inline != nil:
+			settleInline(open.Results(), o.Inline)
 		default:
 			open.Results().Settle()
 		}
 	}
 	return body
+}
+
+// settleInline settles a batch of Gemini's by the results in its operation.
+func settleInline(results *call.Results, list []batch.InlineResult) {
+	r := resultsReader{results: results}
+	for i := range list {
+		r.add(list[i].Read())
+	}
+	results.Settle()
 }
 
 // readResults returns what reads the results of an open batch as they pass, and settles the batch when all have
@@ -154,14 +165,18 @@ func (r *resultsReader) Read(p []byte) (int, error) {
 
 // each reads one result. One that cannot be read does not end the reading.
 func (r *resultsReader) each(line []byte) error {
-	result, err := batch.ReadResult(line)
+	r.add(batch.ReadResult(line))
+	return nil
+}
+
+// add adds one result, or says that it could not be read.
+func (r *resultsReader) add(result batch.Result, err error) {
 	switch {
 	case err != nil:
 		r.results.Unread()
-	case result.Failed:
-		r.results.AddFailed()
+	case result.Free:
+		r.results.AddFree()
 	default:
 		r.results.Add(result.Model, result.Used)
 	}
-	return nil
 }

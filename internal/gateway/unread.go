@@ -27,7 +27,7 @@ func changes(method string) bool {
 // calls a model. paidFolders are those in which nothing is free: what OpenAI's vector stores keep costs something by the day.
 var (
 	freeEnds = []string{
-		"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/tokenize", "/detokenize", "/files", "/cancel",
+		"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/tokenize", "/detokenize", "/files", "/cancel", ":cancel",
 		"/uploads", "/skills", "/assistants", "/threads", "/agents", "/evals", "/items", "/api/show",
 	}
 	freeFolders = []string{"/uploads/", "/containers/"}

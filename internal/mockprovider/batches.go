@@ -33,6 +33,8 @@ type file struct {
 type batch struct {
 	id      string
 	inline  bool   // it is one of Anthropic's
+	model   string // of Gemini's
+	answers []object
 	input   string // OpenAI's file
 	path    string // that all calls of OpenAI's have
 	calls   []batchCall
@@ -49,12 +51,17 @@ type batchCall struct {
 	Method   string          `json:"method"`
 	URL      string          `json:"url"`
 	Body     json.RawMessage `json:"body"`
-	Params   json.RawMessage `json:"params"` // Anthropic's
+	Params   json.RawMessage `json:"params"`  // Anthropic's
+	Request  json.RawMessage `json:"request"` // Gemini's
 }
 
 // servesBatches answers a request that has to do with files or batches, and reports whether it has.
 func (e *exchange) servesBatches() bool {
 	names := strings.FieldsFunc(e.r.URL.Path, func(c rune) bool { return c == '/' })
+	if model, ok := strings.CutSuffix(names[max(len(names), 1)-1:][0], ":batchGenerateContent"); ok {
+		e.submitToGemini(model)
+		return true
+	}
 	for i, name := range names {
 		name = strings.ToLower(name) // as servers do that ignore case
 		if name != "files" && name != "batches" {
@@ -246,8 +253,11 @@ func (e *exchange) run(b *batch) {
 	b.results, b.status = []byte{}, "completed"
 	for i, c := range b.calls {
 		path, body := b.path, c.Body
-		if b.inline {
+		switch {
+		case b.inline:
 			path, body = "/v1/messages", c.Params
+		case b.model != "":
+			path, body = "/v1beta/models/"+b.model+":generateContent", c.Request
 		}
 		r := e.r.Clone(e.r.Context())
 		r.Method, r.URL.Path, r.Body = http.MethodPost, path, io.NopCloser(bytes.NewReader(body))
@@ -262,8 +272,9 @@ func (e *exchange) run(b *batch) {
 			b.failed++
 		}
 		b.results = append(append(b.results, encode(b.result(i, c.CustomID, w))...), '\n')
+		b.answers = append(b.answers, generated(w))
 	}
-	if !b.inline {
+	if !b.inline && b.model == "" {
 		b.output = e.server.batches.add(&file{purpose: "batch_output", content: b.results, at: e.now})
 	}
 }
@@ -306,6 +317,9 @@ func (b *batch) object(base string) object {
 	done := len(b.calls)
 	if b.results == nil {
 		done = 0
+	}
+	if b.model != "" {
+		return b.operation()
 	}
 	if b.inline {
 		status, results := "in_progress", any(nil)

@@ -1,9 +1,12 @@
 package mockprovider
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 
@@ -203,4 +206,51 @@ func (interactions) broken(a *answer) event {
 	body := a.failure().body(llm.Gemini)
 	body["event_type"] = "error"
 	return event{name: "error", data: body}
+}
+
+// submitToGemini keeps a batch of Gemini's, whose calls are in its body.
+func (e *exchange) submitToGemini(model string) {
+	var body struct {
+		Batch struct {
+			Input struct {
+				Requests struct {
+					Requests []batchCall `json:"requests"`
+				} `json:"requests"`
+			} `json:"inputConfig"`
+		} `json:"batch"`
+	}
+	if err := json.NewDecoder(io.LimitReader(e.r.Body, maxBody)).Decode(&body); err != nil {
+		e.fail(failure{status: http.StatusBadRequest, message: err.Error()}, limitStates{})
+		return
+	}
+	all := &e.server.batches
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.files == nil {
+		all.files, all.byID = map[string]*file{}, map[string]*batch{}
+	}
+	all.count++
+	b := &batch{id: fmt.Sprintf("mock%d", all.count), model: model, calls: body.Batch.Input.Requests.Requests, status: "PENDING", at: e.now}
+	all.byID[b.id] = b
+	e.json(http.StatusOK, encode(b.operation()))
+}
+
+// generated returns the result of one call of a batch of Gemini's.
+func generated(w *recorder) object {
+	if w.status != http.StatusOK {
+		return object{"error": object{"code": w.status, "message": "the call has failed"}}
+	}
+	return object{"response": json.RawMessage(w.body.Bytes())}
+}
+
+// operation returns a batch of Gemini's as it stands.
+func (b *batch) operation() object {
+	metadata := object{"@type": "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch", "model": "models/" + b.model, "state": "BATCH_STATE_PENDING"}
+	o := object{"name": "batches/" + b.id, "metadata": metadata}
+	if b.results != nil {
+		output := object{"inlinedResponses": object{"inlinedResponses": b.answers}}
+		metadata["state"], metadata["output"] = "BATCH_STATE_SUCCEEDED", output
+		o["done"], o["response"] = true, output
+	}
+	return o
 }
