@@ -257,8 +257,11 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		{"openai", true, []string{"POST /v1/moderations", "POST /v1/responses/input_tokens", "POST /v1/files", "GET /v1/models", "GET /v1/videos/video_1"}},
 		{"gemini", true, []string{"POST /v1beta/models/gemini-2.5-flash:countTokens", "GET /v1beta/models/veo-3.1-generate-preview/operations/o"}},
 		{"vertex", true, []string{"POST /v1/projects/p/locations/l/publishers/google/models/veo-3.1-generate-001:fetchPredictOperation"}},
+		{"anthropic", true, []string{"POST /v1/messages/count_tokens", "POST /v1/files", "POST /v1/messages/batches/b/cancel"}},
+		{"gemini", true, []string{"POST /v1beta/batches/b:cancel"}},
 		{"openai", false, []string{"POST /v1/videos/video_1/remix", "POST /v1/fine_tuning/jobs", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files", "POST /v1/containers"}},
-		{"gemini", false, []string{"PATCH /v1beta/cachedContents/c"}},
+		{"gemini", false, []string{"PATCH /v1beta/cachedContents/c", "POST /v1beta/models/gemini-e:asyncBatchEmbedContent"}},
+		{"vertex", false, []string{"POST /v1/projects/p/locations/l/batchPredictionJobs"}},
 		{"jina", false, []string{"POST /v1/classify"}},
 		{"fireworks", false, []string{"POST /inference/v1/workflows/m/text_to_image"}},
 	} {
@@ -294,7 +297,8 @@ func checkEndpointsPage(t *testing.T, table string) {
 
 Written by a test of ` + "`internal/gateway`" + ` that calls each of them with a budget in dollars, and compares what is booked
 with what the provider bills; do not edit. The same endpoints of other servers with OpenAI's API are read in the same
-way. [prices.md](../prices.md) says what the units cost.
+way. [prices.md](../prices.md) says what the units cost, and [gateway.md](../gateway.md#batches) how batches of these
+endpoints are charged.
 
 | provider | endpoint | model | counted in | passes, and is billed exactly |
 |---|---|---|---|---|

@@ -18,7 +18,7 @@ var _ = register(imitation{
 		{end: "/completions", endpoint: endpoint{api: llm.Completions, format: completions{}}},
 		{end: "/responses", endpoint: endpoint{api: llm.Responses, format: responses{}}},
 		{end: "/embeddings", endpoint: endpoint{api: llm.Embeddings, format: embeddings{}}},
-		{end: "/moderations", endpoint: endpoint{format: moderations{}}},
+		{end: "/moderations", endpoint: endpoint{api: llm.Embeddings, format: moderations{}}},
 		{end: "/images/generations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
 		{end: "/images/edits", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
 		{end: "/images/variations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
