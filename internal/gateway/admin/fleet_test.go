@@ -128,6 +128,20 @@ func TestEventsOfAFleet(t *testing.T) {
 	}
 }
 
+// A gateway that has as many followers of other gateways as it takes says so, and is not taken for one that does not answer.
+func TestFullGatewayIsNamed(t *testing.T) {
+	all, _ := newFleet(t, 2, usual)
+	for i := range maxRemotes {
+		if _, err := all[1].ownEvents(url.Values{"id": {fmt.Sprint(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := wantEvent[Silent](t, all[0].follows(t, "/v1/events"), "silent", "Silent")
+	if len(e.Gateways) != 0 || !slices.Equal(e.Full, []string{"gw2"}) {
+		t.Errorf("%+v", e)
+	}
+}
+
 // A gateway that does not answer is named, and what the others know is shown.
 func TestSilentGatewayIsNamed(t *testing.T) {
 	server := redistest.New(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/url"
 	"slices"
@@ -23,10 +22,11 @@ const (
 // eventSilent is the kind of the event that names the gateways which do not answer.
 const eventSilent = "silent"
 
-// Silent names the gateways of the fleet whose events are missing, because they do not answer; none if all do again.
+// Silent names the gateways of the fleet whose events are missing; none if those of all come again.
 type Silent struct {
 	Time     time.Time `json:"time"`
-	Gateways []string  `json:"gateways"`
+	Gateways []string  `json:"gateways"`       // that do not answer
+	Full     []string  `json:"full,omitempty"` // that have as many followers of other gateways as they take
 }
 
 // remotes are the followers of this gateway's events for clients of other gateways, by id. The zero value is ready to use.
@@ -44,6 +44,7 @@ type remote struct {
 type ownEvents struct {
 	Events []remoteEvent
 	Missed uint64
+	Full   bool // there are too many followers
 }
 
 type remoteEvent struct {
@@ -64,7 +65,7 @@ func (a *Admin) ownEvents(q url.Values) (any, error) {
 			return nil, err
 		}
 		if len(r.all) == maxRemotes {
-			return nil, errors.New("too many clients of other gateways follow")
+			return ownEvents{Full: true}, nil
 		}
 		f = &remote{Follower: a.gateway.Follow(want), end: time.AfterFunc(endRemote, func() { r.remove(id) })}
 		if r.all == nil {
@@ -96,6 +97,7 @@ type others struct {
 	admin  *Admin
 	query  url.Values
 	silent []string
+	full   []string
 }
 
 func newOthers(a *Admin, q url.Values) *others {
@@ -127,9 +129,15 @@ func (o *others) ask(ctx context.Context) gathered[ownEvents] {
 
 // send sends events, and which gateways are silent if others were before.
 func (o *others) send(all gathered[ownEvents], to *feed) error {
-	if !slices.Equal(o.silent, all.Silent) {
-		o.silent = all.Silent
-		if err := to.send(eventSilent, Silent{time.Now().UTC(), append([]string{}, all.Silent...)}); err != nil {
+	var full []string
+	for i, of := range all.answers {
+		if of.Full {
+			full = append(full, all.name(i))
+		}
+	}
+	if !slices.Equal(o.silent, all.Silent) || !slices.Equal(o.full, full) {
+		o.silent, o.full = all.Silent, full
+		if err := to.send(eventSilent, Silent{time.Now().UTC(), append([]string{}, all.Silent...), full}); err != nil {
 			return err
 		}
 	}
