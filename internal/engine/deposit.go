@@ -77,9 +77,7 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		p := r.charged[i].plan
 		p.scope.Real().giveBack(p, &r.asked)
 	}
-	if r.renewal != nil { // slots of the call's own receipt stay until their lease ends, or the deposit is settled
-		r.renewal.end(r)
-	}
+	r.endSlots() // those of the call's own receipt stay until their lease ends, or the deposit is settled
 	return nil
 }
 

@@ -29,7 +29,6 @@ const (
 type renewal struct {
 	every  time.Duration // how often
 	resets []uint32      // of the scopes that the call was charged to, when it was
-	sharer *slotSharer   // nil: no others share the slots
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -177,7 +176,14 @@ func (k *renewal) end(r *Reservation) {
 	has := k.slots
 	k.mu.Unlock()
 	r.engine.giveBackSlots(has)
-	k.sharer.add(r.engine, -1, 0)
+}
+
+// endSlots ends the renewal of the call's slots, and notes that its flow has one less.
+func (r *Reservation) endSlots() {
+	if r.renewal != nil {
+		r.renewal.end(r)
+	}
+	r.sharer.add(r.engine, -1, 0)
 }
 
 // slotsMoved reports whether the receipt of a call that has ended has its slots no more.

@@ -38,6 +38,7 @@ type Reservation struct {
 	flow       string        // of the call, if it has waited in a line
 	waited     time.Duration // how long the call has waited in line
 	renewal    *renewal      // of its slots; nil: they are not renewed
+	sharer     *slotSharer   // of a slot of the shared scope; nil: it has none
 	extensions *extensions   // nil: the call is not charged to a scope that cuts, or does not extend its reservation
 
 	after   func(t llm.Tokens) // is called with what the call has used; may be nil
@@ -53,8 +54,9 @@ func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Res
 	r := &Reservation{engine: e, asked: c.ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
 	if e.lease < Lease && r.hasSlots() {
 		r.renewSlots(renewEvery)
-		r.renewal.sharer = o.slotSharer(e)
-		r.renewal.sharer.add(e, 1, 0)
+	}
+	if r.sharer = o.slotSharer(); r.sharer != nil {
+		r.sharer.add(e, 1, 0)
 	}
 	for i := range r.charged {
 		p := r.charged[i].plan
@@ -204,9 +206,7 @@ func (r *Reservation) Served() { r.endProbe(ProbeServed) }
 // settle corrects what was taken, books an entry unless it is nil, and wakes the calls that wait for what is given back.
 func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	e := r.engine
-	if r.renewal != nil {
-		r.renewal.end(r)
-	}
+	r.endSlots()
 	var extended *sync.WaitGroup
 	if r.extensions != nil {
 		extended = r.settleExtensions(used)

@@ -15,6 +15,7 @@ import (
 // and what one does not want others have. Calls count for the outermost of their scopes, however many are below it.
 type slotShares struct {
 	contended atomic.Int64 // until when calls are known to wait for slots
+	waiting   atomic.Int64 // the calls that wait for one here
 
 	mu    sync.Mutex
 	here  map[string]*slotUse
@@ -28,6 +29,7 @@ type slotUse struct {
 	Rank   int    `json:"r,omitempty"`
 	Held   int64  `json:"h,omitempty"`
 	Waits  int64  `json:"q,omitempty"`
+	group  bool   // others are in it
 }
 
 // heardSlots is what another process has told.
@@ -46,26 +48,29 @@ type slotSharer struct {
 	*slotShares
 	scope *Scope
 	use   slotUse // its name, weight and rank
-	group bool    // others are in it
 }
 
-// slotSharer returns a call of own, which may be nil, among those that share the slots of a shared scope: nil if the process
-// is not one of a fleet, or the call has no slot of the scope.
-func (o *Outcome) slotSharer(e *Engine) *slotSharer {
-	if e.private || e.fleet.Load() == nil {
+// slotSharer returns the call among those that share the slots of its shared scope: nil if it has no slot of one.
+func (o *Outcome) slotSharer() *slotSharer {
+	scope := o.slotScope()
+	if scope == nil {
 		return nil
 	}
+	sharer := &slotSharer{slotShares: scope.slotShares(), scope: scope, use: slotUse{Weight: 1}}
+	if i := slices.IndexFunc(o.all, func(s Standing) bool { return s.Scope.Kind == Own }); i >= 0 {
+		own := o.all[i].Scope
+		root := own.Root()
+		t := root.terms()
+		sharer.use = slotUse{Name: root.Name, Weight: int64(max(t.Weight, 1)), Rank: t.Rank, group: root != own || own.HasBelow()}
+	}
+	return sharer
+}
+
+// slotScope returns the shared scope of which the call has a slot, or nil.
+func (o *Outcome) slotScope() *Scope {
 	for i := range o.all {
 		if p := o.all[i].plan; o.all[i].Scope.Kind == Shared && p.hasSlots() && p.rules.smallest[Slots] > 0 {
-			sharer := &slotSharer{slotShares: p.scope.slotShares(), scope: p.scope, use: slotUse{Weight: 1}}
-			if i := slices.IndexFunc(o.all, func(s Standing) bool { return s.Scope.Kind == Own }); i >= 0 {
-				own := o.all[i].Scope
-				root := own.Root()
-				sharer.group = root != own || own.HasBelow()
-				t := root.terms()
-				sharer.use = slotUse{Name: root.Name, Weight: int64(max(t.Weight, 1)), Rank: t.Rank}
-			}
-			return sharer
+			return p.scope
 		}
 	}
 	return nil
@@ -92,35 +97,43 @@ func (s *slotSharer) add(e *Engine, held, waits int64) {
 		u = &slotUse{Name: s.use.Name}
 		s.here[u.Name] = u
 	}
-	u.Weight, u.Rank = s.use.Weight, s.use.Rank
+	u.Weight, u.Rank, u.group = s.use.Weight, s.use.Rank, s.use.group
 	u.Held, u.Waits = u.Held+held, u.Waits+waits
 	if u.Held == 0 && u.Waits == 0 {
 		delete(s.here, u.Name)
 	}
-	now, least := e.clock(), tellSoon
-	if waits > 0 {
+	s.waiting.Add(waits)
+	s.mu.Unlock()
+	f, now := e.fleet.Load(), e.clock()
+	if waits != 0 {
 		s.contended.Store(now + slotsHeardFor)
 	}
-	s.mu.Unlock()
-	if now < s.contended.Load() {
-		least = tellAtOnce
-	}
-	if f := e.fleet.Load(); f != nil {
-		f.changedIn(s.scope, least)
+	switch {
+	case f == nil:
+	case s.isContended(now):
+		f.changedIn(s.scope, tellAtOnce)
+	default:
+		f.changedIn(s.scope, tellSoon)
 	}
 }
 
+// isContended reports whether calls are known to wait for slots, here or elsewhere. On nil, it is false.
+func (s *slotShares) isContended(now int64) bool {
+	return s != nil && (s.waiting.Load() > 0 || now < s.contended.Load())
+}
+
 // denies returns the share that denies the call a slot that is free, because another flow waits that has less by its weight,
-// and this one has its share; or nil. A share is a slot at least: where there are fewer slots than flows, turns decide.
+// and this one has its share; or nil. A share is a slot at least: where there are fewer slots than flows, turns decide. So
+// they do in one process among projects without users, each of which has turns by its weight.
 func (s *slotSharer) denies(now int64) *Share {
-	if s == nil || now >= s.contended.Load() {
+	if s == nil || !s.isContended(now) {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.sum(now)
 	mine := all[s.use.Name]
-	weights, waits, less, outranked := s.use.Weight, false, false, false
+	weights, less, outranked, grouped := s.use.Weight, false, false, s.use.group
 	for name, u := range all {
 		if name == s.use.Name {
 			continue
@@ -128,14 +141,11 @@ func (s *slotSharer) denies(now int64) *Share {
 		if u.Rank == s.use.Rank {
 			weights += u.Weight
 		}
+		grouped = grouped || u.group
 		if u.Waits > 0 {
-			waits = true
 			outranked = outranked || u.Rank > s.use.Rank
 			less = less || u.Rank == s.use.Rank && (u.Held+1)*s.use.Weight < (mine.Held+1)*u.Weight
 		}
-	}
-	if waits {
-		s.contended.Store(now + slotsHeardFor)
 	}
 	r := s.scope.rules.Load()
 	i := slices.IndexFunc(r.Limits, func(l Limit) bool { return l.Unit == Slots })
@@ -144,11 +154,11 @@ func (s *slotSharer) denies(now int64) *Share {
 	}
 	l := &r.Limits[i]
 	share := max(l.Limit.Count()*s.use.Weight/weights, 1)
-	if !outranked && !(less && mine.Held >= share) {
+	if !outranked && !(less && mine.Held >= share) || s.scope.engine.private && !grouped {
 		return nil
 	}
 	return &Share{Name: l.Name + ShareEnd, Limit: l, RetryAfter: SlotGuess, Denial: fair.Denial{
-		Denied: true, Of: s.use.Name, Group: s.group, Share: share, Used: mine.Held, Members: max(len(all), 2),
+		Denied: true, Of: s.use.Name, Group: s.use.group, Share: share, Used: mine.Held, Members: max(len(all), 2),
 	}}
 }
 
@@ -202,7 +212,11 @@ func (s *slotShares) hear(node string, now int64, list []slotUse) {
 
 // slotDenies reports whether a call's share of slots denies it although the limits admit it. Then the outcome says so.
 func (e *Engine) slotDenies(ctx context.Context, c *Call, o *Outcome) (bool, error) {
-	s := o.slotSharer(e)
+	scope := o.slotScope()
+	if scope == nil || !scope.slots.Load().isContended(e.clock()) {
+		return false, nil
+	}
+	s := o.slotSharer()
 	share := s.denies(e.clock())
 	if share == nil {
 		return false, nil
@@ -229,7 +243,7 @@ func (w *wait) waitForSlots(waits bool) {
 	}
 	var o Outcome
 	o.begin(w.engine, w.call.part, w.scopes)
-	if w.slots = o.slotSharer(w.engine); w.slots != nil {
+	if w.slots = o.slotSharer(); w.slots != nil {
 		w.slots.add(w.engine, 0, 1)
 	}
 }
@@ -270,7 +284,7 @@ func (w *wait) stillLacksSlots(by *Standing) (a fair.Answer, denied bool) {
 	if by.share.Limit.Unit != Slots {
 		return a, false
 	}
-	if share := w.result.Outcome.slotSharer(w.engine).denies(w.engine.clock()); share != nil {
+	if share := w.result.Outcome.slotSharer().denies(w.engine.clock()); share != nil {
 		return share.answer(), true
 	}
 	return a, false

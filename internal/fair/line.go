@@ -469,7 +469,8 @@ func (l *Line) Charge(flow string, more int64) {
 	}
 }
 
-// Wake lets the waiter that has the turn ask again, because something was given back.
+// Wake lets the waiter that has the turn ask again, because something was given back. If none has it, those that yield and
+// the groups that rest ask again.
 func (l *Line) Wake() {
 	if l.waiting.Load() == 0 {
 		return
@@ -479,6 +480,15 @@ func (l *Line) Wake() {
 	l.wakes++
 	if l.turn != nil {
 		l.turn.wake()
+		return
+	}
+	for _, w := range l.resting {
+		w.wake()
+	}
+	for _, f := range l.flows {
+		if f.yields {
+			f.first().wake()
+		}
 	}
 }
 
