@@ -105,7 +105,7 @@ runs: {tokens: 500}
 	}
 	for _, path := range []string{
 		"/openai/v1/whatever", "/openai/v1/realtime/y", "/openai/v1/evals/e/runs", "/openai/v1/realtime/x", "/openai/v1/threads/runs",
-		"/gemini/v1beta/models/gemini:batchGenerateContent", "/gemini/v1beta/models/gemini:predict", "/anthropic/v1/complete",
+		"/gemini/v1beta/models/gemini:asyncBatchEmbedContent", "/gemini/v1beta/models/gemini:predict", "/anthropic/v1/complete",
 		"/team/v1/projects/p/locations/l/publishers/meta/models/llama:rawPredict", "/mistral/v1/moderations", "/mistral/v1/fine_tuning/jobs",
 	} {
 		for _, owner := range []string{"p", "p/inside"} {
