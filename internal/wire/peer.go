@@ -47,7 +47,7 @@ func newPeer(s *Server, c net.Conn) *peer {
 
 // tracked is a connection whose listener follows requests, so that it can close idle connections.
 type tracked interface {
-	Begin() bool // says that a request has come; false: the connection is closed
+	Begin() bool // says that the first bytes of a request have come; false: the connection is closed
 	End()        // says that the request was answered
 }
 
@@ -137,6 +137,12 @@ func (p *peer) closing() bool {
 
 // next serves one request, and reports whether another may follow.
 func (p *peer) next() bool {
+	if p.tracked != nil {
+		if !p.tracked.Begin() {
+			return false
+		}
+		defer p.tracked.End()
+	}
 	p.reads.within(p.server.HeaderTimeout)
 	f, err := p.readRequest()
 	if err != nil {
@@ -144,12 +150,6 @@ func (p *peer) next() bool {
 		return false
 	}
 	p.reads.until(time.Time{})
-	if p.tracked != nil {
-		if !p.tracked.Begin() {
-			return false
-		}
-		defer p.tracked.End()
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := p.newReply(f, cancel)

@@ -215,3 +215,23 @@ func TestCrowdKeepsRequestsThatAreNotRead(t *testing.T) {
 		t.Errorf("closed: the connection with a request %v, the idle one %v", asks.idle.Load() == evicted, idle.idle.Load() == evicted)
 	}
 }
+
+// A connection of whose request a part was read is not idle: a busy machine may not have come to the rest. net/http
+// tells of a request only when all of its header was read.
+func TestCrowdKeepsRequestsThatAreBeingRead(t *testing.T) {
+	r := newRoom(t, servers["wire"], 0, 100)
+	client := r.connect()
+	io.WriteString(client, "GET / HTTP/1.1\r\n")
+	testkit.Eventually(t, "the server has read a part", func() bool {
+		r.crowd.mu.Lock()
+		defer r.crowd.mu.Unlock()
+		for m := range r.crowd.members {
+			return m.idle.Load() == busy && !unread(m.Conn)
+		}
+		return false
+	})
+	io.WriteString(client, "Host: x\r\n\r\n")
+	if !read(client) {
+		t.Error("it is not served")
+	}
+}
