@@ -34,6 +34,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +54,8 @@ type Config struct {
 	//	redis://node-1:6379?addr=node-2:6379&addr=node-3:6379
 	//
 	// with rediss for TLS, a user and password of Redis's ACL, and the names of further Sentinels
-	// or nodes of a cluster. The default is redis://127.0.0.1:6379/0.
+	// or nodes of a cluster. A timeout in it, as in ?timeout=1s, is the Timeout if that is 0. The default is
+	// redis://127.0.0.1:6379/0.
 	URL string
 
 	// Namespace is the prefix of the names of all keys. Stores with the same namespace share their
@@ -100,14 +102,15 @@ var _ store.Store = (*Store)(nil)
 // New connects to the server and returns a store in it. It returns an error if the server does not
 // answer.
 func New(cfg Config) (*Store, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	option, err := parseURL(cmp.Or(cfg.URL, defaultURL))
+	option, timeout, err := parseURL(cmp.Or(cfg.URL, defaultURL))
 	if err != nil {
 		return nil, err
 	}
-	timeout := cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, timeout, defaultTimeout)
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	timeout = cfg.Timeout
 	option.DisableCache = true
 	if option.Dialer.Timeout == 0 {
 		option.Dialer.Timeout = max(timeout, time.Second)
@@ -141,14 +144,22 @@ func refusedBy(address string, err error) error {
 	return fmt.Errorf("ratelimit: %s: %w", address, advised(err))
 }
 
-// parseURL parses a URL. Its errors do not quote the URL, which may contain a password.
-func parseURL(text string) (rueidis.ClientOption, error) {
-	option, err := rueidis.ParseURL(text)
+// parseURL parses a URL, and returns the timeout in it, or 0. Its errors do not quote the URL, which may contain a password.
+func parseURL(text string) (option rueidis.ClientOption, timeout time.Duration, err error) {
+	option, err = rueidis.ParseURL(text)
 	if err != nil {
-		return option, fmt.Errorf("ratelimit: the URL of Redis cannot be read: it must be like %s, or begin with rediss for TLS; "+
+		return option, 0, fmt.Errorf("ratelimit: the URL of Redis cannot be read: it must be like %s, or begin with rediss for TLS; "+
 			"in a user or password, characters such as / and %% must be escaped", defaultURL)
 	}
-	return option, nil
+	parsed, err := url.Parse(text)
+	if err != nil || !parsed.Query().Has("timeout") {
+		return option, 0, err
+	}
+	timeout, err = time.ParseDuration(parsed.Query().Get("timeout"))
+	if err != nil || timeout == 0 {
+		return option, 0, fmt.Errorf("ratelimit: the timeout %.40q in the URL of Redis: it must be like 250ms or 1s", parsed.Query().Get("timeout"))
+	}
+	return option, timeout, nil
 }
 
 // NewFromClient returns a store in the server of a client, which the caller closes, after the

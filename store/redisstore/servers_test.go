@@ -88,6 +88,7 @@ func TestURLs(t *testing.T) {
 		{"a database", server.URL() + "/3", "db3:", server},
 		{"valkey", "valkey://" + server.Addr + "/4", "db4:", server},
 		{"RESP2", server.URL() + "/5?protocol=2", "db5:", server},
+		{"a timeout", server.URL() + "/6?timeout=2s", "db6:", server},
 		{"a user", guarded.LoginURL("alice", "s3cret"), "db0:", guarded},
 		{"TLS of somebody unknown", secure.URL() + "?skip_verify", "db0:", secure.Server},
 	} {
@@ -132,6 +133,7 @@ func TestURLsThatDoNotWork(t *testing.T) {
 		{"a wrong password of no user", guarded.LoginURL("", secret), "WRONGPASS"},
 		{"an unknown user", guarded.LoginURL("bob", secret), "WRONGPASS"},
 		{"no password", guarded.URL(), "NOAUTH"},
+		{"a timeout without a unit", guarded.URL() + "?timeout=5", "it must be like 250ms or 1s"},
 		{"nobody vouches", "rediss://x:" + secret + "@" + secure.Addr, "certificate"},
 		{"nobody is there", "redis://x:" + secret + "@" + closed.Addr, "refused"},
 		{"a scheme", "http://x:" + secret + "@127.0.0.1", "redis://127.0.0.1"},
@@ -652,5 +654,19 @@ func serve(t testing.TB, s *Store, charges []store.Charge) store.Receipt {
 			t.Fatalf("%v, %v", r, err)
 		}
 		awaitBack(s)
+	}
+}
+
+// A URL may have the timeout, unless the configuration has one.
+func TestTimeoutInAURL(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	for own, want := range map[time.Duration]time.Duration{0: 7 * time.Second, time.Minute: time.Minute} {
+		if s := opened(t, server.URL()+"?timeout=7s", Config{Timeout: own}); s.timeout != want || linkOf(s).cfg.timeout != want {
+			t.Errorf("a call waits for %v, want %v", s.timeout, want)
+		}
+	}
+	if _, err := New(Config{URL: server.URL() + "?timeout=-1s"}); err == nil || !strings.Contains(err.Error(), "it must be a millisecond or more") {
+		t.Error(err)
 	}
 }
