@@ -116,7 +116,7 @@ func (l *live) wake() {
 }
 
 // run looks once a second as long as there are viewers. In a fleet it looks every two seconds, as often as the other
-// gateways are asked, so that a viewer costs a gateway less than a hundredth of what 20,000 calls a second do.
+// gateways are asked.
 func (l *live) run() {
 	defer l.isolate()
 	tick := time.NewTicker(lookEvery)
