@@ -78,7 +78,7 @@ those of UTC.`,
 	f.StringVar(&name, "name", "", "the provider's `NAME` in the gateway's file (default that of --provider)")
 	f.StringVar(&source.BaseURL, "base-url", "", "ask this `URL` in place of the provider's own")
 	f.StringSliceVar(&source.Keys, "key", nil, "the provider's `ID` of a key that the gateway has: what other keys use is named")
-	f.StringVar(&show.threshold, "threshold", "", "how far the books may be off, in `DOLLARS` or in percent of the bill: 0.50 or 2%")
+	f.StringVar(&show.threshold, "threshold", "", "how far usage and bill may differ, in `DOLLARS` or in percent of the bill: 0.50 or 2%")
 	f.StringVar(&show.metrics, "metrics", "", "write the difference to this `FILE`, as Prometheus reads it")
 	f.StringVar(&words.Since, "since", "7d", "from the day of this `TIME` on: 2026-11-01 or 7d")
 	f.StringVar(&words.Until, "until", "", "before this `TIME` (default now)")
@@ -161,7 +161,7 @@ func (h *howShown) differences(c *cobra.Command, source reconcile.Source, lines 
 	case h.json:
 		err = out.JSON(append([]reconcile.Difference{}, found...))
 	case len(found) == 0:
-		err = out.Lines([]string{"the books and the bill of " + source.Provider + " are the same"})
+		err = out.Lines([]string{"usage and the bill of " + source.Provider + " are the same"})
 	default:
 		t := console.NewTable(console.Text("day"), console.Text("model"), console.Text("why"), console.Text("difference"))
 		for _, d := range found {
@@ -184,10 +184,10 @@ func writeMetrics(path, provider string, found []reconcile.Difference, gap recon
 	gauge := func(name, help string, value any) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s gauge\n%[1]s{provider=%[3]q} %[4]v\n", name, help, provider, value)
 	}
-	gauge("ratelimit_reconcile_difference_dollars", "How far the books are from the bill, added up by days.", price.Amount(gap.Off).Decimal())
+	gauge("ratelimit_reconcile_difference_dollars", "How far usage is from the bill, added up by days.", price.Amount(gap.Off).Decimal())
 	gauge("ratelimit_reconcile_billed_dollars", "What the provider bills.", price.Amount(gap.Bill).Decimal())
 	gauge("ratelimit_reconcile_differences", "How many differences there are.", len(found))
-	gauge("ratelimit_reconcile_timestamp_seconds", "When the books were compared.", time.Now().Unix())
+	gauge("ratelimit_reconcile_timestamp_seconds", "When usage was compared with the bill.", time.Now().Unix())
 	next := path + ".tmp"
 	if err := os.WriteFile(next, []byte(b.String()), 0o644); err != nil {
 		return fmt.Errorf("ratelimit: the metrics cannot be written: %w", err)

@@ -42,7 +42,7 @@ func TestReconcileIsAsDocumented(t *testing.T) {
 		code := Main(t.Context(), append(args, more...), nil, &out, &errs)
 		return out.String() + errs.String(), code
 	}
-	if got, code := run(); code != exitFine || got != "the books and the bill of openai are the same\n" {
+	if got, code := run(); code != exitFine || got != "usage and the bill of openai are the same\n" {
 		t.Errorf("%d %s", code, got)
 	}
 	bill.Requests, bill.Input, bill.Nanodollars = 14, 4800, 18_000_000

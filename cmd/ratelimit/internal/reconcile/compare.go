@@ -212,7 +212,7 @@ func (d Difference) String() string {
 	case d.Key != "":
 		return fmt.Sprintf("the key %s has made %d %s", d.Key, d.Bill, d.What)
 	case d.What == "nanodollars":
-		return fmt.Sprintf("the books have %v, the bill %v", price.Amount(d.Books), price.Amount(d.Bill))
+		return fmt.Sprintf("the gateway has %v, the bill %v", price.Amount(d.Books), price.Amount(d.Bill))
 	}
-	return fmt.Sprintf("the books have %d %s, the bill %d", d.Books, d.What, d.Bill)
+	return fmt.Sprintf("the gateway has %d %s, the bill %d", d.Books, d.What, d.Bill)
 }

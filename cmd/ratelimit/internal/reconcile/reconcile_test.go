@@ -167,17 +167,17 @@ func TestUnitsAndKeysAreCompared(t *testing.T) {
 	}{
 		{"nothing", nil, func(*mockprovider.BillLine) {}, "[]"},
 		{"the gateway's own key", []string{"key_0", "key_1"}, func(*mockprovider.BillLine) {}, "[]"},
-		{"an image", nil, func(l *mockprovider.BillLine) { l.Units[llm.Images] += l.Units[llm.Images] / 4 }, "[dall-e-3 tool not counted the books have 4 images, the bill 5]"},
-		{"speech", nil, func(l *mockprovider.BillLine) { l.Units[llm.Characters] /= 9 }, "[tts-1 tool not counted the books have 900 characters, the bill 100]"},
-		{"audio", nil, func(l *mockprovider.BillLine) { l.Units[llm.AudioSeconds] -= l.Units[llm.AudioSeconds] % 2 }, "[whisper-1 tool not counted the books have 61 seconds of audio, the bill 60]"},
-		{"a container", nil, func(l *mockprovider.BillLine) { l.Units[llm.Containers] *= 2 }, "[ tool not counted the books have 3 containers, the bill 6]"},
-		{"searches", nil, func(l *mockprovider.BillLine) { l.Units[llm.WebSearches] *= 2 }, "[gpt-5.4 tool not counted the books have 2 searches, the bill 4]"},
-		{"searches of files", nil, func(l *mockprovider.BillLine) { l.Units[llm.FileSearches] /= 2 }, "[ tool not counted the books have 4 searches of files, the bill 2]"},
+		{"an image", nil, func(l *mockprovider.BillLine) { l.Units[llm.Images] += l.Units[llm.Images] / 4 }, "[dall-e-3 tool not counted the gateway has 4 images, the bill 5]"},
+		{"speech", nil, func(l *mockprovider.BillLine) { l.Units[llm.Characters] /= 9 }, "[tts-1 tool not counted the gateway has 900 characters, the bill 100]"},
+		{"audio", nil, func(l *mockprovider.BillLine) { l.Units[llm.AudioSeconds] -= l.Units[llm.AudioSeconds] % 2 }, "[whisper-1 tool not counted the gateway has 61 seconds of audio, the bill 60]"},
+		{"a container", nil, func(l *mockprovider.BillLine) { l.Units[llm.Containers] *= 2 }, "[ tool not counted the gateway has 3 containers, the bill 6]"},
+		{"searches", nil, func(l *mockprovider.BillLine) { l.Units[llm.WebSearches] *= 2 }, "[gpt-5.4 tool not counted the gateway has 2 searches, the bill 4]"},
+		{"searches of files", nil, func(l *mockprovider.BillLine) { l.Units[llm.FileSearches] /= 2 }, "[ tool not counted the gateway has 4 searches of files, the bill 2]"},
 		{"another key", []string{"key_1"}, func(l *mockprovider.BillLine) {
 			if l.Model == "gpt-5.4" {
 				l.Key, l.Requests = "key_2", 9
 			}
-		}, "[ tool not counted the books have 4 searches of files, the bill 0 gpt-5.4 not billed the books have 1 requests, the bill 0 gpt-5.4 past the gateway the key key_2 has made 9 requests gpt-5.4 tool not counted the books have 2 searches, the bill 0]"},
+		}, "[ tool not counted the gateway has 4 searches of files, the bill 0 gpt-5.4 not billed the gateway has 1 requests, the bill 0 gpt-5.4 past the gateway the key key_2 has made 9 requests gpt-5.4 tool not counted the gateway has 2 searches, the bill 0]"},
 	} {
 		books := []Line{{Day: day, Model: "gpt-5.4", Requests: 1, Input: 5, Output: 5, Units: llm.Units{llm.Containers: 3, llm.WebSearches: 2, llm.FileSearches: 4}, Nanodollars: 100_000_000}}
 		bill := []mockprovider.BillLine{{Day: firstDay, Model: "gpt-5.4", Key: "key_1", Requests: 1, Input: 5, Output: 5, Units: llm.Units{llm.WebSearches: 2, llm.FileSearches: 4}, Nanodollars: 10_000_000}, {Day: firstDay, Units: llm.Units{llm.Containers: 3}, Nanodollars: 90_000_000}}
