@@ -469,9 +469,9 @@ func (l *Line) Charge(flow string, more int64) {
 	}
 }
 
-// Wake lets the waiter that has the turn ask again, because something was given back. If none has it, those that yield and
-// the groups that rest ask again.
-func (l *Line) Wake() {
+// Wake lets the waiter that has the turn ask again, because something was given back. If none has it, and others may take
+// it, those that yield and the groups that rest ask again.
+func (l *Line) Wake(others bool) {
 	if l.waiting.Load() == 0 {
 		return
 	}
@@ -480,6 +480,9 @@ func (l *Line) Wake() {
 	l.wakes++
 	if l.turn != nil {
 		l.turn.wake()
+		return
+	}
+	if !others {
 		return
 	}
 	for _, w := range l.resting {

@@ -321,7 +321,7 @@ func scenes() (list []scene) {
 		scene{name: "a minimum beside a higher priority", quota: rpm(120), answer: second, limits: map[string]project.Limit{"high": {Priority: 10}, "late": {MinShare: 30}},
 			crews: []crew{{project: "high", workers: 200}, {project: "late", workers: 50, from: 90 * second}}, want: map[string]int{"high": 70, "late": 30}},
 		scene{name: "people beside a hog", quota: rpm(120), answer: 2 * second, limits: map[string]project.Limit{"hog": none, "chat": none},
-			crews: []crew{hog, {project: "chat", workers: 10, pause: 15 * second}}, wait: map[string]time.Duration{"chat": 2 * second}})
+			crews: []crew{hog, {project: "chat", workers: 10, pause: 15 * second}}, wait: map[string]time.Duration{"chat": 3 * second}}) // a share of one call a second: of three people at once the last waits for two
 }
 
 // A project has no more than its maximum in any minute, wherever the minute begins.
