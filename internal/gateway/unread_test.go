@@ -124,7 +124,7 @@ runs: {tokens: 500}
 		}
 		for _, free := range []string{"q", "s"} {
 			if a := r.post(t, path, "{}", "X-Project-ID", free); a.status != 200 {
-				t.Errorf("%s of %s: %d %s", path, free, a.status, a.body)
+				t.Fatalf("%s of %s: %d %s", path, free, a.status, a.body)
 			}
 			<-upstream.requests
 			<-upstream.bodies
