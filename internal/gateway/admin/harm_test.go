@@ -24,6 +24,8 @@ func TestRowsAreRankedByHarm(t *testing.T) {
 	minute("more denied", 90, 9, 0, 9, 100)
 	minute("not allowed", 0, 0, 2, 0, 0)
 	minute("blocked", 0, 4, 0, 0, 100)
+	minute("hog", 0, 50, 0, 0, 0)
+	all.byName["hog"].recent.PassedBy[figures.Window-2] = 15
 	minute("busy", 1000, 0, 0, 0, 80)
 	minute("borrows", 50, 0, 0, 0, 1)
 	all.byName["borrows"].shares = []Dimension{{Name: "max_tpm_share", Model: "m", Limit: 10, Used: 90, Borrowed: 80}}
@@ -34,7 +36,7 @@ func TestRowsAreRankedByHarm(t *testing.T) {
 		got = append(got, strings.TrimSuffix(row.Name+": "+row.Harm, ": "))
 	}
 	testkit.Equal(t, "the order", []string{
-		"blocked: blocked", "not allowed: blocked", "more denied: denied", "some denied: denied", "waits: waiting", "full: near", "busy", "borrows", "quiet",
+		"blocked: blocked", "not allowed: blocked", "hog: blocked", "more denied: denied", "some denied: denied", "waits: waiting", "full: near", "busy", "borrows", "quiet",
 	}, got)
 	if s := all.byName["borrows"]; s.pressure != 0.01 {
 		t.Errorf("the pressure of a project that borrows is %v", s.pressure)

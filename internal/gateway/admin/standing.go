@@ -129,11 +129,17 @@ func (s *standing) press(dimensions []Dimension) {
 }
 
 // byHarm orders standings by what happens to their calls: those first of which all are denied, then those of which some are,
-// those whose calls wait, and those close to a limit of their own; of equals, those with more such calls, and those closer to
-// a limit.
+// those whose calls wait, and those close to a limit of their own; of equals, those of which none has passed for a quarter of
+// an hour, those with more such calls, and those closer to a limit.
 func byHarm(a, b *standing) int {
 	stopped := func(s *standing) int64 { return s.recent.Minute.Denied + s.recent.Minute.Refused }
-	return cmp.Or(cmp.Compare(b.harm, a.harm), cmp.Compare(stopped(b), stopped(a)), cmp.Compare(b.waiting, a.waiting), byPressure(a, b))
+	passes := func(s *standing) int {
+		if s.harm != allDenied || slices.Max(s.recent.PassedBy[:]) > 0 {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(b.harm, a.harm), cmp.Compare(passes(a), passes(b)), cmp.Compare(stopped(b), stopped(a)), cmp.Compare(b.waiting, a.waiting), byPressure(a, b))
 }
 
 // byPressure orders standings by what is closest to its limit, and then by calls.
