@@ -20,15 +20,19 @@ type Object struct {
 
 // InlineResult is the result of one call, where a batch of Gemini's has its calls in its body.
 type InlineResult struct {
-	Response json.RawMessage `json:"response"` // of generateContent; nil: the call has failed
+	Response json.RawMessage `json:"response"` // of generateContent
+	Error    json.RawMessage `json:"error"`    // in place of it, if the call has failed
 }
 
 // Read returns what the call has used.
 func (r *InlineResult) Read() (Result, error) {
-	if len(r.Response) == 0 {
+	switch {
+	case len(r.Response) > 0:
+		return metered(llm.Generate, r.Response)
+	case len(r.Error) > 0:
 		return Result{Free: true}, nil
 	}
-	return metered(llm.Generate, r.Response)
+	return Result{}, errResult
 }
 
 // Ended reports whether nothing more happens to a batch of OpenAI's or of Gemini's.
@@ -36,6 +40,9 @@ func (o *Object) Ended() bool {
 	status := strings.ToLower(strings.TrimPrefix(o.Status, "BATCH_STATE_"))
 	return slices.Contains([]string{"completed", "failed", "expired", "cancelled", "succeeded"}, status)
 }
+
+// Succeeded reports whether a batch of Gemini's has results of its calls.
+func (o *Object) Succeeded() bool { return o.Status == "BATCH_STATE_SUCCEEDED" }
 
 // operation is a batch of Gemini's in JSON. Which of the two has the output depends on who has asked.
 type operation struct {

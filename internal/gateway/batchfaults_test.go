@@ -142,3 +142,32 @@ runs: {dollars: 0.02, calls: 1}
 	denied.Amounts[books.Denied] = 1 // the second batch
 	testkit.Equal(t, "the books", []books.Row{denied, row}, sum.Rows)
 }
+
+// A batch of Gemini's that has succeeded is charged what was reserved, unless its operation has the result of every call.
+func TestResultsOfGeminiThatAreMissing(t *testing.T) {
+	const yaml = "providers: {gemini: {base_url: MOCK}}\nprices: {gemini-t: {input: 1, output: 2, context: 10_000}}\nprojects: {acme: {dollars: 0.6}}\n"
+	const one = `{"request":{"contents":[{"parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":100}}}`
+	const result = `{"response":{"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}}`
+	const failed = `{"error":{"code":3,"message":"the call has failed"}}`
+	for output, lowers := range map[string]bool{
+		`{}`: false,
+		`{"inlinedResponses":{"inlinedResponses":[]}}`:                              false,
+		`{"inlinedResponses":{"inlinedResponses":[` + result + `]}}`:                false,
+		`{"inlinedResponses":{"inlinedResponses":[` + result + `,{}]}}`:             false,
+		`{"inlinedResponses":{"inlinedResponses":[` + result + `,` + failed + `]}}`: true,
+	} {
+		r := newRigBefore(t, yaml, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.Method == "POST" {
+				io.WriteString(w, `{"name":"batches/b","metadata":{"state":"BATCH_STATE_PENDING"}}`)
+				return
+			}
+			io.WriteString(w, `{"name":"batches/b","metadata":{"state":"BATCH_STATE_SUCCEEDED"},"response":`+output+`}`)
+		}))
+		r.post(t, "/gemini/v1beta/models/gemini-t:batchGenerateContent", `{"batch":{"inputConfig":{"requests":{"requests":[`+one+`,`+one+`]}}}}`, "X-Project-ID", "acme")
+		reserved := r.dollars(t, "acme")
+		r.do(t, "GET", "/gemini/v1beta/batches/b", "", "X-Project-ID", "acme")
+		if left := r.dollars(t, "acme"); (left > reserved) != lowers || !r.noBatches(t) {
+			t.Errorf("%s: %v are left, and before %v", output, left, reserved)
+		}
+	}
+}

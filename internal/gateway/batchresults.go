@@ -36,6 +36,7 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	for _, field := range partialFields {
 		delete(x.r.Header, field) // the gateway reads the answer, all of it
 	}
+	x.askAllFields()
 	return read
 }
 
@@ -54,8 +55,8 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 		case open == nil:
 		case o.OutputFile != "":
 			x.g.batches.setFile(open, o.OutputFile)
-		case o.Inline != nil:
-			settleInline(open.Results(), o.Inline)
+		case o.Inline != nil || o.Succeeded():
+			settleInline(open, o.Inline)
 		default:
 			open.Results().Settle()
 		}
@@ -63,13 +64,16 @@ func (x *exchange) followBatches(response *http.Response) io.Reader {
 	return body
 }
 
-// settleInline settles a batch of Gemini's by the results in its operation.
-func settleInline(results *call.Results, list []batch.InlineResult) {
-	r := resultsReader{results: results}
+// settleInline settles a batch of Gemini's by the results in its operation. Each of its calls must have one there.
+func settleInline(open *openBatch, list []batch.InlineResult) {
+	r := resultsReader{results: open.Results()}
 	for i := range list {
 		r.add(list[i].Read())
 	}
-	results.Settle()
+	if len(list) < open.Calls() {
+		r.results.Unread()
+	}
+	r.results.Settle()
 }
 
 // readResults returns what reads the results of an open batch as they pass, and settles the batch when all have

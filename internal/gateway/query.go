@@ -31,11 +31,7 @@ func (x *exchange) ensureUsage() *refusal {
 	if x.signed {
 		return nil
 	}
-	delete(x.r.Header, "X-Goog-Fieldmask")
-	if x.target.RawQuery == "" {
-		return nil
-	}
-	x.target.RawQuery = withoutParameters(x.target.RawQuery, usageParameters)
+	x.askAllFields()
 	for pair := range strings.SplitSeq(x.target.RawQuery, "&") {
 		name, value := parameter(pair)
 		kind, _, _ := strings.Cut(value, ";") // Google's own clients send json;enum-encoding=int
@@ -44,6 +40,12 @@ func (x *exchange) ensureUsage() *refusal {
 		}
 	}
 	return nil
+}
+
+// askAllFields removes what selects fields of the answer.
+func (x *exchange) askAllFields() {
+	delete(x.r.Header, "X-Goog-Fieldmask")
+	x.target.RawQuery = withoutParameters(x.target.RawQuery, usageParameters)
 }
 
 // withoutParameters returns a query without some parameters, and otherwise unchanged.

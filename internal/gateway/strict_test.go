@@ -126,6 +126,12 @@ func TestUsageIsNotLeftOut(t *testing.T) {
 			t.Errorf("%s %v", got.URL, got.Header)
 		}
 	}
+	for _, path := range []string{"/gemini/v1beta/batches/b", "/gemini/v1beta/interactions/i"} { // what a batch, or a call in the background, has used
+		r.do(t, "GET", path+"?fields=name&a=b&%24fields=x", "", "X-Goog-FieldMask", "name")
+		if got := <-upstream.requests; got.URL.RawQuery != "a=b" || got.Header["X-Goog-Fieldmask"] != nil {
+			t.Errorf("%s %v", got.URL, got.Header)
+		}
+	}
 	r.do(t, "GET", "/gemini/v1beta/models?fields=models", "") // an answer that has no usage anyway
 	if got := <-upstream.requests; got.URL.RawQuery != "fields=models" {
 		t.Errorf("%s", got.URL)
