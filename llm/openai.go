@@ -298,12 +298,16 @@ const (
 	mostDrawn    = 4
 )
 
-// setImageModel sets the model that generates images as a tool. Two tools with models that differ have no price.
-func (p *promptReader) setImageModel(model string) {
-	if model = cmp.Or(model, usualDrawing); p.imageModel != "" && p.imageModel != model {
-		model = p.imageModel + " or " + model
+// eitherModel returns a name for two models of which nobody knows which one is used. It has no price, and does not grow
+// with more of them. The first may be empty.
+func eitherModel(one, other string) string {
+	switch {
+	case one == "" || one == other:
+		return other
+	case strings.Contains(one, " or "):
+		return one
 	}
-	p.imageModel = model
+	return one + " or " + other
 }
 
 // measureImages reads how many images a request asks for, and of which size and quality. Images that are edited are a

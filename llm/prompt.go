@@ -2,7 +2,9 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"strings"
 )
 
 // What a prompt costs beside its texts, in tokens.
@@ -119,7 +121,8 @@ func (p *promptReader) tool() {
 	p.at++
 	var kind, model string
 	var uses []byte
-	own := true // what the tool runs in is not the caller's already
+	own := true    // what the tool runs in is not the caller's already
+	draws := false // it generates images
 	for first := true; p.item(first, '}'); first = false {
 		key := p.key()
 		p.leaf(quoted{raw: key})
@@ -130,6 +133,7 @@ func (p *promptReader) tool() {
 		case string(key) == "type":
 			p.toolUses.addTool(kind, nil) // of two types, servers may use either
 			kind = textOf(p.body[from:p.at])
+			draws = draws || strings.HasPrefix(kind, imageTool)
 			p.boundToolType(kind)
 		case string(key) == "max_uses":
 			before, _ := whole(uses)
@@ -137,7 +141,7 @@ func (p *promptReader) tool() {
 				uses = p.body[from:p.at]
 			}
 		case string(key) == "model":
-			model = textOf(p.body[from:p.at])
+			model = eitherModel(model, textOf(p.body[from:p.at]))
 		case string(key) == "container":
 			own = p.at == from || p.body[from] != '"'
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
@@ -145,11 +149,11 @@ func (p *promptReader) tool() {
 			p.toolUses.addTool(string(key), nil)
 		}
 	}
-	if own {
+	if own || toolUnits[kind].unit != Containers {
 		p.toolUses.addTool(kind, uses)
 	}
-	if kind == imageTool {
-		p.setImageModel(model)
+	if draws {
+		p.imageModel = eitherModel(p.imageModel, cmp.Or(model, usualDrawing))
 	}
 }
 
