@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -172,5 +174,14 @@ func TestConcurrentTogether(t *testing.T) {
 				t.Errorf("%d have passed of %d", passed.Load(), callers*calls)
 			}
 		})
+	}
+}
+
+// A project below another with a max_share is expected to use all of the tokens in flight that the other may have: they are
+// not divided, so that a lower estimate would let calls hold more tokens than they have reserved.
+func TestTokensInFlightAreNotDivided(t *testing.T) {
+	l := newLimiter(t, project.Config{Limits: map[string]project.Limit{"acme": {MaxTokensInFlight: 10_000}, "acme/search": {MaxShare: 10}}})
+	if caps := hidden.Of[engine.Projects](l).Caps(engine.Owners{Project: "acme/search"}); caps.Tokens != 10_000 {
+		t.Errorf("%d tokens", caps.Tokens)
 	}
 }

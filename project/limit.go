@@ -258,7 +258,7 @@ func (p *plan) add(k kind.Kind, of limit.Limit, calendar bool) {
 	p.limits = append(p.limits, engine.Limit{Name: k.Name(), ID: len(p.windows), Unit: unit, Limit: of, Budget: of.Period() >= time.Hour})
 	p.windows = append(p.windows, w)
 	p.caps.lower(&w)
-	if w.Period <= engine.LongestDivided {
+	if w.Period <= engine.LongestDivided && !unit.InFlight() {
 		p.divided.lower(&w)
 	}
 }
