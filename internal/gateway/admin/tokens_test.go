@@ -120,6 +120,9 @@ func TestBoundTokens(t *testing.T) {
 		{403, "GET", "/v1/projects/search", ""},
 		{200, "PATCH", "/v1/projects/acme%2Fa", `{"requests_per_minute": 5}`},
 		{200, "PATCH", "/v1/projects/acme%2Fnew", `{"requests_per_minute": 5}`},
+		{200, "PATCH", "/v1/projects/acme%2Fnew", `{"fit": true, "max_wait": 1}`},
+		{403, "PATCH", "/v1/projects/acme%2Fnew", `{"unknown_usage": "seen"}`}, // the limits of acme would be charged less
+		{403, "PATCH", "/v1/projects/acme%2Fnew", `{"failed_calls": "free"}`},
 		{403, "PATCH", "/v1/projects/acme", `{"requests_per_minute": 500}`},
 		{403, "PUT", "/v1/projects/acme", `{"requests_per_minute": 500}`},
 		{403, "DELETE", "/v1/projects/acme", ""},
@@ -139,6 +142,8 @@ func TestBoundTokens(t *testing.T) {
 		{403, "GET", "/v1/decisions?project=acme2", ""},
 		{400, "GET", "/v1/decisions?project=acme&project=acme2", ""},
 		{403, "GET", "/v1/usage?project=acme2", ""},
+		{403, "GET", "/v1/usage?project=acme2&format=csv", ""},
+		{403, "GET", "/v1/tokens", ""},
 		{403, "GET", "/v1/history?project=search", ""},
 		{403, "GET", "/v1/waiting?project=search", ""},
 		{403, "GET", "/v1/events?project=search", ""},
@@ -163,6 +168,9 @@ func TestBoundTokens(t *testing.T) {
 		if a := r.sendAs(t, token, "GET", path, ""); a.status != 200 || strings.Contains(a.text, "acme2") || strings.Contains(a.text, "search") {
 			t.Errorf("%s: %d %s", path, a.status, a.text)
 		}
+	}
+	if a := r.sendAs(t, token, "GET", "/v1/usage?by=project&format=csv", ""); a.status != 200 || !strings.Contains(a.text, "acme/a,") || strings.Contains(a.text, "acme2") {
+		t.Errorf("%d %s", a.status, a.text)
 	}
 	if a := r.sendAs(t, token, "GET", "/v1/decisions", ""); len(as[DecisionList](t, a).Decisions) != 1 {
 		t.Errorf("their own decision is missing: %s", a.text)
