@@ -16,6 +16,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/server"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
+	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
 // gatewayURLs is the addresses of a gateway, and its log.
@@ -71,7 +72,7 @@ func start(t *testing.T, yaml, state string, p *provider) *inProcess {
 	t.Cleanup(func() {
 		end()
 		p.release()
-		if err := <-ended; err != nil && !strings.Contains(err.Error(), "redis is lost") { // the end reports an earlier loss, too
+		if err := <-ended; err != nil && !strings.Contains(err.Error(), redisstore.ErrLost.Error()) { // the end reports an earlier loss, too
 			t.Error(err)
 		}
 	})
