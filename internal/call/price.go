@@ -127,7 +127,7 @@ func (c *Call) mostBeside() price.Amount {
 // mostPrompt bounds the prompt of an image that a tool generates: 32,000 characters, and 16 images of 6,500 tokens.
 const mostPrompt = 32_000 + 16*6_500
 
-// mostDrawn returns the most that so many images cost if a tool generates them, or [price.Unknown].
+// mostDrawn returns the highest price of a number of images that a tool generates, or [price.Unknown].
 func (c *Call) mostDrawn(images int64) price.Amount {
 	if c.Request.ImageModel == "" || images == 0 {
 		return 0

@@ -244,7 +244,7 @@ func (x *exchange) readBatches(response *http.Response) (io.Reader, []batch.Obje
 	return io.MultiReader(bytes.NewReader(text), response.Body), objects
 }
 
-// readAnswer reads at most so many bytes of an answer, for which there must be memory.
+// readAnswer reads an answer of at most the given number of bytes. It reserves memory for them first.
 func (x *exchange) readAnswer(r io.Reader, most int) (text []byte, err error) {
 	for len(text) < most {
 		if len(text) == cap(text) {

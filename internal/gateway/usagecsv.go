@@ -10,7 +10,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
 
-// Names returns the cells by which a row is told from others, in the order of the report.
+// Names returns the cells of a row that name its project, model, key and time, in the order of the report.
 func (r *UsageReport) Names(row *UsageRow) (cells []string) {
 	for _, by := range r.By {
 		switch books.Dimension(by) {

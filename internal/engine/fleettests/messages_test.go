@@ -168,7 +168,7 @@ func (r renewing) Renew(ctx context.Context, receipt store.Receipt, places []int
 	return hidden.Of[accounts.Renewer](r.Store).Renew(ctx, receipt, places)
 }
 
-// While nobody waits for a slot, slots are told of as rarely as what is used of other limits, and not with each call.
+// While no call waits for a slot, a process reports its slots as rarely as its other limits, and not with each call.
 func TestMessagesOfSlots(t *testing.T) {
 	sent := func(t *testing.T, limits ...engine.Limit) int {
 		s := &overheard{Store: store.NewMemory()}
@@ -196,7 +196,7 @@ func TestMessagesOfSlots(t *testing.T) {
 	})
 }
 
-// However long the names of projects are, the others are told who has slots: of as many as a message has room for.
+// A process reports who has slots however long the names of projects are: as many as a message has room for.
 func TestMessagesOfManySlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const projects = 200

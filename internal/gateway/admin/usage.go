@@ -51,7 +51,7 @@ type csvFile struct {
 func (f csvFile) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
-	f.write(w) // an error is that of a client who has left
+	f.write(w) // writing fails only if the client has left
 }
 
 // report asks the books.
