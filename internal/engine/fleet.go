@@ -41,6 +41,7 @@ type fleet struct {
 type divided struct {
 	scope *Scope
 	due   int64 // when the others are told of its pool; 0: there is nothing to tell
+	whole int64 // when they are told the whole of it, and not what has changed
 }
 
 // message is what one process tells the others.
@@ -171,12 +172,7 @@ func (f *fleet) tell() {
 	now := f.engine.clock()
 	wakes := slices.Collect(maps.Keys(f.wakes))
 	clear(f.wakes)
-	reports := map[string]*Scope{}
-	for key, d := range f.divided {
-		if d.due != 0 && d.due <= now+int64(tellAtOnce) {
-			reports[key], d.due = d.scope, 0
-		}
-	}
+	reports := f.dueReports(now)
 	f.mu.Unlock()
 
 	waits := f.engine.waitedFor()
@@ -188,9 +184,10 @@ func (f *fleet) tell() {
 	if len(waits) > 0 {
 		f.send(message{Waits: waits})
 	}
-	for key, s := range reports {
-		d := s.Rules().shared()
-		if told := d != nil && f.report(key, d.pool.Report(now)); !f.reportSlots(key, s) && !told {
+	for key, d := range reports {
+		pools, whole := d.scope.Rules().shared(), d.isWhole(now)
+		told := pools != nil && f.report(key, pools.pool.Report(now, whole))
+		if !f.reportSlots(key, d.scope) && !told && whole {
 			delete(reports, key)
 		}
 	}
@@ -204,8 +201,8 @@ func (f *fleet) tell() {
 		next = again
 	}
 	for key, d := range f.divided {
-		if reports[key] != nil && d.due == 0 {
-			d.due = now + int64(f.collects(d.scope, fair.ReportEvery))
+		if _, goesOn := reports[key]; goesOn && d.due == 0 {
+			d.due = d.whole
 		}
 		switch {
 		case d.due == 0 && d.scope.Kind != Shared:
@@ -218,6 +215,24 @@ func (f *fleet) tell() {
 		f.tellIn(max(time.Duration(next-f.engine.clock()), tellAtOnce))
 	}
 }
+
+// dueReports returns the scopes of whose pools the others are told now, as they were. The caller holds mu.
+func (f *fleet) dueReports(now int64) map[string]divided {
+	reports := map[string]divided{}
+	for key, d := range f.divided {
+		if d.due == 0 || d.due > now+int64(tellAtOnce) {
+			continue
+		}
+		reports[key] = *d
+		if d.due = 0; d.isWhole(now) {
+			d.whole = now + int64(f.collects(d.scope, fair.ReportEvery))
+		}
+	}
+	return reports
+}
+
+// isWhole reports whether the others are told of all members of the pool now, and not only of what has changed.
+func (d *divided) isWhole(now int64) bool { return d.whole <= now+int64(tellAtOnce) }
 
 // untold returns the keys of scopes of which the others do not know that calls wait for them here, or
 // will have forgotten it soon. From now on they know.

@@ -36,7 +36,7 @@ func (p *Pool) Unask(w *Who, amounts []Amount) {
 }
 
 func (m *node) unask(amounts []Amount) {
-	m.asked, m.last = longAgo, longAgo
+	m.asked, m.last, m.changed = longAgo, longAgo, true
 	for i := range amounts {
 		m.parts[i].asks.takeBack(m.parts[i].expected(amounts[i].N))
 	}
@@ -71,6 +71,7 @@ func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
 
 // correct corrects what a member, and so those above it, have used of a quota at a time, if that still counts.
 func (p *Pool) correct(m *node, i int, at, by int64) {
+	m.changed = true
 	q := &p.quotas[i]
 	if by == 0 || at < q.began {
 		return // a fixed window that has ended since is not corrected

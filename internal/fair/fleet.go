@@ -39,10 +39,12 @@ type PartReport struct {
 
 // nodeReport is the last report of a node on a member.
 type nodeReport struct {
-	at  int64
-	seq int64 // the number of the report that it was in
+	at int64
 	MemberReport
 }
+
+// source is whose report it is, and on whom: reports on users beyond mostSingle count for one member.
+type source struct{ node, name string }
 
 const (
 	// ReportEvery is how often a node reports at least.
@@ -64,12 +66,16 @@ const (
 	// mostGroups is in how many groups a member may be.
 	mostGroups = maxDepth - 1
 
+	// mostSources is how many reports count for a member.
+	mostSources = 10_000
+
 	// maxNodes is of how many other nodes it is known what they use.
 	maxNodes = 1000
 )
 
-// Report returns what this node has to report to others.
-func (p *Pool) Report(now int64) (all Report) {
+// Report returns what this node has to report to others: of all members that have called lately or, unless it is to be
+// the whole, of those whose calls have changed something since the last report.
+func (p *Pool) Report(now int64, whole bool) (all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.move(now)
@@ -77,9 +83,10 @@ func (p *Pool) Report(now int64) (all Report) {
 		all.Used = append(all.Used, p.top.parts[i].used.list(now))
 	}
 	for _, m := range p.members {
-		if m.parked {
+		if m.parked || !whole && !m.changed {
 			continue
 		}
+		m.changed = false
 		p.pass(m, now)
 		r := MemberReport{Name: m.name, Terms: m.own, Waits: m.wanting > 0, Idle: min(now-m.asked, endless)}
 		if !r.Waits && now-m.called >= p.shortest {
@@ -105,13 +112,13 @@ func (p *Pool) Report(now int64) (all Report) {
 }
 
 // Hear enters the report of another node. What makes no sense in it does not count.
-func (p *Pool) Hear(node string, now int64, all Report) {
+func (p *Pool) Hear(from string, now int64, all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reports++
+	touched := map[*node]bool{}
 	for i, list := range all.Used {
 		if i < len(p.quotas) {
-			p.quotas[i].hear(node, now, list)
+			p.quotas[i].hear(from, now, list)
 		}
 	}
 	for _, r := range all.Members {
@@ -125,34 +132,24 @@ func (p *Pool) Hear(node string, now int64, all Report) {
 		} else {
 			p.unpark(m)
 		}
-		p.enterReport(m, node, now, r)
+		m.enterReport(source{from, r.Name}, now, r)
+		touched[m] = true
+	}
+	for m := range touched {
+		p.sum(m, now)
 	}
 }
 
 // enterReport enters what another node has reported of a member.
-func (p *Pool) enterReport(m *node, from string, now int64, r MemberReport) {
+func (m *node) enterReport(from source, now int64, r MemberReport) {
 	if m.nodes == nil {
-		m.nodes = map[string]nodeReport{}
+		m.nodes = map[source]nodeReport{}
 	}
-	before, known := m.nodes[from]
-	if !known && len(m.nodes) >= maxNodes {
+	if _, known := m.nodes[from]; !known && len(m.nodes) >= mostSources {
 		return
 	}
 	r.Parts = slices.Clone(r.Parts) // move changes them
-	if before.seq == p.reports {    // users beyond mostSingle count for one member
-		r.add(&before.MemberReport)
-	}
-	m.nodes[from] = nodeReport{now, p.reports, r}
-	p.sum(m, now)
-}
-
-// add adds what the same node reports of another user that counts for the same member.
-func (r *MemberReport) add(other *MemberReport) {
-	r.Waits, r.Idle = r.Waits || other.Waits, min(r.Idle, other.Idle)
-	for i := range r.Parts {
-		t, o := &r.Parts[i], &other.Parts[i]
-		*t = PartReport{t.Used + o.Used, t.Calls + o.Calls, t.Rate + o.Rate, t.Pressed || o.Pressed, max(t.Gathers, o.Gathers)}
-	}
+	m.nodes[from] = nodeReport{now, r}
 }
 
 // sane reports whether the numbers of a report, and the groups in it, are possible.

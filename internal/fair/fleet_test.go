@@ -21,7 +21,7 @@ func nodes(n int, quota int64) (list []*Pool) {
 func tell(t *testing.T, list []*Pool, now int64) {
 	t.Helper()
 	for i, p := range list {
-		message, err := json.Marshal(p.Report(now))
+		message, err := json.Marshal(p.Report(now, true))
 		if err != nil {
 			t.Fatal(err)
 		}

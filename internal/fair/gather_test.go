@@ -80,7 +80,7 @@ func TestGatherElsewhere(t *testing.T) {
 	minute := limit.New(100, time.Minute).Using(limit.SlidingLog)
 	g, other := newGatherer(minute), newGatherer(minute)
 	g.begin()
-	text, err := json.Marshal(g.Report(g.now))
+	text, err := json.Marshal(g.Report(g.now, true))
 	if err != nil {
 		t.Fatal(err)
 	}

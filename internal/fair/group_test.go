@@ -2,6 +2,7 @@ package fair
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,8 +114,8 @@ func TestWaitingCallLeavesItsMember(t *testing.T) {
 	}
 }
 
-// What users have used on another node counts for their project, all of it, where they have no member of
-// their own. The next report replaces it.
+// What users have used on another node counts for their project, all of it, where they have no member of their own: in
+// however many messages it is reported, and if a later report is on one of them alone.
 func TestReportsOfUsersAddUp(t *testing.T) {
 	minute := []limit.Limit{limit.New(1<<40, time.Minute).Using(limit.SlidingLog)}
 	p, other := NewPool(minute, 0), NewPool(minute, 0)
@@ -125,10 +126,15 @@ func TestReportsOfUsersAddUp(t *testing.T) {
 	for i := range 10 {
 		other.Take(&Who{Name: fmt.Sprint("acme/", i), Group: acme}, Terms{}, 1, []Amount{{N: 100, Count: 1 << 40}}, false)
 	}
-	for range 2 {
-		p.Hear("other", 2, other.Report(2))
-		if p.members["acme"].parts[0].usedAt(2) != 1000 {
-			t.Errorf("%v counts for the project, want 1000", p.members["acme"].parts[0].usedAt(2))
+	for _, want := range []int64{1000, 1000, 1100} {
+		if want > 1000 {
+			other.Take(&Who{Name: "acme/3", Group: acme}, Terms{}, 2, []Amount{{N: 100, Count: 1 << 40}}, false)
+		}
+		for part := range slices.Chunk(other.Report(2, want == 1000).Members, 4) {
+			p.Hear("other", 2, Report{Members: part})
+		}
+		if got := p.members["acme"].parts[0].usedAt(2); got != want {
+			t.Errorf("%v counts for the project, want %v", got, want)
 		}
 	}
 }

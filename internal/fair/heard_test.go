@@ -140,7 +140,7 @@ func TestUseIsReportedAfterADenialByItsOwn(t *testing.T) {
 	amounts := []Amount{{N: 1, Count: 60}}
 	p.Take(named("a"), Terms{}, now, amounts, false)
 	p.GiveBack(named("a"), now, amounts, false)
-	r := p.Report(now + int64(time.Second))
+	r := p.Report(now+int64(time.Second), true)
 	if len(r.Members) != 1 || r.Members[0].Parts[0].Used != 5 {
 		t.Errorf("the report is %+v; want that a has used 5", r)
 	}

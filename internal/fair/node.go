@@ -45,8 +45,9 @@ type caller struct {
 	free      int64 // for how long none of its calls has waited, in all
 	nextTurn  int64 // when the first period ends of what it asks for, or of an excess
 
-	nodes    map[string]nodeReport // what other nodes have reported
+	nodes    map[source]nodeReport // what other nodes have reported
 	nodesEnd int64                 // when the first of these counts no longer
+	changed  bool                  // something that other nodes have to know, since the last report
 }
 
 // part is what a member or a group has of one quota: its share, and what it has used of that.

@@ -44,7 +44,6 @@ type Pool struct {
 	members   map[string]*node  // those that call, by their names
 	groups    map[string]*node  // those that others are in, by their names
 	heard     map[string]*Group // that other nodes have reported
-	reports   int64             // the number of reports of other nodes
 	awake     int               // the number of members that are not parked
 	gathering *node             // the member that gathers what its call asks for; nil: none does
 	sorted    []*node           // room for the computation of shares

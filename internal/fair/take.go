@@ -58,6 +58,7 @@ func (p *Pool) Peek(w *Who, now int64, amounts []Amount) (d Denial) {
 
 // ask records that a member wants amounts.
 func (p *Pool) ask(m *node, now int64, amounts []Amount, again bool) {
+	m.changed = true
 	p.pass(m, now)
 	for x := m; x != nil; x = x.above {
 		if now-max(x.last, x.called) > p.shortest {
@@ -180,6 +181,7 @@ func (t *part) fits(q *quota, used, n int64) bool {
 
 // charge charges a member, and those above it, for a call.
 func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
+	m.changed = true
 	m.open++
 	for i := range amounts {
 		q, extra := &p.quotas[i], m.parts[i].extra

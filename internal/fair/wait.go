@@ -38,6 +38,7 @@ func (m *node) setWanting() {
 	if m.byOwn {
 		wanting = 0
 	}
+	m.changed = true
 	by := wanting - m.wanting
 	for x := m; x != nil; x = x.above {
 		x.wanting += by

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -69,8 +70,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// A node reports on the models that are called, not on all others each time, and on every project,
-// however long its name is.
+// A node reports on the models that are called, not on all others each time, and on every project, however long its name
+// is: within 20 ms of its calls, and once a second while other nodes have to know of it.
 func TestMessages(t *testing.T) { synctest.Test(t, testMessages) }
 
 func testMessages(t *testing.T) {
@@ -108,9 +109,34 @@ func testMessages(t *testing.T) {
 		time.Sleep(25 * time.Millisecond)
 		call(0, scopes[0])
 	}
+	told, reports := s.reports(t)
+	if len(told) != projects {
+		t.Errorf("%d of %d projects were reported", len(told), projects)
+	}
+	if n := reports["m1/"]; n == 0 || n > 3 {
+		t.Errorf("%d messages of a model that was called once, while another was called %d times", n, ticks)
+	}
+	quiet := strings.Repeat("x", 1000) + "059"
+	if n := told[quiet]; n == 0 || n > 3 {
+		t.Errorf("%d reports on a project that has called once, while another has called %d times", n, ticks)
+	}
+	time.Sleep(30 * time.Second)
+	if told, _ := s.reports(t); told[quiet] < 25 {
+		t.Errorf("%d reports in 30 s on a project that does not call", told[quiet])
+	}
+	time.Sleep(10 * time.Minute)
+	_, before := s.reports(t)
+	time.Sleep(10 * time.Second)
+	if _, after := s.reports(t); !maps.Equal(before, after) {
+		t.Errorf("there are messages although nobody has called for minutes: %v, and 10 s later %v", before, after)
+	}
+}
+
+// reports returns how often each project was reported, and how many messages on each model were sent.
+func (s *overheard) reports(t *testing.T) (told, reports map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	told, reports := map[string]bool{}, map[string]int{}
+	told, reports = map[string]int{}, map[string]int{}
 	for _, text := range s.sent {
 		var m struct {
 			Key    string
@@ -123,15 +149,10 @@ func testMessages(t *testing.T) {
 		}
 		reports[m.Key]++
 		for _, each := range m.Report.M {
-			told[each.N] = true
+			told[each.N]++
 		}
 	}
-	if len(told) != projects {
-		t.Errorf("%d of %d projects were reported", len(told), projects)
-	}
-	if n := reports["m1/"]; n == 0 || n > 3 {
-		t.Errorf("%d messages of a model that was called once, while another was called %d times", n, ticks)
-	}
+	return told, reports
 }
 
 // However many projects have limits that are divided, a node sends a bounded number of reports on them.
