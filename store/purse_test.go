@@ -167,6 +167,15 @@ func TestPurseOfOneReservation(t *testing.T) {
 		if p.Account().Peek(plan, later, 3, verdicts) || verdicts[0].Used != 3 {
 			t.Errorf("%s: a take from before the charge was forgotten is refunded: %+v", name, verdicts)
 		}
+
+		p = purse{}
+		p.Charge(plan, now, 4, &r)
+		p.Asked(later, new(limit.Account))
+		p.Charge(plan, later, 0, &r)
+		p.Correct(plan, &r, later, 3)
+		if p.Account().Peek(plan, later, 3, verdicts) || verdicts[0].Used != 3 {
+			t.Errorf("%s: a take of nothing after the charge was forgotten, settled for 3, has left %+v", name, verdicts)
+		}
 	}
 }
 
