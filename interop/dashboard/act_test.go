@@ -188,6 +188,7 @@ func TestKeys(t *testing.T) {
 	b.shows("dialog[open] .secret code", "rl-")
 	secret := eval[string](b, `document.querySelector('dialog[open] .secret code').textContent`)
 	b.press("I have it")
+	b.until(`document.querySelector('dialog') === null`)
 	b.shows("tbody", "a new one")
 	if strings.Contains(eval[string](b, `document.documentElement.outerHTML`), secret) {
 		t.Error("the page still has the secret")
