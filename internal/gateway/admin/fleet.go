@@ -25,7 +25,7 @@ func (a *Admin) questions() map[string]func(q url.Values) (any, error) {
 		"decisions": a.ownDecisions,
 		"events":    a.ownEvents,
 		"explain":   a.ownExplanation,
-		"figures":   func(url.Values) (any, error) { return a.ownFigures(maxLots), nil },
+		"figures":   func(url.Values) (any, error) { return a.ownFigures(figures.MaxReported), nil },
 		"history":   a.ownMinutes,
 		"waiting":   a.ownWaiting,
 	}
@@ -52,8 +52,11 @@ func (a *Admin) answer(question []byte) (body []byte) {
 	return writeAnswer(value)
 }
 
-// writeAnswer returns an answer as it is sent to other gateways.
+// writeAnswer returns an answer as it is sent to other gateways: figures in their binary form, anything else as JSON.
 func writeAnswer(value any) []byte {
+	if report, ok := value.(figures.Report); ok {
+		return report.Bytes()
+	}
 	body, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // all answers are types that marshal
@@ -69,6 +72,10 @@ var errTooManyValues = fmt.Errorf("an answer has more than %d values", maxValues
 
 // readAnswer reads the answer of another gateway.
 func readAnswer[T any](body []byte) (value T, err error) {
+	if report, ok := any(&value).(*figures.Report); ok {
+		*report, err = figures.ReadReport(body)
+		return value, err
+	}
 	values := 0
 	for _, mark := range body { // each value but the first of its list stands behind a comma
 		if mark == ',' || mark == '{' || mark == '[' {
@@ -124,27 +131,9 @@ func (all *gathered[T]) name(i int) string {
 	return all.Gateways[i]
 }
 
-// ownFigures is what became of the last calls at one gateway, and which calls wait there.
-type ownFigures struct {
-	Totals  figures.Sum // of the last minute, of all names
-	Lots    []figures.Lot
-	Waiting []waitingFor
-	Active  int
-}
-
-// waitingFor is how many calls of a project wait for a model, and how long the first of them has waited.
-type waitingFor struct {
-	Project, Model string
-	Count          int
-	Longest        time.Duration
-}
-
-// maxLots is how many names a gateway reports to the others: those with the most calls.
-const maxLots = 1000
-
 // ownFigures returns the figures of this gateway: of so many names at most.
-func (a *Admin) ownFigures(most int) ownFigures {
-	own := ownFigures{Active: a.gateway.Active()}
+func (a *Admin) ownFigures(most int) figures.Report {
+	own := figures.Report{Active: a.gateway.Active()}
 	own.Lots, own.Totals = a.gateway.Figures().Largest(most)
 	places := map[pair]int{}
 	a.gateway.Models().EachWaiting(func(project, model string, waited time.Duration) {
@@ -155,7 +144,7 @@ func (a *Admin) ownFigures(most int) ownFigures {
 				return
 			}
 			places[pair{project, model}] = at
-			own.Waiting = append(own.Waiting, waitingFor{Project: project, Model: model})
+			own.Waiting = append(own.Waiting, figures.Waiting{Project: project, Model: model})
 		}
 		own.Waiting[at].Count++
 		own.Waiting[at].Longest = max(own.Waiting[at].Longest, waited)
@@ -164,11 +153,11 @@ func (a *Admin) ownFigures(most int) ownFigures {
 }
 
 // otherFigures asks the other gateways for their figures.
-func (a *Admin) otherFigures(ctx context.Context) (others []ownFigures, of OfFleet) {
+func (a *Admin) otherFigures(ctx context.Context) (others []figures.Report, of OfFleet) {
 	if a.fleet.Alone() {
 		return nil, OfFleet{}
 	}
-	all := gatherWith(ctx, a, "figures", nil, ownFigures{})
+	all := gatherWith(ctx, a, "figures", nil, figures.Report{})
 	return all.answers[1:], all.OfFleet
 }
 

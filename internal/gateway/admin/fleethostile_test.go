@@ -12,7 +12,7 @@ import (
 var readers = map[string]func(body []byte) error{
 	"decisions": reader[[]Decision],
 	"explain":   reader[[]Explanation],
-	"figures":   reader[ownFigures],
+	"figures":   reader[figures.Report],
 	"history":   reader[[]Point],
 	"waiting":   reader[[]Waiting],
 }
@@ -57,14 +57,14 @@ func TestHostileAnswersAreBounded(t *testing.T) {
 // The largest answer that a gateway gives can be read.
 func TestLargestAnswersAreRead(t *testing.T) {
 	var lots []figures.Lot
-	for range maxLots {
+	for range figures.MaxReported {
 		lot := figures.Lot{Recent: figures.Recent{ByLimit: map[string]int64{}}}
 		for i := range 30 {
 			lot.ByLimit[string(rune('a'+i))] = 1
 		}
 		lots = append(lots, lot)
 	}
-	if got, err := readAnswer[ownFigures](writeAnswer(ownFigures{Lots: lots, Waiting: make([]waitingFor, maxLots)})); err != nil || len(got.Lots) != maxLots {
+	if got, err := readAnswer[figures.Report](writeAnswer(figures.Report{Lots: lots, Waiting: make([]figures.Waiting, figures.MaxReported)})); err != nil || len(got.Lots) != figures.MaxReported {
 		t.Errorf("figures: %d, %v", len(got.Lots), err)
 	}
 	if got, err := readAnswer[[]Decision](writeAnswer(make([]Decision, maxPage))); err != nil || len(got) != maxPage {
@@ -73,7 +73,7 @@ func TestLargestAnswersAreRead(t *testing.T) {
 }
 
 func FuzzAnswers(f *testing.F) {
-	f.Add(writeAnswer(ownFigures{Lots: make([]figures.Lot, 2)}))
+	f.Add(writeAnswer(figures.Report{Lots: make([]figures.Lot, 2)}))
 	f.Add(writeAnswer([]Decision{{Gateway: "b"}}))
 	f.Add([]byte(`[{"limits":[{}],"denied_by":[{}]}]`))
 	f.Fuzz(func(t *testing.T, body []byte) {

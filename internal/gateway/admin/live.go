@@ -115,19 +115,29 @@ func (l *live) wake() {
 	}
 }
 
-// run looks once a second as long as there are viewers. In a fleet it looks every two seconds, as often as the other
+// pace returns how often the goroutine looks: once a second, and in a fleet every two seconds, as often as the other
 // gateways are asked.
+func (l *live) pace() time.Duration {
+	if l.admin.fleet.Alone() {
+		return lookEvery
+	}
+	return 2 * lookEvery
+}
+
+// run looks as long as there are viewers.
 func (l *live) run() {
 	defer l.isolate()
-	tick := time.NewTicker(lookEvery)
+	pace := l.pace()
+	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	l.admin.lookout.look(l.admin.streaming, false)
 	for l.show() {
 		select {
 		case <-tick.C:
 			l.admin.lookout.look(l.admin.streaming, true)
-			if !l.admin.fleet.Alone() {
-				tick.Reset(2 * lookEvery)
+			if now := l.pace(); now != pace {
+				pace = now
+				tick.Reset(pace)
 			}
 		case <-l.stir: // who has come gets the last look
 		}

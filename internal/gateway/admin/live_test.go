@@ -14,6 +14,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/fleet"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -148,6 +149,45 @@ func TestLiveOverview(t *testing.T) {
 		again.leave()
 		<-again.ended
 	}) // which fails if the goroutine has not ended
+}
+
+// oneBus is a bus on which a test sends what other gateways would.
+type oneBus struct{ receive func(message []byte) }
+
+func (b *oneBus) Publish(context.Context, []byte) error { return nil }
+
+func (b *oneBus) Subscribe(receive func([]byte)) (func(), error) {
+	b.receive = receive
+	return func() {}, nil
+}
+
+// While there is another gateway, the overview is new every two seconds, and every second when it has left.
+func TestLiveOverviewOfAFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a := quiet(t, usual)
+		var carrier oneBus
+		f, err := fleet.Join(&carrier, "a", a.answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		a.fleet = f
+		carrier.receive([]byte("\x01fleet " + `{"kind": "hello", "from": "1", "name": "b"}` + "\n"))
+		s := watch(t, a, "/v1/overview/live", 8)
+		at := next[Overview](t, s, "snapshot").Time
+		for i, want := range []time.Duration{2 * time.Second, 2 * time.Second, 2 * time.Second, time.Second, time.Second} {
+			if i == 2 {
+				carrier.receive([]byte("\x01fleet " + `{"kind": "bye", "from": "1"}` + "\n"))
+			}
+			d := next[OverviewDelta](t, s, "delta")
+			if pause := d.Time.Sub(at); pause != want {
+				t.Errorf("delta %d comes after %v: want %v", i, pause, want)
+			}
+			at = d.Time
+		}
+		s.leave()
+		<-s.ended
+	})
 }
 
 // One goroutine looks for a hundred viewers, and each event is marshalled once for all that want as many

@@ -28,7 +28,7 @@ type lookout struct {
 	looks    uint64
 	at       time.Time // of the last look
 	totals   Totals
-	others   []ownFigures // of the other gateways
+	others   []figures.Report // of the other gateways
 	fleet    OfFleet
 	gathered time.Time // when the others were asked
 	models   *standings

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
@@ -72,7 +73,7 @@ func (a *Admin) state(r *http.Request) (any, error) {
 }
 
 // addWaiting adds the requests of another gateway that are in progress, and those that wait for the quota of a model.
-func (s *State) addWaiting(other *ownFigures) {
+func (s *State) addWaiting(other *figures.Report) {
 	s.Active += other.Active
 	for _, w := range other.Waiting {
 		for i := range s.Models {

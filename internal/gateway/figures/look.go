@@ -88,7 +88,8 @@ type Lot struct {
 	Recent
 }
 
-// Largest returns the n names with the most calls in the last 15 minutes, and what became of the calls of all names in the last
+// Largest returns n names with what became of their calls: those first of which the most were denied or refused in the last
+// minute, then those with the most in 15 minutes. Beside them it returns what became of the calls of all names in the last
 // minute.
 func (f *Figures) Largest(n int) (lots []Lot, minute Sum) {
 	f.Each(func(of Name, r *Recent) {
@@ -97,7 +98,9 @@ func (f *Figures) Largest(n int) (lots []Lot, minute Sum) {
 		lots = append(lots, one)
 		minute.Add(&r.Minute)
 	})
-	slices.SortFunc(lots, func(a, b Lot) int { return cmp.Compare(b.Passed+b.Denied, a.Passed+a.Denied) })
+	slices.SortFunc(lots, func(a, b Lot) int {
+		return cmp.Or(cmp.Compare(b.Minute.Denied+b.Minute.Refused, a.Minute.Denied+a.Minute.Refused), cmp.Compare(b.Passed+b.Denied, a.Passed+a.Denied))
+	})
 	return lots[:min(n, len(lots))], minute
 }
 
