@@ -26,7 +26,7 @@ the header X-Gateway-Request-Id. A gateway keeps the last requests alone.`,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
 			e, err := client.Explain(c.Context(), args[0])
 			if problem, ok := errors.AsType[*admin.Problem](err); ok && problem.Status == http.StatusNotFound {
-				return fmt.Errorf("%w: `ratelimit tail` shows ids as requests come", err)
+				return fmt.Errorf("%w; `ratelimit tail` shows the ids of requests as they come", err)
 			}
 			if err != nil {
 				return err

@@ -167,5 +167,5 @@ func errNoRequest(id string, of OfFleet) *Problem {
 	if len(of.Silent) > 0 {
 		silent = fmt.Sprintf("; %s did not answer", strings.Join(of.Silent, ", "))
 	}
-	return problemf(http.StatusNotFound, "there is no request %.80q, or it is not kept any more: GET /v1/decisions says which are%s", id, silent)
+	return problemf(http.StatusNotFound, "there is no request %.80q, or it is no longer kept; GET /v1/decisions lists those that are%s", id, silent)
 }
