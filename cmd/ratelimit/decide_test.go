@@ -53,7 +53,7 @@ func TestDecideAndExplain(t *testing.T) {
 	if got := run(t, "explain", id, "--json"); json.Unmarshal([]byte(got.stdout), &e) != nil || e.ID != id {
 		t.Errorf("%+v", got)
 	}
-	if got := run(t, "explain", "nonsense"); got.code != exitFailed || !strings.Contains(got.stderr, "`ratelimit tail` shows ids") {
+	if got := run(t, "explain", "nonsense"); got.code != exitFailed || !strings.Contains(got.stderr, "`ratelimit tail` shows the ids of requests") {
 		t.Errorf("%+v", got)
 	}
 	if got := run(t, "decide", "gpt-4oo", "5"); got.code != exitFailed || !strings.Contains(got.stderr, "did you mean gpt-4o? (--provider NAME says whose model it is)") {

@@ -241,7 +241,7 @@ func TestExplainOtherDenials(t *testing.T) {
 func TestExplainUnknown(t *testing.T) {
 	r := newRig(t, usual)
 	for _, id := range []string{"gw_nobody", "%00", strings.Repeat("x", 4000), "%E2%80%AE", "..%2f..%2fetc"} {
-		if a := r.want(t, 404, "GET", "/v1/decisions/"+id, ""); !strings.Contains(a.text, "GET /v1/decisions says which are") || len(a.text) > 600 {
+		if a := r.want(t, 404, "GET", "/v1/decisions/"+id, ""); !strings.Contains(a.text, "it is no longer kept; GET /v1/decisions lists those that are") || len(a.text) > 600 {
 			t.Error(a.text)
 		}
 	}
