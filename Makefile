@@ -24,8 +24,8 @@ AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
-LONG    := ./store/redisstore ./internal/gateway/scenarios . ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
-	./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine/fleettests ./internal/gateway/server
+LONG    := . ./store/redisstore ./internal/gateway/scenarios ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
+	./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine ./internal/engine/fleettests ./internal/gateway/server ./store
 # Packages whose tests take longest, or need other programs, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/
 

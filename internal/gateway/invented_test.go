@@ -16,7 +16,7 @@ import (
 // Models that clients invent leave a bounded number of rows in the state file. Once, 16,000
 // of them left 32,000 rows and 49 MiB. A model with a quota is counted in any case.
 func TestInventedModelsLeaveFewRows(t *testing.T) {
-	const names = 1200
+	const names = 1050
 	path := filepath.Join(t.TempDir(), "state.db")
 	t.Run("gateway", func(t *testing.T) {
 		r := newRig(t, "state: "+path+`

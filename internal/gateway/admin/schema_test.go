@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -17,11 +18,17 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
+// parsedOpenAPI is the OpenAPI document, which no test changes.
+var parsedOpenAPI = sync.OnceValues(func() (doc object, err error) {
+	err = json.Unmarshal(openAPI, &doc)
+	return doc, err
+})
+
 // document returns the OpenAPI document.
 func document(t testing.TB) object {
 	t.Helper()
-	var doc object
-	if err := json.Unmarshal(openAPI, &doc); err != nil {
+	doc, err := parsedOpenAPI()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return doc
