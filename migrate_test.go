@@ -193,7 +193,7 @@ func TestMigrateFails(t *testing.T) {
 					after := dump(t, path)
 					if old { // an older program accepts these
 						for _, all := range []map[string][]string{before, after} {
-							for _, table := range []string{"ledger", "ledger_changes", "clock", "books", "books_journal", "books_pages", "deposits", "schema", "settings", "version"} {
+							for _, table := range []string{"ledger", "journal", "clock", "books", "books_pages", "deposits", "schema", "settings", "version"} {
 								delete(all, table)
 							}
 						}

@@ -821,7 +821,7 @@ func TestDamagedAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	execSQL(t, path, "UPDATE ledger SET account = x'99' WHERE key = CAST('model/m/requests' AS BLOB)")
-	execSQL(t, path, "UPDATE ledger_changes SET id = id + 1") // so that the limiter reads the ledger again
+	execSQL(t, path, "UPDATE journal SET id = id + 1") // so that the limiter reads the ledger again
 	wantSaid := func(what string, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "model/m/requests") {

@@ -120,7 +120,7 @@ func dump(t testing.TB, path string) map[string][]string {
 		all["version"] = rows(t, db, "PRAGMA user_version")
 		for _, table := range rows(t, db, "SELECT name FROM sqlite_schema WHERE type = 'table'") {
 			what := "*"
-			if table == "ledger_changes" {
+			if table == "journal" {
 				what = "changes" // whose numbers only grow
 			}
 			all[table] = slices.Sorted(slices.Values(rows(t, db, "SELECT "+what+" FROM "+table)))
@@ -669,7 +669,7 @@ func TestBadFiles(t *testing.T) {
 		"not a database":     {func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("quotas: {}\n", 100)), 0o600) }, "not a SQLite database"},
 		"a YAML file":        {func(path string) error { return os.WriteFile(path, []byte("quotas: {}\n"), 0o600) }, "not a SQLite database"},
 		"a folder":           {func(path string) error { return os.Mkdir(path, 0o700) }, "must be a file"},
-		"a newer version":    {func(path string) error { execSQL(t, path, "PRAGMA user_version = 3"); return nil }, "version is 3"},
+		"a newer version":    {func(path string) error { execSQL(t, path, "PRAGMA user_version = 4"); return nil }, "version is 4"},
 		"a version of none":  {func(path string) error { execSQL(t, path, "PRAGMA user_version = -1"); return nil }, "version is -1"},
 		"cut short":          {func(path string) error { return os.WriteFile(path, bytes[:len(bytes)/2], 0o600) }, ""},
 		"cut in its head":    {func(path string) error { return os.WriteFile(path, bytes[:50], 0o600) }, ""},
@@ -775,7 +775,7 @@ func TestLockedFile(t *testing.T) {
 		}
 	})
 	after := dump(t, path)
-	for _, accounts := range []string{"ledger", "ledger_changes"} { // one that could not open the file may fold the changes when it ends
+	for _, accounts := range []string{"ledger", "journal"} { // one that could not open the file may fold the changes when it ends
 		delete(before, accounts)
 		delete(after, accounts)
 	}

@@ -19,11 +19,8 @@ type batch struct {
 	rows      map[string]*row // the cached rows, by their keys
 	touched   []*row          // the rows that this transaction has used
 	booked    books.Tally     // what this transaction has to book
-	bookBytes []byte          // memory for it
-	booking   int             // the number of transactions that have booked since this process has folded the books' journal
-	foldedAt  int64           // when it did so
-	journal   journal         // of the changes of accounts
-	fileError error           // an error of the file, which fails all calls of the transaction
+	journal   journal
+	fileError error // an error of the file, which fails all calls of the transaction
 
 	stepRows []*row            // the rows of the step that runs
 	charges  []accounts.Charge // the charges of the step that runs
@@ -96,9 +93,6 @@ func (s *Store) run(ops []*operation, writes bool) error {
 	if err := b.flush(); err != nil {
 		return err
 	}
-	if err := b.flushBooks(); err != nil {
-		return err
-	}
 	return s.commit()
 }
 
@@ -143,7 +137,7 @@ func (b *batch) cached(key string) *row {
 	return r
 }
 
-// flush writes what has changed of the rows.
+// flush writes what has changed of the rows, and what was booked.
 func (b *batch) flush() error {
 	for _, r := range b.touched {
 		if r.changed || r.dirty && b.s.differs(r) {
@@ -151,5 +145,6 @@ func (b *batch) flush() error {
 		}
 		r.touched, r.dirty, r.changed = false, false, false
 	}
+	b.touched = b.touched[:0]
 	return b.write()
 }

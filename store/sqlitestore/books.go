@@ -72,8 +72,6 @@ func (s *Store) bookStatements() []preparation {
 		{&s.do.bookAdd, "UPDATE books SET " + strings.TrimPrefix(sums, ", ") + whereLine},
 		{&s.do.bookFind, "SELECT 1 FROM books" + whereLine},
 		{&s.do.bookInsert, "INSERT INTO books VALUES (?1, ?2, ?3, ?4, ?5" + values + ")"},
-		{&s.do.journalAdd, "INSERT INTO books_journal (at, entries) VALUES (?1, ?2)"},
-		{&s.do.journalClear, "DELETE FROM books_journal WHERE id <= ?1"},
 		{&s.do.pageFind, "SELECT lines FROM books_pages WHERE day = ?1 AND at = ?2"},
 		{&s.do.pageAdd, "INSERT INTO books_pages VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET lines = lines + excluded.lines"},
 	}
@@ -97,7 +95,7 @@ func (s internals) Book(ctx context.Context, entries []books.Entry) error {
 	}})
 }
 
-// book books an entry at the end of the transaction: see flushBooks.
+// book books an entry at the end of the transaction: see write.
 func (b *batch) book(e *books.Entry) {
 	clean := e.Clean()
 	b.booked.Add(&clean, b.s.maxLines)

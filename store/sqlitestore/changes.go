@@ -7,21 +7,26 @@ import (
 	"fmt"
 	"maps"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
-// A transaction writes what it has changed of accounts to one row of ledger_changes, however large they are. The ledger
-// has the accounts as they were before the first of these rows. Now and then the changes are folded: the accounts are
-// written to the ledger, and their changes are deleted but for a new row without any. So the numbers of rows only grow,
-// and a process whose last row is gone knows that others have folded.
+// A transaction writes one row to the journal: what it has changed of accounts, however large they are, and what it has
+// booked. The ledger and the books are as they were before the first of these rows. Now and then the journal is folded:
+// the accounts are written to the ledger, the entries are added to the lines of the books, and the rows are deleted but
+// for a new empty one. So the numbers of rows only grow, and a process whose last row is gone knows that others have
+// folded.
 //
-// Every process keeps the accounts of all changes in its memory. If others have written, it reads their rows.
-const changesSchema = `
-CREATE TABLE IF NOT EXISTS ledger_changes (
+// Every process keeps the accounts of all changes in its memory, and the sums of all entries. If others have written, it
+// reads their rows.
+const journalSchema = `
+CREATE TABLE IF NOT EXISTS journal (
 	id      INTEGER PRIMARY KEY,
-	changes BLOB NOT NULL -- for each account its key and its changes, each after its length
+	changes BLOB,    -- for each account its key and its changes, each after its length
+	hour    INTEGER, -- of the entries, in Unix seconds
+	entries BLOB     -- of the books
 ) STRICT;
-INSERT INTO ledger_changes SELECT 1, x'' WHERE NOT EXISTS (SELECT 1 FROM ledger_changes)`
+INSERT INTO journal (id, hour) SELECT 1, 0 WHERE NOT EXISTS (SELECT 1 FROM journal)`
 
 const (
 	maxChanges     = 1024    // rows after which they are folded
@@ -29,14 +34,16 @@ const (
 	maxChangeBytes = 1 << 20 // of these
 )
 
-// journal is what this process knows of ledger_changes.
+// journal is what this process knows of the journal.
 type journal struct {
-	synced   bool  // it is as the file has it
-	last     int64 // the number of the last row; 0: not known
-	first    int64 // that of the first row
-	bytes    int   // of all rows
-	unfolded int   // how many cached rows have changes
-	pending  []byte
+	synced   bool                     // it is as the file has it
+	last     int64                    // the number of the last row; 0: not known
+	first    int64                    // that of the first row
+	bytes    int                      // of all rows
+	unfolded int                      // how many cached rows have changes
+	booked   map[int64]*books.Journal // the entries of all rows, by their hours
+	pending  []byte                   // the changes that the transaction writes
+	entries  []byte                   // memory for its entries
 }
 
 // sync makes the changes that others have written in the cached rows. If they have folded, it drops all of them first.
@@ -62,16 +69,16 @@ func (b *batch) sync() error {
 // still there and the changes fit.
 func (b *batch) apply() (fits bool, err error) {
 	type row struct {
-		id      int64
-		changes []byte
+		id, hour         int64
+		changes, entries []byte
 	}
 	var all []row
 	var r row
 	j := &b.journal
-	err = (&tx{s: b.s}).scan("SELECT id, changes FROM ledger_changes WHERE id >= ? ORDER BY id", []any{j.last}, func() {
+	err = (&tx{s: b.s}).scan("SELECT id, changes, hour, entries FROM journal WHERE id >= ? ORDER BY id", []any{j.last}, func() {
 		all = append(all, r)
-		r.changes = nil
-	}, &r.id, &r.changes)
+		r.changes, r.entries = nil, nil
+	}, &r.id, &r.changes, &r.hour, &r.entries)
 	if err != nil {
 		return false, err
 	}
@@ -86,7 +93,10 @@ func (b *batch) apply() (fits bool, err error) {
 		if fits, err := b.applyRow(r.changes); err != nil || !fits && known {
 			return false, err
 		}
-		j.first, j.last, j.bytes = cmp.Or(j.first, r.id), r.id, j.bytes+len(r.changes)
+		if err := j.book(r.hour, r.entries); err != nil {
+			return false, b.s.describe(err)
+		}
+		j.first, j.last, j.bytes = cmp.Or(j.first, r.id), r.id, j.bytes+len(r.changes)+len(r.entries)
 	}
 	j.synced = true
 	return true, nil
@@ -147,17 +157,26 @@ func (b *batch) append(r *row) {
 	b.hasChanged(r)
 }
 
-// write writes what append has appended, and folds the changes when there are many.
+// write writes what append has appended and what calls have booked, and folds the journal when it is long.
 func (b *batch) write() error {
 	j := &b.journal
-	if len(j.pending) == 0 {
+	j.entries = j.entries[:0]
+	for owner, amounts := range b.booked.Lines() {
+		j.entries = books.AppendEntry(j.entries, &books.Entry{Owner: owner, Amounts: *amounts})
+	}
+	b.booked.Clear()
+	if len(j.pending) == 0 && len(j.entries) == 0 {
 		return nil
 	}
-	if _, err := b.s.do.addChanges.Exec(j.last+1, j.pending); err != nil {
+	hour := books.HourOf(b.now)
+	if _, err := b.s.do.addRow.Exec(j.last+1, j.pending, hour, j.entries); err != nil {
+		return b.s.describe(err)
+	}
+	if err := j.book(hour, j.entries); err != nil {
 		return b.s.describe(err)
 	}
 	j.last++
-	j.bytes += len(j.pending)
+	j.bytes += len(j.pending) + len(j.entries)
 	j.pending = j.pending[:0]
 	if j.last-j.first < maxChanges && j.unfolded < maxUnfolded && j.bytes < maxChangeBytes {
 		return nil
@@ -165,7 +184,7 @@ func (b *batch) write() error {
 	return b.fold()
 }
 
-// foldIfAny folds the changes if there are any.
+// foldIfAny folds the journal if it has more than an empty row.
 func (b *batch) foldIfAny() error {
 	if b.journal.last == b.journal.first {
 		return nil
@@ -173,8 +192,9 @@ func (b *batch) foldIfAny() error {
 	return b.fold()
 }
 
-// fold writes the accounts that have changed to the ledger, and deletes the changes. For each account that is new or has
-// moved in the index, it deletes two that are full, so that most of the accounts in the file are in use.
+// fold writes the accounts that have changed to the ledger, and the entries to the books, and empties the journal. For
+// each account that is new or has moved in the index, it deletes two that are full, so that most of the accounts in the
+// file are in use.
 func (b *batch) fold() error {
 	moved := 0
 	for _, r := range b.rows {
@@ -200,11 +220,14 @@ func (b *batch) fold() error {
 		maps.DeleteFunc(b.rows, func(_ string, r *row) bool { return r.fullAt <= b.now }) // the sweep may have deleted them
 	}
 	j := &b.journal
-	*j = journal{synced: true, last: j.last + 1, first: j.last + 1, pending: j.pending[:0]}
-	if _, err := b.s.do.dropChanges.Exec(); err != nil {
+	if err := b.s.enterAll(j.booked); err != nil {
+		return err
+	}
+	*j = journal{synced: true, last: j.last + 1, first: j.last + 1, pending: j.pending[:0], entries: j.entries}
+	if _, err := b.s.do.dropRows.Exec(); err != nil {
 		return b.s.describe(err)
 	}
-	_, err := b.s.do.addChanges.Exec(j.last, []byte{})
+	_, err := b.s.do.addRow.Exec(j.last, nil, 0, nil)
 	return b.s.describe(err)
 }
 

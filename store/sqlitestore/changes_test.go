@@ -38,13 +38,13 @@ func TestCallsWriteLittle(t *testing.T) {
 			}
 		}
 		if i%100 == 99 {
-			most = max(most, number(t, path, "SELECT max(length(changes)) FROM ledger_changes WHERE id > (SELECT max(id) - 50 FROM ledger_changes)"))
+			most = max(most, number(t, path, "SELECT max(length(changes)) FROM journal WHERE id > (SELECT max(id) - 50 FROM journal)"))
 		}
 	}
 	if most > 300 {
 		t.Errorf("a call writes up to %d bytes", most)
 	}
-	if n := number(t, path, "SELECT count(*) FROM ledger_changes"); n > maxChanges+1 {
+	if n := number(t, path, "SELECT count(*) FROM journal"); n > maxChanges+1 {
 		t.Errorf("there are %d rows of changes; want at most %d", n, maxChanges+1)
 	}
 	if n := number(t, path, "SELECT length(account) FROM ledger"); n < 1000 {
@@ -105,7 +105,7 @@ func TestCorruptChanges(t *testing.T) {
 		take(t, s, charge("key", 3, perDay(10)))
 		take(t, s, charge("other", 3, perDay(10)))
 	}
-	if _, err := openSQL(t, path).Exec("DELETE FROM ledger_changes WHERE id = 2"); err != nil { // the first take of the key
+	if _, err := openSQL(t, path).Exec("DELETE FROM journal WHERE id = 2"); err != nil { // the first take of the key
 		t.Fatal(err)
 	}
 	again := openAt(t, path)

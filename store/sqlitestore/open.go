@@ -17,7 +17,7 @@ import (
 
 // version is the version of the schema, which a file has in PRAGMA user_version. A file without one
 // is new, or has only the tables of an older program.
-const version = 2
+const version = 3
 
 const schema = `
 CREATE TABLE ledger (
@@ -28,24 +28,32 @@ CREATE TABLE ledger (
 CREATE INDEX ledger_full_at ON ledger (full_at);
 PRAGMA user_version = %d`
 
-// fromVersion1 turns the tables of version 1 into those of this one. A program of version 1 that has the file open at
-// the same time, and knows nothing of changes, does not find its table any more.
-const fromVersion1 = `
-ALTER TABLE accounts RENAME TO ledger;
+// fromVersion1 and fromVersion2 turn the tables of older versions into those of this one. An older program that has the
+// file open at the same time, and does not know the journal, does not find its tables any more.
+const (
+	fromVersion1 = `
+ALTER TABLE accounts RENAME TO ledger;` + fromVersion2
+	fromVersion2 = `
+CREATE TABLE IF NOT EXISTS ledger_changes (id INTEGER PRIMARY KEY, changes BLOB);
+CREATE TABLE IF NOT EXISTS books_journal (id INTEGER PRIMARY KEY, at INTEGER, entries BLOB);` + journalSchema + `;
+INSERT OR REPLACE INTO journal SELECT id, changes, 0, NULL FROM ledger_changes;
+INSERT INTO journal (hour, entries) SELECT at, entries FROM books_journal ORDER BY id;
+DROP TABLE ledger_changes;
+DROP TABLE books_journal;
 PRAGMA user_version = %d`
+)
 
 // statements are prepared once for all calls.
 type statements struct {
 	begin, beginImmediate, commit, rollback *sql.Stmt
 	format                                  *sql.Stmt
 	load, update, upsert, sweep             *sql.Stmt
-	addChanges, dropChanges                 *sql.Stmt
+	addRow, dropRows                        *sql.Stmt
 	logLength, checkpoint                   *sql.Stmt
 	lastChange                              *sql.Stmt
 	anchor, setAnchor                       *sql.Stmt
 	bookAdd, bookFind, bookInsert           *sql.Stmt
 	pageFind, pageAdd                       *sql.Stmt
-	journalAdd, journalClear                *sql.Stmt
 }
 
 func (s *Store) open() error {
@@ -129,8 +137,8 @@ func (s *Store) connect() (err error) {
 		{&s.do.update, "UPDATE ledger SET account = ?3 WHERE key = ?1"},
 		{&s.do.upsert, "INSERT OR REPLACE INTO ledger (key, full_at, account) VALUES (?1, ?2, ?3)"},
 		{&s.do.sweep, "DELETE FROM ledger WHERE key IN (SELECT key FROM ledger WHERE full_at <= ?1 LIMIT ?2)"},
-		{&s.do.addChanges, "INSERT INTO ledger_changes (id, changes) VALUES (?1, ?2)"},
-		{&s.do.dropChanges, "DELETE FROM ledger_changes"},
+		{&s.do.addRow, "INSERT INTO journal VALUES (?1, ?2, ?3, ?4)"},
+		{&s.do.dropRows, "DELETE FROM journal"},
 		{&s.do.logLength, "PRAGMA wal_checkpoint(NOOP)"},
 		{&s.do.checkpoint, "PRAGMA wal_checkpoint(RESTART)"},
 		{&s.do.anchor, "SELECT boot, began_at FROM clock"},
@@ -195,12 +203,14 @@ func (s *Store) migrate(since time.Time) error {
 		if found < 0 || found > version {
 			return fmt.Errorf("ratelimit: %s: its version is %d: this program knows %d", s.path, found, version)
 		}
-		missing := changesSchema + ";" + settingsSchema + ";" + booksSchema + ";" + journalSchema + ";" + depositsSchema + ";" + clockSchema
+		missing := journalSchema + ";" + settingsSchema + ";" + booksSchema + ";" + depositsSchema + ";" + clockSchema
 		switch found {
 		case 0:
 			missing = fmt.Sprintf(schema, version) + ";" + missing
 		case 1:
 			missing = fmt.Sprintf(fromVersion1, version) + ";" + missing
+		case 2:
+			missing = fmt.Sprintf(fromVersion2, version) + ";" + missing
 		}
 		if _, err := s.conn.ExecContext(context.Background(), missing); err != nil {
 			return s.describe(err)
@@ -209,9 +219,9 @@ func (s *Store) migrate(since time.Time) error {
 	})
 }
 
-// disconnect folds the changes of accounts, if no other process has the file locked, and closes the connection.
+// disconnect folds the journal, if no other process has the file locked, and closes the connection.
 func (s *Store) disconnect() error {
-	if s.batch.journal.unfolded > 0 {
+	if s.batch.journal.last > s.batch.journal.first {
 		s.transact(context.Background(), time.Now().Add(-s.busyTimeout), func() error {
 			return cmp.Or(s.prepareBatch(true), s.batch.fold())
 		})

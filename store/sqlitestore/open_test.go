@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -152,7 +153,7 @@ func TestOlderFile(t *testing.T) {
 		wantUsed(t, s, "a", perDay(10), used)
 		take(t, s, charge("a", 1, perDay(10)))
 		for text, want := range map[string]string{
-			"PRAGMA user_version":           "2",
+			"PRAGMA user_version":           "3",
 			"SELECT max_rpm FROM quotas":    "7",
 			"SELECT COUNT(*) FROM requests": "2",
 			"SELECT COUNT(*) FROM tokens":   "0",
@@ -195,6 +196,44 @@ func TestFileOfVersion1(t *testing.T) {
 	}
 }
 
+// What a program of version 2 has counted and booked, and has not folded, stays, and such a program that still has the
+// file open counts nothing any more.
+func TestFileOfVersion2(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "limits.db")
+	var a limit.Account
+	a.Take([]limit.Limit{perDay(10)}, time.Now().UnixNano(), 4)
+	change := append([]byte("\x03key"), 0)
+	form := a.AppendChanges(nil)
+	change[len(change)-1] = byte(len(form))
+	entry := books.AppendEntry(nil, &books.Entry{Owner: books.Owner{Project: "acme"}, Amounts: books.Amounts{books.Requests: 1}})
+	older(t, path,
+		"CREATE TABLE ledger (key BLOB PRIMARY KEY, full_at INTEGER NOT NULL, account BLOB NOT NULL) STRICT, WITHOUT ROWID",
+		"CREATE INDEX ledger_full_at ON ledger (full_at)",
+		"CREATE TABLE ledger_changes (id INTEGER PRIMARY KEY, changes BLOB NOT NULL) STRICT",
+		fmt.Sprintf("INSERT INTO ledger_changes VALUES (1, x''), (2, x'%x')", append(change, form...)),
+		"CREATE TABLE books_journal (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, entries BLOB NOT NULL) STRICT",
+		fmt.Sprintf("INSERT INTO books_journal VALUES (1, 3600, x'%x'), (2, 7200, x'%[1]x')", entry),
+		"PRAGMA user_version = 2",
+	)
+	add, err := openSQL(t, path).Prepare("INSERT INTO ledger_changes VALUES (3, x'')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer add.Close()
+	for used := range int64(3) {
+		s := openAt(t, path)
+		wantUsed(t, s, "key", perDay(10), 4+used)
+		take(t, s, charge("key", 1, perDay(10)))
+		if got := bookedTotal(t, s); got[books.Requests] != 2 {
+			t.Errorf("%v is booked", got)
+		}
+		s.Close()
+	}
+	if _, err := add.Exec(); err == nil || !strings.Contains(err.Error(), "no such table") {
+		t.Errorf("a program of version 2: %v", err)
+	}
+}
+
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -204,7 +243,7 @@ func TestOpenErrors(t *testing.T) {
 		}
 		return at(name)
 	}
-	older(t, at("newer"), "CREATE TABLE ledger (owner TEXT)", "PRAGMA user_version = 3")
+	older(t, at("newer"), "CREATE TABLE ledger (owner TEXT)", "PRAGMA user_version = 4")
 	older(t, at("strange"), "PRAGMA user_version = -1")
 	older(t, at("another's"), "CREATE TABLE ledger (owner TEXT)")
 	older(t, at("settings"), "CREATE TABLE settings (name TEXT, value TEXT)")
@@ -215,8 +254,8 @@ func TestOpenErrors(t *testing.T) {
 		{write("text", strings.Repeat("no database ", 1000)), "it is not a SQLite database"},
 		{filepath.Join(write("file", ""), "limits.db"), "not a directory"},
 		{at("nul\x00"), "invalid argument"},
-		{at("newer"), "its version is 3: this program knows 2"},
-		{at("strange"), "its version is -1: this program knows 2"},
+		{at("newer"), "its version is 4: this program knows 3"},
+		{at("strange"), "its version is -1: this program knows 3"},
 		{at("another's"), "table ledger already exists"},
 		{at("settings"), "no such column: change"},
 		{at("without"), "no such table: accounts"},

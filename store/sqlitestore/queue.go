@@ -192,7 +192,7 @@ func (s *Store) runBatch(o *operation) {
 	}
 	began := time.Now()
 	ops := s.takeBatch(writes, came)
-	s.lastBatch = len(ops)
+	s.lastBatch = awaited(ops)
 	defer s.finish(ops, o)
 	s.execute(ops, writes)
 	s.lastDuration = time.Since(began)
@@ -229,7 +229,7 @@ func (s *Store) failTo(o *operation, err error) {
 	s.finish(failed, o)
 }
 
-// gatherFrom is the number of calls in a transaction from which on it is worth waiting for more.
+// gatherFrom is the number of callers of a transaction from which on it is worth waiting for more.
 const gatherFrom = 8
 
 // maxGather is the longest wait for more calls.
@@ -251,7 +251,17 @@ func (s *Store) gather() {
 func (s *Store) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue)
+	return awaited(s.queue)
+}
+
+// awaited returns how many of ops have a caller that waits.
+func awaited(ops []*operation) (n int) {
+	for _, o := range ops {
+		if o.waits() {
+			n++
+		}
+	}
+	return n
 }
 
 // look reports whether any of the calls that can share the next transaction writes, and how many calls have come.

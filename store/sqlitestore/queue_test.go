@@ -174,7 +174,7 @@ var (
 	breakCommits = []string{
 		"CREATE TABLE parents (id INTEGER PRIMARY KEY)",
 		"CREATE TABLE orphans (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)",
-		"CREATE TRIGGER born AFTER INSERT ON ledger_changes WHEN NEW.changes <> x'' BEGIN INSERT INTO orphans VALUES (1); END",
+		"CREATE TRIGGER born AFTER INSERT ON journal WHEN NEW.changes <> x'' BEGIN INSERT INTO orphans VALUES (1); END",
 	}
 	mendCommits = []string{"DROP TRIGGER born"}
 )

@@ -221,7 +221,7 @@ func TestNothingIsWrittenInVain(t *testing.T) {
 			version = now
 		}
 	}
-	update(t, s, "PRAGMA user_version = 2") // the same again
+	update(t, s, "PRAGMA user_version = 3") // the same again
 	if now := query(t, other, "PRAGMA data_version"); now == version {
 		t.Error("a write goes unnoticed")
 	}
@@ -229,7 +229,7 @@ func TestNothingIsWrittenInVain(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	s := open(t)
-	for setting, want := range map[string]string{"journal_mode": "wal", "synchronous": "1", "user_version": "2"} {
+	for setting, want := range map[string]string{"journal_mode": "wal", "synchronous": "1", "user_version": "3"} {
 		if got := query(t, s, "PRAGMA "+setting); got != want {
 			t.Errorf("%s is %s; want %s", setting, got, want)
 		}

@@ -117,12 +117,15 @@ func (s *Store) gaveUp(ctx context.Context) error {
 // the file itself, so that the log begins again.
 const maxLogPages = 1000
 
+// trimEvery is the number of transactions after which the length of the log is checked, which is a query.
+const trimEvery = 64
+
 // trimLog keeps the write-ahead log short. SQLite's own checkpoint lets other processes write
 // meanwhile: with several busy processes it never reaches the end of the log, which grows for ever.
 // So trimLog locks the file: the process that has just committed is most often the first to get the
 // lock. If it does not get it, or if another process reads, a later transaction tries again.
 func (s *Store) trimLog() {
-	if s.sinceTrim++; s.sinceTrim < 16 {
+	if s.sinceTrim++; s.sinceTrim < trimEvery {
 		return
 	}
 	s.sinceTrim = 0

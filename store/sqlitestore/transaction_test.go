@@ -122,7 +122,7 @@ func TestLogStaysShort(t *testing.T) {
 		}
 		return longest
 	}
-	const most = maxLogPages + 16*20
+	const most = maxLogPages + trimEvery*20
 	if got := grow(); got > most {
 		t.Errorf("it has become %d pages long; want %d at most", got, most)
 	}
