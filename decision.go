@@ -96,8 +96,8 @@ func (d Decision) String() string {
 }
 
 // ModelStats is what is used of a model's quota, and the maxima. A maximum of zero is
-// unlimited. InputTPM, OutputTPM, TPD, Concurrent and TokensInFlight are counted only for models
-// that limit them.
+// unlimited. InputTPM, OutputTPM, TPD, Concurrent, TokensInFlight and EnqueuedTokens are counted
+// only for models that limit them.
 type ModelStats struct {
 	RPM, MaxRPM int
 	TPM, MaxTPM int
@@ -110,6 +110,7 @@ type ModelStats struct {
 	Concurrent, MaxConcurrent int
 
 	TokensInFlight, MaxTokensInFlight int
+	EnqueuedTokens, MaxEnqueuedTokens int
 
 	// Local says that the store has answered without the server that it shares with others, so that what is used is
 	// not known: see [limit.Decision].
@@ -130,6 +131,7 @@ func (s *ModelStats) fields() [kind.Models]statsFields {
 		kind.MaxConcurrent: {&s.Concurrent, &s.MaxConcurrent},
 
 		kind.MaxTokensInFlight: {&s.TokensInFlight, &s.MaxTokensInFlight},
+		kind.MaxEnqueuedTokens: {&s.EnqueuedTokens, &s.MaxEnqueuedTokens},
 	}
 }
 

@@ -42,6 +42,9 @@ func (m *model) quota() *state.Quota { return &m.setup.Load().quota }
 func (m *model) setQuota(q state.Quota) error {
 	before := m.setup.Swap(newSetup(q))
 	err := m.limiter.engine.SetRules(m.scope, newRules(q))
+	if err == nil {
+		err = m.limiter.engine.SetQueue(m.name, m.scope.Key, int64(q.MaxEnqueuedTokens))
+	}
 	if err != nil && before != nil {
 		m.setup.Store(before)
 	}

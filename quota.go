@@ -25,6 +25,11 @@ type ModelQuota struct {
 	// reserves the most tokens, or extends its reservation, the most that it can use.
 	MaxTokensInFlight int `yaml:"max_tokens_in_flight,omitempty" json:"max_tokens_in_flight,omitempty"`
 
+	// MaxEnqueuedTokens is how many tokens the prompts of all batches together may have that were submitted and have not
+	// ended, as providers limit them: see Batch of a [Call]. A batch that is never settled counts for 48 hours. No other
+	// maximum of the quota holds for batches.
+	MaxEnqueuedTokens int `yaml:"max_enqueued_tokens,omitempty" json:"max_enqueued_tokens,omitempty"`
+
 	// DayResetsAt is when a day begins: a time of day and a time zone, such
 	// as "00:00 America/Los_Angeles". Empty, a day is the 24 hours from its
 	// first request on. The zone must be known on this machine; a program
@@ -44,7 +49,7 @@ type ModelQuota struct {
 	// margin. It is from 0, the default, to [MaxMargin]. In JSON it is nanoseconds.
 	Margin time.Duration `yaml:"margin,omitempty" json:"margin,omitempty"`
 
-	// Reserve is the part of every maximum, except MaxConcurrent and MaxTokensInFlight, that is kept for projects
+	// Reserve is the part of every maximum, except MaxConcurrent, MaxTokensInFlight and MaxEnqueuedTokens, that is kept for projects
 	// that have begun to call the model within the last period of that maximum: a minute, or
 	// a day. Such a project has a share at once, and not only when others' usage comes back.
 	// Nobody else uses the reserve. It is below 100%; the default is 0, no reserve.

@@ -24,7 +24,7 @@ func TestYAMLFields(t *testing.T) {
 	}
 	want := statefile.File{
 		Quotas: map[string]state.Quota{"m": {
-			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7, MaxTokensInFlight: 8,
+			MaxRPM: 1, MaxTPM: 2, MaxRPD: 3, MaxInputTPM: 4, MaxOutputTPM: 5, MaxTPD: 6, MaxConcurrent: 7, MaxTokensInFlight: 8, MaxEnqueuedTokens: 9,
 			DayResetsAt: "00:00 UTC", Auto: true, Margin: time.Second, Reserve: 12.5, ReserveTokens: "most", OnOverrun: "cut", Pace: "even", PaceBurst: 5, Count: TokenWeights{Output: five},
 		}},
 		State: map[string]state.Usage{"m": {

@@ -58,7 +58,7 @@ type Limiter struct {
 
 // Call is one request of a Project, with what it asks for: Requests, Estimated tokens, or Tokens where prompt and output
 // are known apart, and Dollars. The zero value of each field is ready to use. It is the same Call as that of package
-// ratelimit; its Model and ShadowModel have no effect here.
+// ratelimit; its Model and ShadowModel have no effect here but for a Batch.
 type Call = engine.Call
 
 // Allow charges one request to the project, if it may pass. Where it may not, the
@@ -197,10 +197,14 @@ func answer(r *engine.Result, err error) (res *Reservation, d Decision, _ error)
 
 // ready makes a call ready. It appends the scopes of the call, or nothing if the call is not valid.
 func (l *Limiter) ready(c *Call, part engine.Part, scopes []*engine.Scope) []*engine.Scope {
+	queue := l.queueOf(c)
 	c.Model = ""
 	err := l.check(c)
 	if err == nil {
 		scopes, err = l.appendOwned(scopes, engine.OwnersOf(c))
+	}
+	if err == nil && queue != nil {
+		scopes = append(scopes, queue)
 	}
 	if err == nil {
 		if err = engine.Ready(c, part, scopes); err != nil && !errors.Is(err, ErrUnpriced) && !errors.Is(err, ErrUnbounded) {
@@ -262,6 +266,18 @@ func (l *Limiter) checkID(id string) error {
 		return store.ErrClosed
 	}
 	return CheckID(id)
+}
+
+// queueOf returns the scope that limits what the batches of a call's model have enqueued, or nil.
+func (l *Limiter) queueOf(c *Call) *engine.Scope {
+	if !c.Batch || c.Model == "" {
+		return nil
+	}
+	queue := l.engine.Queue(c.Model)
+	if queue != nil && c.ShadowModel {
+		return queue.Shadow()
+	}
+	return queue
 }
 
 // partOf returns the part of the limits that a call with a reservation is charged to.

@@ -18,8 +18,8 @@ import (
 )
 
 // Batch is many calls of models that the provider makes when it likes. They are charged as a whole to
-// the project when the batch is submitted, and settled by its results. No quota of a model is charged:
-// providers have other limits for batches. A single call that the provider makes in the background is a batch of one
+// the project when the batch is submitted, and settled by its results. Of the quota of its model, only max_enqueued_tokens
+// holds: providers have other limits for batches. A single call that the provider makes in the background is a batch of one
 // call, which is charged like any other call before: see [Call.Background].
 type Batch struct {
 	Limits   *Limits

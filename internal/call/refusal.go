@@ -8,6 +8,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -72,7 +73,11 @@ func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	case why == "":
 		why = fmt.Sprintf("the limit %q of %s denies it", d.Limit, c.owner())
 	}
-	r.Message = fmt.Sprintf("%s%s: try again in %v", notSent, why, roundedUp(d.RetryAfter))
+	when := fmt.Sprintf("in %v", roundedUp(d.RetryAfter))
+	if d.Limit == kind.MaxEnqueuedTokens.Name() {
+		when = "when a batch of the model has ended, or " + when
+	}
+	r.Message = fmt.Sprintf("%s%s: try again %s", notSent, why, when)
 	return r
 }
 

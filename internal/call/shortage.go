@@ -94,6 +94,8 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 	switch s.Window.Unit {
 	case project.Tokens:
 		short.needs = tokens
+	case kind.EnqueuedTokens.Name():
+		short.needs = llm.Tokens{Input: c.Tokens.Input}
 	case project.Dollars:
 		short.dollars, short.advice = c.reserved, c.advice()
 		if short.most {

@@ -81,7 +81,8 @@ type Call struct {
 
 	// Batch says that the call stands for many calls that the provider makes when it likes, so
 	// that it is no matter of rates: tokens of a minute count, but do not deny the call, and MaxConcurrent of a
-	// project does not count it. It is for Take and Acquire of package project.
+	// project does not count it. It is for Take and Acquire of package project. If Model names a model with
+	// MaxEnqueuedTokens, the batch counts there from when it is admitted until it is settled.
 	Batch bool
 
 	Priority int // among the waiting calls of the project: higher comes first

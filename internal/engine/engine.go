@@ -42,6 +42,7 @@ type Engine struct {
 	closed   atomic.Bool
 	owed     owed
 	hall     fair.Hall
+	queues   sync.Map // of the batches of models that limit them: a *Scope for the name of a model
 
 	dedicated fair.Dedicated // flows that keep their MinShare in every shared scope
 	undivided bool           // limits are not divided among flows: for tests

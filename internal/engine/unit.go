@@ -24,6 +24,7 @@ const (
 	units     = kind.Units
 
 	TokensInFlight = kind.TokensInFlight
+	EnqueuedTokens = kind.EnqueuedTokens
 
 	firstUnit = kind.Images         // of those in [llm.Units]
 	endUnit   = kind.TokensInFlight // the first that is not in [llm.Units] any more
@@ -72,6 +73,12 @@ func (a *Ask) set(c *Call) error {
 	}
 	if err := cmp.Or(a.setUnits(c), a.setTokens(c)); err != nil {
 		return err
+	}
+	if c.Batch {
+		a.Amounts[EnqueuedTokens] = a.Amounts[Input] + a.FreeInput
+		if !a.Split {
+			a.Amounts[EnqueuedTokens] = a.Amounts[AllTokens]
+		}
 	}
 	return cmp.Or(a.setMost(c), a.setFirst(c))
 }

@@ -16,6 +16,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -114,8 +115,20 @@ func (x *exchange) checkBatch(b *call.Batch) *refusal {
 func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 	x.models = b.Models()
 	b.Deny(&x.call)
+	c := x.batchCall()
+	for _, model := range x.models {
+		quota := x.upstream.quotaName(model, x.upstream.deployments[0].name)
+		q, _ := x.g.limits.Models.Quota(quota)
+		switch {
+		case q.MaxEnqueuedTokens == 0:
+		case len(x.models) > 1:
+			return refusalf(http.StatusBadRequest, "the batch calls %d models, of which %q has max_enqueued_tokens: submit a batch for each model", len(x.models), model)
+		default:
+			x.Quota, c.Model, c.ShadowModel = quota, quota, x.g.modelMode(x.setup, quota) == config.ModeShadow
+		}
+	}
 	return x.decide(func(ctx context.Context) (err error) {
-		x.decision, err = b.Acquire(ctx, x.batchCall())
+		x.decision, err = b.Acquire(ctx, c)
 		return err
 	}, b.Cancel)
 }

@@ -76,6 +76,7 @@ var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
 // them.
 func sameMaxima(one, other ratelimit.ModelQuota) bool {
 	other.Auto, other.Margin, other.MaxConcurrent, other.DayResetsAt, other.Reserve = one.Auto, one.Margin, one.MaxConcurrent, one.DayResetsAt, one.Reserve
+	other.MaxEnqueuedTokens = one.MaxEnqueuedTokens
 	other.MaxTokensInFlight, other.ReserveTokens, other.OnOverrun = one.MaxTokensInFlight, one.ReserveTokens, one.OnOverrun
 	other.Pace, other.PaceBurst, other.Count = one.Pace, one.PaceBurst, one.Count
 	return one == other

@@ -182,6 +182,7 @@ func (g *Gateway) quotaAfter(name string, q, old quota) ratelimit.ModelQuota {
 	case ok && current.Auto && q.Auto && (first || old == q):
 		to = current
 		to.MaxConcurrent, to.DayResetsAt, to.Reserve = q.MaxConcurrent, q.DayResetsAt, q.Reserve // no provider reports these
+		to.MaxEnqueuedTokens = q.MaxEnqueuedTokens
 		to.MaxTokensInFlight, to.ReserveTokens, to.OnOverrun = q.MaxTokensInFlight, q.ReserveTokens, q.OnOverrun
 		to.Pace, to.PaceBurst, to.Count = q.Pace, q.PaceBurst, q.Count
 	}

@@ -12,7 +12,7 @@ import (
 // Kind is a kind of limit: its place in the table.
 type Kind uint8
 
-// Those of a model come first, and MaxTokensInFlight is the last of them.
+// Those of a model come first, and MaxEnqueuedTokens is the last of them.
 const (
 	MaxRPM Kind = iota
 	MaxTPM
@@ -22,6 +22,7 @@ const (
 	MaxTPD
 	MaxConcurrent
 	MaxTokensInFlight
+	MaxEnqueuedTokens
 
 	RequestsPerMinute
 	RequestsPerHour
@@ -66,7 +67,7 @@ const (
 )
 
 // Models is how many kinds of limits a model has.
-const Models = MaxTokensInFlight + 1
+const Models = MaxEnqueuedTokens + 1
 
 // row is what is known of a kind.
 type row struct {
@@ -87,6 +88,7 @@ var table = [kinds]row{
 	MaxTPD:            {"max_tpd", Tokens, Day, Model, ""},
 	MaxConcurrent:     {"max_concurrent", Slots, AtATime, Model, ""},
 	MaxTokensInFlight: {"max_tokens_in_flight", TokensInFlight, AtATime, Model, ""},
+	MaxEnqueuedTokens: {"max_enqueued_tokens", EnqueuedTokens, AtATime, Model, ""},
 
 	RequestsPerMinute: {"requests_per_minute", Requests, Minute, Project, ""},
 	RequestsPerHour:   {"requests_per_hour", Requests, Hour, Project, "hour"},

@@ -28,6 +28,7 @@ const (
 	SearchUnits
 
 	TokensInFlight // all tokens that calls under way have reserved
+	EnqueuedTokens // tokens of the prompts of batches that have not ended
 
 	Units // how many there are
 )
@@ -58,6 +59,7 @@ var units = [Units]struct {
 	SearchUnits:  {"search-units", "search_units", "search units", "search units", 1},
 
 	TokensInFlight: {"tokens-in-flight", "tokens", "tokens", "tokens", 1},
+	EnqueuedTokens: {"enqueued-tokens", "enqueued_tokens", "enqueued tokens", "enqueued tokens", 1},
 }
 
 // Counted returns what counters count of the unit with a name: "nanodollars" of "dollars".

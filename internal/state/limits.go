@@ -29,7 +29,8 @@ func (q *Quota) Limits() (list []engine.Limit) {
 	for _, k := range inOrder {
 		most := *q.Max(k)
 		if isCounted(k) || most > 0 {
-			list = append(list, engine.Limit{Name: k.Name(), ID: int(k), Unit: k.Unit(), Limit: q.limit(k), Free: most == 0})
+			free := most == 0 || k == kind.MaxEnqueuedTokens // which denies batches alone: see [engine.Engine.SetQueue]
+			list = append(list, engine.Limit{Name: k.Name(), ID: int(k), Unit: k.Unit(), Limit: q.limit(k), Free: free})
 		}
 		if q.Margin > 0 && most > 0 && k.Window() == kind.Minute {
 			minute := limit.New(engine.Boundless, time.Minute).Using(limit.SlidingLog)
@@ -55,11 +56,13 @@ func (q *Quota) limit(k kind.Kind) limit.Limit {
 	if most == 0 {
 		most = engine.Boundless
 	}
-	switch k.Window() {
-	case kind.Day:
+	switch {
+	case k == kind.MaxEnqueuedTokens:
+		return engine.Enqueued(engine.Boundless)
+	case k.Window() == kind.Day:
 		day, _ := q.Day(most)
 		return day
-	case kind.AtATime:
+	case k.Window() == kind.AtATime:
 		return engine.AtATime(most)
 	default:
 		return limit.New(most, k.Window().Period()+q.Margin).Using(limit.SlidingLog)

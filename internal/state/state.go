@@ -29,6 +29,7 @@ type Quota struct {
 	MaxConcurrent int
 
 	MaxTokensInFlight int
+	MaxEnqueuedTokens int
 
 	DayResetsAt string
 	Auto        bool
@@ -55,6 +56,7 @@ func (q *Quota) Max(k kind.Kind) *int {
 		kind.MaxConcurrent: &q.MaxConcurrent,
 
 		kind.MaxTokensInFlight: &q.MaxTokensInFlight,
+		kind.MaxEnqueuedTokens: &q.MaxEnqueuedTokens,
 	}[k]
 }
 

@@ -650,7 +650,7 @@ func propertyRoundTrip(t *rapid.T) {
 		return state.Quota{
 			MaxRPM: most.Draw(t, "rpm"), MaxTPM: most.Draw(t, "tpm"), MaxRPD: most.Draw(t, "rpd"),
 			MaxInputTPM: most.Draw(t, "input"), MaxOutputTPM: most.Draw(t, "output"), MaxTPD: most.Draw(t, "tpd"),
-			MaxConcurrent: most.Draw(t, "concurrent"), MaxTokensInFlight: most.Draw(t, "in flight"), DayResetsAt: rapid.SampledFrom([]string{"", "00:00 UTC", "7:05 Europe/Oslo"}).Draw(t, "day"),
+			MaxConcurrent: most.Draw(t, "concurrent"), MaxTokensInFlight: most.Draw(t, "in flight"), MaxEnqueuedTokens: most.Draw(t, "enqueued"), DayResetsAt: rapid.SampledFrom([]string{"", "00:00 UTC", "7:05 Europe/Oslo"}).Draw(t, "day"),
 		}
 	})
 	usage := rapid.Custom(func(t *rapid.T) state.Usage {

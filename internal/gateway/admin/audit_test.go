@@ -87,7 +87,7 @@ func TestAudit(t *testing.T) {
 		{"quota.set", "gpt-4o", "done", "", `{"margin":2,"max_rpd":0,"max_rpm":100,"max_tpm":100000}`, `{"margin":2,"max_rpd":0,"max_rpm":5,"max_tpm":0}`},
 		{"limit.set", "new", "done", "", `{"weight":1}`, `{"requests_per_day":9}`},
 		{"limit.unset", "new", "done", "", `{"requests_per_day":9}`, "null"},
-		{"model.reset", "gpt-4o", "done", "", `{"used":{"max_concurrent":0,"max_input_tpm":0,"max_output_tpm":0,"max_rpd":0,"max_rpm":0,"max_tokens_in_flight":0,"max_tpd":0,"max_tpm":0}}`, "null"},
+		{"model.reset", "gpt-4o", "done", "", `{"used":{"max_concurrent":0,"max_enqueued_tokens":0,"max_input_tpm":0,"max_output_tpm":0,"max_rpd":0,"max_rpm":0,"max_tokens_in_flight":0,"max_tpd":0,"max_tpm":0}}`, "null"},
 		{"project.reset", "new", "done", "", "[]", "null"},
 		{"key.create", "new", "done", "", "null", "KEY"},
 		{"key.rotate", id, "done", "", "KEY", "KEY"},

@@ -75,7 +75,7 @@ func (c *Config) checkQuotas(r *reader, provider string) {
 	for _, m := range c.Providers[provider].Models {
 		at := models.At(m.Name)
 		rest := m.Quota
-		rest.MaxConcurrent, rest.MaxTokensInFlight, rest.DayResetsAt, rest.Margin, rest.Reserve, rest.Pace, rest.PaceBurst = 0, 0, "", 0, 0, "", 0
+		rest.MaxConcurrent, rest.MaxTokensInFlight, rest.MaxEnqueuedTokens, rest.DayResetsAt, rest.Margin, rest.Reserve, rest.Pace, rest.PaceBurst = 0, 0, 0, "", 0, 0, "", 0
 		rest.ReserveTokens, rest.OnOverrun = "", ""
 		rest.Count = ratelimit.TokenWeights{}
 		named := len(m.Aliases) > 0 || m.Quota != rest // {} says that the model is without limits
