@@ -198,6 +198,13 @@ func deniedByModel(t *testing.T, k kind.Kind, o event.Observer) (limit, reason s
 		t.Fatal(err)
 	}
 	defer rl.Close()
+	if k == kind.MaxEnqueuedTokens { // which limits batches alone
+		l, err := rl.NewProjects(project.Config{Default: &project.Limit{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return deniedSecond(t, l, project.Call{Project: "p", Model: "m", Estimated: 1, Batch: true})
+	}
 	one := ratelimit.Tokens{Input: 1, Output: 1}
 	if k.Unit() == kind.Tokens {
 		one.Output = 0
@@ -223,7 +230,12 @@ func deniedByProject(t *testing.T, k kind.Kind, o event.Observer) (limit, reason
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c := project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}
+	return deniedSecond(t, l, project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})
+}
+
+// deniedSecond returns the limit that denies the second of two calls.
+func deniedSecond(t *testing.T, l *project.Limiter, c project.Call) (limit, reason string) {
+	t.Helper()
 	for range 2 {
 		_, d, err := l.Take(context.Background(), c)
 		if err != nil {
