@@ -43,6 +43,12 @@ func (e *Engine) correct(c correction) {
 		e.gaveBack(c.charged)
 		return
 	}
+	e.correctLater(c)
+}
+
+// correctLater makes a correction that nobody waits for. It is apart from correct, which would otherwise put each
+// correction on the heap.
+func (e *Engine) correctLater(c correction) {
 	e.later.SettleLater(c.receipt, c.actual, c.entry, func(err error) {
 		if err != nil {
 			e.owe(&c, err)
