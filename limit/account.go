@@ -285,11 +285,13 @@ func (a *Account) Fit(limits []Limit, now int64) {
 
 // Fork returns a copy for decisions that take nothing. They leave the account as it is, under
 // whatever limits.
-func (a *Account) Fork() *Account {
+func (a *Account) Fork() *Account { return a.fork((*history).clone) }
+
+func (a *Account) fork(copyLog func(*history) *history) *Account {
 	fork := *a
 	fork.counters.each = slices.Clone(a.counters.each)
 	if log := a.counters.log; log != nil {
-		fork.counters.log = log.clone()
+		fork.counters.log = copyLog(log)
 	}
 	return &fork
 }

@@ -369,6 +369,17 @@ func (h *history) clone() *history {
 	return &c
 }
 
+// view returns a copy for one decision at now that takes nothing. It shares the entries with h, however many there are,
+// where such a decision does not change them: none is in the future, and none is to be merged.
+func (h *history) view(now int64) *history {
+	if h.next > h.oldest && h.entry(h.next-1).at > now || h.full() && len(h.ring) >= mostEntries {
+		return h.clone()
+	}
+	c := *h
+	c.windows, c.changes = slices.Clone(h.windows), nil
+	return &c
+}
+
 // fullAt returns the time at which all entries have left all windows.
 func (h *history) fullAt() int64 {
 	if h.next == h.oldest {

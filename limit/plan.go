@@ -124,7 +124,7 @@ func (a *Account) Peek(p *Plan, now, n int64, verdicts []Verdict) (allowed bool)
 	case now >= a.FullAt():
 		a = &Account{}
 	case a.plan != p || now < a.seen:
-		a = a.Fork()
+		a = a.fork(func(log *history) *history { return log.view(now) })
 		a.layOut(p, now)
 	}
 	log := a.logOf(p, now)

@@ -71,3 +71,39 @@ func TestPeekChangesNothing(t *testing.T) {
 		t.Errorf("%x before the look, %x after it, forgotten after %v", before, after, time.Duration(a.FullAt()-now))
 	}
 }
+
+// A look under another limit costs the same however long the log is: it copies the entries only if they are to change,
+// because they are in the future or to be merged, and they stay as they are then, too.
+func TestPeekCopiesLittle(t *testing.T) {
+	taken, asked := PerHour(1<<40).Using(SlidingLog), PerHour(1<<39).Using(SlidingLog)
+	const start = int64(1e18)
+	for _, test := range []struct {
+		entries int
+		after   time.Duration // the last entry
+		copies  bool
+	}{
+		{3, 0, false}, {4, 0, false}, {mostEntries - 1, time.Second, false}, {mostEntries - 1, time.Hour, false},
+		{3, -time.Millisecond, true}, {mostEntries, 0, true},
+	} {
+		var a Account
+		now := start
+		for range test.entries {
+			now += int64(time.Second) / 2
+			a.Take([]Limit{taken}, now, 2)
+		}
+		before, _ := a.AppendBinary(nil)
+		now += int64(test.after)
+		want := a.Fork().Check(asked, now, 0).Used
+		verdicts := make([]Verdict, 1)
+		if a.Peek(a.PlanOf([]Limit{asked}), now, 1, verdicts); verdicts[0].Used != want {
+			t.Errorf("%+v: %d is used; want %d", test, verdicts[0].Used, want)
+		}
+		if after, _ := a.AppendBinary(nil); !bytes.Equal(before, after) {
+			t.Errorf("%+v: the look has changed the account", test)
+		}
+		log := a.counters.log
+		if copied := &log.view(now).ring[0] != &log.ring[0]; copied != test.copies {
+			t.Errorf("%+v: the entries are copied: %v", test, copied)
+		}
+	}
+}
