@@ -48,6 +48,7 @@ type promptReader struct {
 // prompt reads a field of the prompt.
 func (p *promptReader) prompt(f *field) {
 	first, from := p.next(), p.at
+	p.template = p.template || f.name == p.protocol.storedIn && first == '{'
 	p.elsewhere = p.elsewhere || f.name == p.protocol.storedIn
 	switch {
 	case f.kind == fieldTools:
@@ -141,7 +142,11 @@ func (p *promptReader) tool() {
 				uses = p.body[from:p.at]
 			}
 		case string(key) == "model":
-			model = eitherModel(model, textOf(p.body[from:p.at]))
+			named := textOf(p.body[from:p.at])
+			if named == "null" {
+				named = usualDrawing
+			}
+			model = eitherModel(model, named)
 		case string(key) == "container":
 			own = p.at == from || p.body[from] != '"'
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):

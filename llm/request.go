@@ -76,6 +76,8 @@ type Request struct {
 	overrides    bool  // a field of the body may put another bound in the place of the API's own
 	oldBound     bool  // the body's only bound is max_tokens
 	searchesOnce bool  // however often it searches the web, it is billed once
+	waived       bool  // its containers are free
+	template     bool  // see [promptBound]
 	kept         int64 // for how many seconds the provider keeps the prompt; 0: it does not
 	size         int   // the length of the body
 	bound        requestBound
@@ -494,6 +496,7 @@ func (r *requestReader) settle(q *Request) {
 	if p.measure != nil {
 		m := p.measure(r.measured(q))
 		q.Units, q.Variant, q.ImageModel, q.searchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
+		q.waived, q.template = m.waived, m.template
 		if least := r.dialect.leastAudio; q.Units[AudioSeconds] >= 0 && q.API == Transcriptions {
 			q.Units[AudioSeconds] = max(q.Units[AudioSeconds], least)
 		}
@@ -507,7 +510,7 @@ func (r *requestReader) measured(q *Request) measuredBody {
 	b := measuredBody{
 		text: r.body, files: r.formFiles, model: q.Model, answers: q.Answers, prompt: q.bound.prompt,
 		samples: max(r.numbers[sampleCount], 0), duration: max(r.numbers[videoDuration], 0),
-		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch, imageModel: r.imageModel,
+		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch, imageModel: r.imageModel, template: r.template,
 	}
 	for i, word := range r.words {
 		b.words[i] = string(word)

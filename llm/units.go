@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"math"
 	"strings"
 )
@@ -38,6 +39,7 @@ type measuredBody struct {
 	toolCalls  int               // the most calls of tools that the provider runs; 0: the body does not say
 	asksSearch bool              // the body has web_search_options
 	imageModel string            // see [Request]
+	template   bool              // see [promptBound]
 }
 
 // The words on which the price of a call depends.
@@ -88,7 +90,10 @@ func (u *Units) addTool(kind string, uses []byte) {
 
 // measureTools returns the most that the tools of a request can use.
 func measureTools(b measuredBody) (m measured) {
-	m.units, m.draws = b.tools, b.imageModel
+	m.units, m.draws, m.waived = b.tools, b.imageModel, b.tools[Containers] < 0
+	if b.template { // its tools are settled, and nothing says what to reserve for them
+		m.draws, m.template = cmp.Or(m.draws, usualDrawing), true
+	}
 	for u, n := range m.units {
 		if n > 0 && b.toolCalls > 0 && u != Containers {
 			m.units[u] = int64(b.toolCalls)
@@ -106,6 +111,8 @@ type measured struct {
 	images    int    // images of the prompt
 	elsewhere bool   // the context window alone bounds the prompt
 	once      bool   // however often it searches, it is billed once
+	waived    bool   // its containers are free
+	template  bool   // see [promptBound]
 	kept      int64  // for how many seconds the provider keeps the prompt
 }
 
@@ -132,7 +139,11 @@ func (r *Request) Used(u Usage) Usage {
 	if r.searchesOnce {
 		u.Units[WebSearches] = min(u.Units[WebSearches], 1)
 	}
-	u.Units[Containers] = min(u.Units[Containers], r.Units[Containers]) // however often it runs code there
+	most := r.Units[Containers] // however often it runs code there
+	if r.template {
+		most = max(most, 1)
+	}
+	u.Units[Containers] = min(u.Units[Containers], most)
 	return u
 }
 
@@ -143,8 +154,11 @@ func (r *Request) TellsUnits() bool {
 			return false
 		}
 	}
-	return r.ImageModel == ""
+	return r.ImageModel == "" || r.Units[Images] == 0
 }
+
+// WaivesContainers reports whether the containers of the request are free, because it has a tool that includes them.
+func (r *Request) WaivesContainers() bool { return r.waived }
 
 // SearchesOnce reports whether the request is billed for one search of the web, however often it searches.
 func (r *Request) SearchesOnce() bool { return r.searchesOnce }

@@ -45,6 +45,8 @@ type Batch struct {
 type batchTold struct {
 	Not  bool `json:"not,omitempty"`  // some of it is not told, so that all stays as it was reserved
 	Once bool `json:"once,omitempty"` // each call is billed for one search of the web, however often it searches
+
+	Waived bool `json:"waived,omitempty"` // the containers of all calls are free
 }
 
 // Total is what calls use together.
@@ -111,6 +113,7 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 		}
 	}
 	b.told.Not, b.told.Once = b.told.Not || !r.TellsUnits(), b.told.Once || r.SearchesOnce()
+	b.told.Waived = (b.told.Waived || b.expected.Calls == 0) && r.WaivesContainers()
 	for i, n := range r.Units {
 		b.expected.Units[i] = min(b.expected.Units[i]+max(n, 0), maxTotal)
 	}
@@ -214,6 +217,9 @@ func (r *Results) Add(model string, used llm.Usage) {
 		used.Units[llm.WebSearches] = min(used.Units[llm.WebSearches], 1)
 	}
 	used.Units[llm.Containers] = min(used.Units[llm.Containers], 1) // however often it runs code there
+	if r.batch.told.Waived {
+		used.Units[llm.Containers] = 0
+	}
 	for i, n := range used.Units {
 		r.Exact = r.Exact && n >= 0
 		r.Units[i] = min(r.Units[i]+max(n, 0), maxTotal)

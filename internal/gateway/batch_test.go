@@ -289,3 +289,23 @@ func TestMediaInBatches(t *testing.T) {
 		}
 	}
 }
+
+// Code that a batch of Anthropic's runs costs a container for each call, unless each has a tool that includes it.
+func TestContainersInBatches(t *testing.T) {
+	for tools, want := range map[string]int64{
+		`{"type":"code_execution_20250825","name":"code_execution"}`:                                                    2,
+		`{"type":"code_execution_20250825","name":"code_execution"},{"type":"web_search_20260209","name":"web_search"}`: 0,
+	} {
+		r := newRig(t, "providers: {anthropic: {base_url: MOCK}}\nprojects: {acme: {dollars: 1000}}\n", mockprovider.Config{})
+		call := `{"custom_id":"c","params":{"model":"claude-opus-4-5","max_tokens":50,"messages":[{"role":"user","content":"compute"}],"tools":[` + tools + `]}}`
+		path := "/anthropic/v1/messages/batches"
+		path += "/" + field(t, r.post(t, path, `{"requests":[`+call+`,`+strings.Replace(call, `"c"`, `"d"`, 1)+`]}`, "X-Project-ID", "acme"), "id")
+		r.do(t, "GET", path, "", "X-Project-ID", "acme", "X-Mock", "code-runs=3")
+		r.do(t, "GET", path+"/results", "", "X-Project-ID", "acme")
+		total, got := r.provider.Totals()["claude-opus-4-5"], r.usage(t, books.Query{Project: "acme"}).Total
+		bill := int64(total.Input)*2_500 + int64(total.Output)*12_500 + want*50_000_000
+		if got[books.Containers] != want || got[books.Nanodollars] != bill || !r.noBatches(t) {
+			t.Errorf("%s: %v is booked, want %d containers and %d", tools, got, want, bill)
+		}
+	}
+}

@@ -130,6 +130,9 @@ func (a *answer) useTools() {
 		a.units[llm.WebSearches] = 1
 	}
 	tools, _ := a.fields["tools"].([]any)
+	if a.API == llm.Responses && a.fields.in("prompt") != nil { // a stored prompt has every tool
+		a.units[llm.WebSearches], a.units[llm.Images], a.units[llm.Containers] = int64(a.WebSearches), int64(a.Images), int64(min(a.CodeRuns, 1))
+	}
 	defer func() { // with Anthropic's newer tools for the web, code is free
 		if a.API == llm.Messages && strings.Contains(string(a.Body), `"web_search_20260209"`) {
 			a.units[llm.Containers] = 0
