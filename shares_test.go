@@ -182,15 +182,15 @@ func TestShares(t *testing.T) {
 		share := func(id string, waiting int, limits ...event.LimitShare) event.ProjectShare {
 			return event.ProjectShare{Project: id, Waiting: waiting, Limits: limits}
 		}
-		want("before any call", share("vip", 0, event.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, event.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
+		want("before any call", share("vip", 0, event.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, event.LimitShare{Name: "max_tpd", Share: 200, Part: 200}, event.LimitShare{Name: "max_concurrent", Share: 100, Part: 100}))
 		for range 30 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "light", Estimated: 10}); !d.Allowed || err != nil {
 				t.Fatal(d, err)
 			}
 		}
 		want("a project that is alone",
-			share("light", 0, event.LimitShare{Name: "max_rpm", Share: 80, Used: 30, Part: 80}, event.LimitShare{Name: "max_tpd", Share: 800, Used: 300, Part: 800}),
-			share("vip", 0, event.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, event.LimitShare{Name: "max_tpd", Share: 200, Part: 200}))
+			share("light", 0, event.LimitShare{Name: "max_rpm", Share: 80, Used: 30, Part: 80}, event.LimitShare{Name: "max_tpd", Share: 800, Used: 300, Part: 800}, event.LimitShare{Name: "max_concurrent", Share: 400, Used: 30, Part: 400}),
+			share("vip", 0, event.LimitShare{Name: "max_rpm", Share: 20, Part: 20}, event.LimitShare{Name: "max_tpd", Share: 200, Part: 200}, event.LimitShare{Name: "max_concurrent", Share: 100, Part: 100}))
 		for range 2 {
 			if _, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "heavy"}); !d.Allowed || err != nil {
 				t.Fatal(d, err)

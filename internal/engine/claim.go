@@ -147,22 +147,20 @@ func (o *Outcome) wants(of *Scope) bool {
 	return true
 }
 
-// extra returns what was charged beyond what the call asks for, one number for each limit that is divided;
-// nil for nothing.
-func (all claims) extra() (list []int64) {
+// amounts returns what was charged, one amount for each limit that is divided; nil if that is what the call asks for,
+// and it holds nothing.
+func (all claims) amounts() (list []fair.Amount) {
 	some := false
 	for i := range all {
-		for _, a := range all[i].amounts() {
-			some = some || a.Extra != 0
+		for k := range all[i].limits {
+			some = some || all[i].room[k].ForCorrect()
 		}
 	}
 	if !some {
 		return nil
 	}
 	for i := range all {
-		for _, a := range all[i].amounts() {
-			list = append(list, a.Extra)
-		}
+		list = append(list, all[i].amounts()...)
 	}
 	return list
 }
@@ -257,17 +255,17 @@ func (c *claim) counter(e *Engine) (*Scope, error) {
 	if s := c.counters[c.member.Name]; s != nil {
 		return s, nil
 	}
-	s := e.newScope(Counter, c.scope.Key+"share:"+url.PathEscape(c.member.Name)+":", "")
 	r := &Rules{Most: c.rules.Most, Cut: c.rules.Cut}
 	for _, i := range c.limits {
 		l := c.rules.Limits[i]
-		if l.Limit.Algorithm() == limit.SlidingLog && l.Limit.Period() < 24*time.Hour {
+		if l.Limit.Algorithm() == limit.SlidingLog && l.Limit.Period() < 24*time.Hour && !l.Unit.InFlight() {
 			r.Limits = append(r.Limits, Limit{Unit: l.Unit, Limit: l.Limit.WithCount(Boundless), Free: true, ID: i})
 		}
 	}
 	if len(r.Limits) == 0 {
 		return nil, nil
 	}
+	s := e.newScope(Counter, c.scope.Key+"share:"+url.PathEscape(c.member.Name)+":", "")
 	if err := e.SetRules(s, r); err != nil {
 		return nil, err
 	}

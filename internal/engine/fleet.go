@@ -51,7 +51,6 @@ type message struct {
 	Waits  []string     `json:"waits,omitempty"`  // the keys of scopes for which calls wait there
 	Key    string       `json:"key,omitempty"`    // of a scope whose limits are divided
 	Report *fair.Report `json:"report,omitempty"` // on its pool
-	Slots  []slotUse    `json:"slots,omitempty"`  // who has slots of it and waits for some
 	Reset  bool         `json:"reset,omitempty"`  // what was used of the scope is forgotten
 }
 
@@ -97,23 +96,24 @@ func (f *fleet) leave() {
 	f.unsubscribe()
 }
 
-// changed says that something has changed in the pool of a scope.
-func (f *fleet) changed(s *Scope) { f.changedIn(s, tellSoon) }
-
-// changedIn says that something has changed in the pool of a scope, and that other processes are to be told of it no
-// sooner than after the time least.
-func (f *fleet) changedIn(s *Scope, least time.Duration) {
+// changed says that something has changed in the pool of a scope. Other processes are told of it soon, and at once if calls
+// wait for what others hold.
+func (f *fleet) changed(s *Scope, d *sharing) {
+	least := tellSoon
+	if d.held && d.pool.Urgent(f.engine.clock()) {
+		least = tellAtOnce
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := f.divided[s.Key]
-	if d == nil {
-		d = &divided{}
-		f.divided[s.Key] = d
+	of := f.divided[s.Key]
+	if of == nil {
+		of = &divided{}
+		f.divided[s.Key] = of
 	}
 	wait := f.collects(s, least)
 	due := f.engine.clock() + int64(wait)
-	if d.scope = s; d.due == 0 || due < d.due {
-		d.due = due
+	if of.scope = s; of.due == 0 || due < of.due {
+		of.due = due
 	}
 	f.tellIn(wait)
 }
@@ -186,8 +186,7 @@ func (f *fleet) tell() {
 	}
 	for key, d := range reports {
 		pools, whole := d.scope.Rules().shared(), d.isWhole(now)
-		told := pools != nil && f.report(key, pools.pool.Report(now, whole))
-		if !f.reportSlots(key, d.scope) && !told && whole {
+		if told := pools != nil && f.report(key, pools.pool.Report(now, whole)); !told && whole {
 			delete(reports, key)
 		}
 	}
@@ -259,20 +258,6 @@ func (f *fleet) report(key string, r fair.Report) bool {
 	return len(r.Members) > 0
 }
 
-// reportSlots tells who has slots of a scope here and waits for some, and says whether anybody does.
-func (f *fleet) reportSlots(key string, s *Scope) bool {
-	all := s.slots.Load()
-	if all == nil {
-		return false
-	}
-	list := all.report()
-	told := append(list, slotUse{}) // the empty entry is always sent: a list of it alone says that nobody has slots
-	for !f.send(message{Key: key, Slots: told}) && len(told) > 1 {
-		told = told[len(told)/2:] // as many as a message has room for
-	}
-	return len(list) > 0
-}
-
 // sendReport sends a report in one message, or in halves if that is too large.
 func (f *fleet) sendReport(key string, r fair.Report) {
 	if half := len(r.Members) / 2; !f.send(message{Key: key, Report: &r}) && half > 0 {
@@ -330,10 +315,6 @@ func (f *fleet) receive(text []byte) {
 	if s == nil {
 		return
 	}
-	if m.Slots != nil {
-		s.slotShares().hear(m.Node, now, m.Slots)
-		e.wakeKey(m.Key)
-	}
 	pools := s.Rules().shared()
 	if pools == nil {
 		return
@@ -343,6 +324,13 @@ func (f *fleet) receive(text []byte) {
 	}
 	if m.Report != nil {
 		pools.pool.Hear(m.Node, now, *m.Report)
+		switch { // what is free may be for others now
+		case !pools.held:
+		case s.Kind == Shared:
+			s.line.WakeHeld()
+		default:
+			e.wakeKey(m.Key)
+		}
 	}
 }
 

@@ -178,12 +178,11 @@ func (k *renewal) end(r *Reservation) {
 	r.engine.giveBackSlots(has)
 }
 
-// endSlots ends the renewal of the call's slots, and notes that its flow has one less.
+// endSlots ends the renewal of the call's slots.
 func (r *Reservation) endSlots() {
 	if r.renewal != nil {
 		r.renewal.end(r)
 	}
-	r.sharer.add(r.engine, -1, 0)
 }
 
 // slotsMoved reports whether the receipt of a call that has ended has its slots no more.

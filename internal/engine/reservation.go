@@ -27,10 +27,10 @@ type Reservation struct {
 	project, model string // for observers
 	limited        bool   // for observers
 
-	at     int64     // when it was made, if it is in pools
-	member *fair.Who // whom it counts for in them
-	pools  uint32    // the places of the scopes in whose shares what was taken counts, one bit for each
-	extra  []int64   // what shares were charged beyond what the call asked for, for each limit in pools; nil: nothing
+	at     int64         // when it was made, if it is in pools
+	member *fair.Who     // whom it counts for in them
+	pools  uint32        // the places of the scopes in whose shares what was taken counts, one bit for each
+	taken  []fair.Amount // what shares were charged, for each limit in pools; nil: what the call asked for, and it holds nothing
 
 	probe      int64         // the number of the probe that the call is, or 0
 	gated      *Scope        // whose gate it probes
@@ -38,7 +38,6 @@ type Reservation struct {
 	flow       string        // of the call, if it has waited in a line
 	waited     time.Duration // how long the call has waited in line
 	renewal    *renewal      // of its slots; nil: they are not renewed
-	sharer     *slotSharer   // of a slot of the shared scope; nil: it has none
 	extensions *extensions   // nil: the call is not charged to a scope that cuts, or does not extend its reservation
 
 	after   func(t llm.Tokens) // is called with what the call has used; may be nil
@@ -54,9 +53,6 @@ func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Res
 	r := &Reservation{engine: e, asked: c.ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
 	if e.lease < Lease && r.hasSlots() {
 		r.renewSlots(renewEvery)
-	}
-	if r.sharer = o.slotSharer(); r.sharer != nil {
-		r.sharer.add(e, 1, 0)
 	}
 	for i := range r.charged {
 		p := r.charged[i].plan
@@ -211,6 +207,9 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	if r.extensions != nil {
 		extended = r.settleExtensions(used)
 	}
+	if r.pools != 0 {
+		r.correctShares(used) // before the store, so that what is free there goes to whoever lacks it
+	}
 	if r.receipt != nil || entry != nil {
 		e.correct(correction{receipt: r.receipt, actual: r.actual(used), entry: entry, charged: r.charged})
 	} else {
@@ -221,9 +220,6 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	}
 	if e.thresholds.Load() != nil {
 		r.noticeRaise(used)
-	}
-	if r.pools != 0 {
-		r.correctShares(used)
 	}
 	if r.line != nil {
 		r.line.Charge(r.flow, r.costMore(used))

@@ -28,7 +28,6 @@ type Scope struct {
 	group   fair.Group                         // of the shares of calls of the scopes below it
 	nothing plan                               // of calls while the scope limits nothing
 	held    atomic.Pointer[held]               // nil: nothing is
-	slots   atomic.Pointer[slotShares]         // of a shared scope; nil: nobody has slots of it
 	resets  atomic.Uint32                      // how often what was used of it was forgotten
 }
 

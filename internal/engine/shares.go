@@ -22,6 +22,7 @@ type sharing struct {
 	pool   *fair.Pool
 	limits []int    // the limits that are divided, by their places in Rules.Limits
 	names  []string // of the shares, as decisions and events have them
+	held   bool     // some of the limits are of what calls hold until they end
 
 	nobody fair.Who               // the member of calls without a scope of their own
 	sole   atomic.Pointer[member] // of an own scope, the first of those in it whose calls have come: see isSole
@@ -42,7 +43,7 @@ const LongestDivided = 24 * time.Hour
 
 // divides reports whether a limit of the rules may be divided among flows.
 func (r *Rules) divides(l *Limit) bool {
-	return !l.Free && !l.Pace && !l.Unit.InFlight() && (r.scope.Kind == Shared || l.Limit.Period() <= LongestDivided)
+	return !l.Free && !l.Pace && (r.scope.Kind == Shared || l.Limit.Period() <= LongestDivided)
 }
 
 // divide divides the limits of a scope among flows. What the flows have used stays, if nothing but counts has
@@ -54,6 +55,7 @@ func (r *Rules) divide(before *Rules) {
 		if l := &r.Limits[i]; r.divides(l) && len(list) < mostShared {
 			list = append(list, l.Limit)
 			s.limits, s.names = append(s.limits, i), append(s.names, l.Name+ShareEnd)
+			s.held = s.held || l.Unit.InFlight()
 		}
 	}
 	if len(list) == 0 {
@@ -62,12 +64,26 @@ func (r *Rules) divide(before *Rules) {
 	if old := before.shared(); old != nil && before.Reserve == r.Reserve && slices.Equal(old.kinds(before), s.kinds(r)) {
 		s.pool = old.pool
 		s.sole.Store(old.sole.Load())
-	} else if s.pool = fair.NewPool(list, millionths(r.Reserve)); r.scope.Kind == Shared {
-		s.pool.Follow(&r.scope.engine.dedicated)
 	} else {
-		s.pool.Inside(&r.scope.group)
+		s.pool = r.newPool(s, list)
 	}
 	r.sharing.CompareAndSwap(nil, s)
+}
+
+// newPool returns the pool of the limits of a scope that are divided.
+func (r *Rules) newPool(s *sharing, list []limit.Limit) *fair.Pool {
+	p := fair.NewPool(list, millionths(r.Reserve))
+	for k, i := range s.limits {
+		if r.Limits[i].Unit.InFlight() {
+			p.Hold(k)
+		}
+	}
+	if r.scope.Kind == Shared {
+		p.Follow(&r.scope.engine.dedicated)
+	} else {
+		p.Inside(&r.scope.group)
+	}
+	return p
 }
 
 // divided returns how the limits of an own scope are divided. They are from its first call on with which
@@ -150,7 +166,12 @@ func (s *Standing) Share() *Share { return s.share }
 
 // Denied returns the share as callers see it.
 func (s *Share) Denied() decision.DeniedShare {
-	return decision.DeniedShare{Project: s.Sharer(), Window: s.Limit.Window, Max: s.Share, Used: s.Used, Projects: s.Members}
+	w := s.Limit.Window
+	if w == nil && s.own {
+		slots := decision.NewWindow(kind.ProjectConcurrent, s.Limit.Limit, false)
+		w = &slots
+	}
+	return decision.DeniedShare{Project: s.Sharer(), Window: w, Max: s.Share, Used: s.Used, Projects: s.Members}
 }
 
 // Shares returns where each flow stands in the limits of a scope that are divided, in the order of their

@@ -74,9 +74,6 @@ func (e *Engine) lookThrough(ctx context.Context, c *Call, scopes Scopes, o *Out
 // takeLimits takes what a call asks for of every limit, or nothing.
 func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	o.begin(e, c.part, scopes)
-	if denied, err := e.slotDenies(ctx, c, o); denied {
-		return nil, err
-	}
 	in, own := o.pools(e, c, false)
 	switch {
 	case in == 0:

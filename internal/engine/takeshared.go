@@ -32,7 +32,7 @@ func (e *Engine) takeShared(ctx context.Context, c *Call, o *Outcome, all claims
 		all.undo(now, o)
 		return nil, err
 	}
-	res.pools, res.member, res.at, res.extra = all.mask(), all[0].member, now, all.extra()
+	res.pools, res.member, res.at, res.taken = all.mask(), all[0].member, now, all.amounts()
 	return res, nil
 }
 
@@ -97,7 +97,6 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 	var counters [mostClaims]*Scope
 	for i := range all {
 		cl := &all[i]
-		f.changed(cl.scope)
 		if cl.lent || cl.pool.Alone() {
 			continue
 		}
@@ -110,6 +109,11 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 		}
 	}
 	res, err := e.takeStore(ctx, c, o, all)
+	for i := range all {
+		if res != nil || !c.again { // a call that waits was told of
+			f.changed(all[i].scope, all[i].sharing)
+		}
+	}
 	if res == nil {
 		return nil, err
 	}
@@ -151,24 +155,27 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 	}
 }
 
-// correctShares corrects what the call has taken of its flow's shares to what it has used.
+// correctShares corrects what the call has taken of its flow's shares to what it has used, and gives back what it holds.
 func (r *Reservation) correctShares(used *spent) {
-	extra := r.extra
+	taken := r.taken
 	for rest := r.pools; rest != 0; rest &= rest - 1 {
 		p := r.charged[bits.TrailingZeros32(rest)].plan
 		d := p.rules.sharing.Load()
-		if n := len(d.limits); extra == nil {
+		if n := len(d.limits); taken == nil {
 			d.correct(p, r.member, r.at, &r.asked, used, nil)
 		} else {
-			d.correct(p, r.member, r.at, &r.asked, used, extra[:n])
-			extra = extra[n:]
+			d.correct(p, r.member, r.at, &r.asked, used, taken[:n])
+			taken = taken[n:]
+		}
+		if f := r.engine.fleet.Load(); f != nil && d.held {
+			f.changed(p.scope, d)
 		}
 	}
 }
 
-// correct corrects what a member has taken by a plan at a time to what it has used. extra is what was charged
-// beyond what was asked for; nil is nothing.
-func (s *sharing) correct(p *plan, member *fair.Who, at int64, asked *Ask, used *spent, extra []int64) {
+// correct corrects what a member has taken by a plan at a time to what it has used. taken is what was charged; nil is
+// what was asked for.
+func (s *sharing) correct(p *plan, member *fair.Who, at int64, asked *Ask, used *spent, taken []fair.Amount) {
 	var more [mostShared]int64
 	for k, place := range s.limits {
 		l := &p.rules.Limits[place]
@@ -176,5 +183,5 @@ func (s *sharing) correct(p *plan, member *fair.Who, at int64, asked *Ask, used 
 			more[k] = n - p.rules.Amount(l.Unit, asked)
 		}
 	}
-	s.pool.Correct(member, at, more[:len(s.limits)], extra)
+	s.pool.Correct(member, at, more[:len(s.limits)], taken)
 }

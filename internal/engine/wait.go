@@ -76,8 +76,7 @@ type wait struct {
 	lost   int           // races against other machines
 	asked  int64         // when it asked the store last, in its turn
 	pools  inPools
-	rules  []*Rules    // of its scopes, when it entered their pools
-	slots  *slotSharer // nil: it does not wait for a slot
+	rules  []*Rules // of its scopes, when it entered their pools
 
 	waitsFor atomic.Pointer[WaitsFor] // nil before that is known
 
@@ -113,10 +112,7 @@ func (w *wait) inLine(ctx context.Context) (err error) {
 		return err
 	}
 	w.joinPools(first.Aside)
-	defer func() {
-		w.pools.leave(e)
-		w.waitForSlots(false)
-	}()
+	defer func() { w.pools.leave(e) }()
 	stands = true
 	return w.stand(ctx, t, first)
 }
@@ -162,11 +158,10 @@ func (w *wait) needNotWait(ctx context.Context) (ends bool, err error) {
 func (w *wait) joinPools(aside bool) {
 	r := &w.result
 	w.enterPools()
-	w.waitForSlots(r.Behind && w.scopes.slotsNamed(r.Ahead.By) || r.Outcome.lacksSlots())
 	if !r.Behind {
-		w.pools.turn(&r.Outcome, aside)
-	} else if r.Ahead.Own {
-		w.pools.behind()
+		w.pools.turn(w.engine, &r.Outcome, aside)
+	} else {
+		w.pools.behind(w.engine, r.Ahead)
 	}
 }
 
@@ -231,8 +226,7 @@ func (w *wait) ask(ctx context.Context) (fair.Answer, error) {
 		w.pools.leave(w.engine)
 		w.enterPools()
 	}
-	w.pools.turn(said, a.Aside)
-	w.waitForSlots(said.Denied && said.lacksSlots())
+	w.pools.turn(w.engine, said, a.Aside)
 	return a, err
 }
 

@@ -197,7 +197,7 @@ func (e *Engine) wakeHere(s *Scope) {
 
 func (e *Engine) wake(s *Scope) {
 	if s.Kind == Shared {
-		s.line.Wake(s.slots.Load().isContended(e.clock())) // a slot may be for any of them
+		s.line.Wake()
 		return
 	}
 	e.mu.Lock()

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/fair"
@@ -12,7 +14,28 @@ type inPools []inPool
 // inPool is a waiting call as the pool of one of its scopes knows it.
 type inPool struct {
 	scope   *Scope
+	rules   *Rules
+	sharing *sharing
 	waiting fair.Waiting
+}
+
+// turn notes what the call waits for: whether it is not the limits of the pool, and if it is one of what calls hold, the
+// name of that or of its share.
+func (p *inPool) turn(e *Engine, own bool, name string) {
+	held := slices.IndexFunc(p.sharing.limits, func(i int) bool {
+		l := &p.rules.Limits[i]
+		return !own && l.Unit.InFlight() && l.Name == strings.TrimSuffix(name, ShareEnd)
+	})
+	if p.waiting.Turn(own, held) {
+		p.tell(e)
+	}
+}
+
+// tell lets other processes know who waits for what calls hold.
+func (p *inPool) tell(e *Engine) {
+	if f := e.fleet.Load(); f != nil {
+		f.changed(p.scope, p.sharing)
+	}
 }
 
 // waitInPools says that a call waits from now on. said is what its scopes have said to it, if they were
@@ -29,9 +52,9 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 		if cl.scope.Kind != Shared && cl.pool.Empty() && said.asked {
 			cl.pool.Seed(cl.member, cl.terms, e.clock(), cl.used(said, nil))
 		}
-		pools = append(pools, inPool{cl.scope, cl.pool.Wait(cl.member, cl.terms, e.clock(), cl.amounts())})
+		pools = append(pools, inPool{cl.scope, cl.rules, cl.sharing, cl.pool.Wait(cl.member, cl.terms, e.clock(), cl.amounts())})
 		if f != nil {
-			f.changed(cl.scope)
+			f.changed(cl.scope, cl.sharing)
 		}
 	}
 	return pools
@@ -69,22 +92,25 @@ func (o *Outcome) scarce(said *Outcome) (in uint32) {
 
 // turn says what the call has found in its turn: o is what its scopes said, and aside says whether its own
 // scopes deny it longest.
-func (all inPools) turn(o *Outcome, aside bool) {
+func (all inPools) turn(e *Engine, o *Outcome, aside bool) {
 	for i := range all {
 		p := &all[i]
-		if p.scope.Kind == Shared {
-			p.waiting.Turn(aside)
-		} else {
-			p.waiting.Turn(!o.wants(p.scope))
+		name, wants := "", o.wants(p.scope)
+		if s := o.Of(p.scope); wants && s != nil {
+			name = s.NameOf()
 		}
+		if p.scope.Kind != Shared {
+			aside = !wants
+		}
+		p.turn(e, aside, name)
 	}
 }
 
-// behind says that the call waits behind others of its flow, which wait for limits of their own.
-func (all inPools) behind() {
+// behind says that the call waits behind others, which wait for a limit, of their own or not.
+func (all inPools) behind(e *Engine, ahead fair.Ahead) {
 	for i := range all {
-		if all[i].scope.Kind == Shared {
-			all[i].waiting.Turn(true)
+		if p := &all[i]; (p.scope.Kind == Shared) == ahead.Own || p.sharing.held {
+			p.turn(e, ahead.Own && p.scope.Kind == Shared, ahead.By)
 		}
 	}
 }
@@ -92,7 +118,9 @@ func (all inPools) behind() {
 // leave says that the call waits no more.
 func (all inPools) leave(e *Engine) {
 	for i := range all {
-		all[i].waiting.Leave(e.clock())
+		if p := &all[i]; p.waiting.Leave(e.clock()) {
+			p.tell(e)
+		}
 	}
 }
 
@@ -107,9 +135,6 @@ func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 	by := w.result.Outcome.shared()
 	if e.private || by == nil || now-w.asked >= int64(mostUnasked) || e.closed.Load() || w.scopes.closed() != nil {
 		return a, false
-	}
-	if a, denied := w.stillLacksSlots(by); denied {
-		return a, true
 	}
 	var o Outcome
 	o.begin(e, w.call.part, w.scopes)
@@ -127,7 +152,7 @@ func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 
 // answer is the answer to a waiting call that the share denies: it asks again later, and others have their turns.
 func (s *Share) answer() fair.Answer {
-	a := fair.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, By: s.Name, Guess: true}
+	a := fair.Answer{Again: s.again(), Yield: !s.own, Aside: s.own, Held: s.Limit.Unit.InFlight(), By: s.Name, Guess: true}
 	if a.Yield && s.Group {
 		a.Group = s.Of
 	}

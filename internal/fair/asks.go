@@ -133,7 +133,9 @@ func growth(n int64) int64 { return min(n+n/4, endless) }
 func (p *Pool) want(m *node, i int, now int64) int64 {
 	q, t := &p.quotas[i], &m.parts[i]
 	want := int64(endless)
-	if !m.wants(now) && !(p.present(m, i, now) && (t.asks.pressed || t.asks.hadToBe || t.elsewhere.Pressed || p.isNew(m, i, now))) {
+	if q.held {
+		want = p.wantHeld(m, i, now)
+	} else if !m.wants(now) && !(p.present(m, i, now) && (t.asks.pressed || t.asks.hadToBe || t.elsewhere.Pressed || p.isNew(m, i, now))) {
 		atOnce, inPeriod := p.asks(m, i, now)
 		want = q.fine(max(t.usedAt(now), atOnce+inPeriod, 0))
 	}

@@ -5,6 +5,7 @@ package fair
 func (p *Pool) GiveBack(w *Who, at int64, amounts []Amount, wanted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.release(amounts, at)
 	m := p.find(w)
 	if m == nil {
 		return
@@ -12,7 +13,7 @@ func (p *Pool) GiveBack(w *Who, at int64, amounts []Amount, wanted bool) {
 	m.open = max(m.open-1, 0)
 	for i := range amounts {
 		n := amounts[i].charged()
-		if n <= 0 {
+		if n <= 0 || p.quotas[i].held {
 			continue
 		}
 		p.correct(m, i, at, -n)
@@ -43,11 +44,12 @@ func (m *node) unask(amounts []Amount) {
 }
 
 // Correct ends a call of a member that was charged at a time, and corrects what the member has used by it: by what
-// it has used more or, below zero, less than it asked for. extra is what was charged beyond
-// that; nil is nothing.
-func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
+// it has used more or, below zero, less than it asked for. taken is what was charged; nil is what it asked for, and
+// nothing that it holds.
+func (p *Pool) Correct(w *Who, at int64, more []int64, taken []Amount) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.release(taken, at)
 	m := p.find(w)
 	if m == nil {
 		return
@@ -55,16 +57,26 @@ func (p *Pool) Correct(w *Who, at int64, more, extra []int64) {
 	m.open = max(m.open-1, 0)
 	for i, n := range more {
 		t := &m.parts[i]
-		if n == 0 && t.extra == 0 && extra == nil {
+		if p.quotas[i].held || n == 0 && t.extra == 0 && taken == nil {
 			continue
 		}
 		by := n
-		if extra != nil {
-			by -= extra[i]
+		if taken != nil {
+			by -= taken[i].Extra
 		}
 		p.correct(m, i, at, by)
 		if at > m.seen-p.quotas[i].period {
 			t.extra = max(0, t.extra+(n-t.extra)/learned)
+		}
+	}
+}
+
+// release gives back what a call holds of amounts that were taken.
+func (p *Pool) release(taken []Amount, at int64) {
+	for i := range taken {
+		if a := &taken[i]; p.quotas[i].held && a.of != nil {
+			p.correct(a.of, i, at, -a.N)
+			p.quotas[i].shares.dirty, a.of = true, nil
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (p *Pool) compute(i int, now int64) {
 func (p *Pool) measure(g *node, i int, now int64) {
 	q, sum := &p.quotas[i], &g.parts[i]
 	sum.calm = false
-	sum.active, sum.want, sum.floor, sum.lending.dirty = false, 0, 0, true
+	sum.active, sum.want, sum.floor, sum.waits, sum.lending.dirty = false, 0, 0, 0, true
 	sum.turn(q, now)
 	g.weights = 0
 	dedicated := false
@@ -36,11 +36,13 @@ func (p *Pool) measure(g *node, i int, now int64) {
 		} else {
 			p.pass(x, now)
 			t.turn(q, now)
+			t.waits = t.waiting + t.elsewhere.Waiting
 			t.active, t.want = p.active(x, i, now), p.want(x, i, now)
 			t.floor = min(max(q.part(x.terms().Min), q.fine(p.gathers(x, i))), t.want)
 			t.calm = t.active && p.present(x, i, now) && t.asks.calm(now, q.period, x.free)
 		}
 		sum.calm = sum.calm || t.calm
+		sum.waits += t.waits
 		dedicated = dedicated || x.dedicated && x.name == g.name
 		if t.active {
 			g.weights += x.terms().weight()

@@ -7,7 +7,7 @@ func (t *part) over(q *quota, at int64) int64 { return t.counts(at) - t.share>>q
 // period, as carry: so after a call of twice the share, the next one comes two periods later.
 func (t *part) exceed(q *quota, now int64) {
 	by := t.over(q, now)
-	if by <= 0 || q.resetAt > 0 {
+	if by <= 0 || !q.slides() {
 		return
 	}
 	t.excess = max(t.excess, by)

@@ -15,7 +15,7 @@ func TestExcessStaysWhileOtherCallsAreDenied(t *testing.T) {
 	start, minute := int64(time.Hour+time.Second/2), int64(time.Minute)
 	for _, w := range []*Who{a, b} {
 		waiting := p.Wait(w, Terms{}, start, nil)
-		waiting.Turn(false)
+		waiting.Turn(false, -1)
 	}
 	ask := func(w *Who, at, n int64) (bool, []Amount) {
 		amounts := []Amount{{N: n, Count: 100}}

@@ -35,6 +35,7 @@ type PartReport struct {
 	Rate    int64 `json:"r,omitempty"` // what it asks for in a period in which none of its calls waits
 	Pressed bool  `json:"h,omitempty"` // it had to wait, or asked for more than its share
 	Gathers int64 `json:"g,omitempty"` // for a waiting call that is larger than its share
+	Waiting int64 `json:"q,omitempty"` // calls that wait for what others hold
 }
 
 // nodeReport is the last report of a node on a member.
@@ -69,6 +70,9 @@ const (
 	// mostSources is how many reports count for a member.
 	mostSources = 10_000
 
+	// mostReported is the largest amount that makes sense in a report.
+	mostReported = 1 << 50
+
 	// maxNodes is of how many other nodes it is known what they use.
 	maxNodes = 1000
 )
@@ -88,8 +92,8 @@ func (p *Pool) Report(now int64, whole bool) (all Report) {
 		}
 		m.changed = false
 		p.pass(m, now)
-		r := MemberReport{Name: m.name, Terms: m.own, Waits: m.wanting > 0, Idle: min(now-m.asked, endless)}
-		if !r.Waits && now-m.called >= p.shortest {
+		r := MemberReport{Name: m.name, Terms: m.own, Waits: m.wanting > 0, Idle: min(max(now-m.asked, 0), endless)}
+		if !r.Waits && now-m.called >= p.shortest && !p.holds(m) {
 			continue
 		}
 		for g := m.above; g.group != nil; g = g.above {
@@ -100,7 +104,7 @@ func (p *Pool) Report(now int64, whole bool) (all Report) {
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
-			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), a.in(p.quotas[i].period, m.free), a.pressed || a.hadToBe, 0}
+			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), min(a.in(p.quotas[i].period, m.free), mostReported), a.pressed || a.hadToBe, 0, t.waiting}
 			if p.gathering == m {
 				each.Gathers = p.gathers(m, i)
 			}
@@ -154,9 +158,9 @@ func (m *node) enterReport(from source, now int64, r MemberReport) {
 
 // sane reports whether the numbers of a report, and the groups in it, are possible.
 func (r *MemberReport) sane() bool {
-	const most = 1 << 50
+	const most = mostReported
 	for _, t := range r.Parts {
-		if max(t.Used, -t.Used, t.Calls, t.Rate, t.Gathers) > most || min(t.Calls, t.Rate, t.Gathers) < 0 || t.Used == math.MinInt64 {
+		if max(t.Used, -t.Used, t.Calls, t.Rate, t.Gathers, t.Waiting) > most || min(t.Calls, t.Rate, t.Gathers, t.Waiting) < 0 || t.Used == math.MinInt64 {
 			return false
 		}
 	}
@@ -220,7 +224,11 @@ func (p *Pool) sum(m *node, now int64) {
 		for i, t := range r.Parts {
 			e := &m.parts[i].elsewhere
 			e.Calls, e.Rate, e.Pressed, e.Gathers = e.Calls+t.Calls, min(e.Rate+t.Rate, endless), e.Pressed || t.Pressed, max(e.Gathers, t.Gathers)
+			e.Waiting += t.Waiting
 			remote[i] += t.Used
+			if t.Waiting > 0 {
+				p.quotas[i].waitsTo = max(p.quotas[i].waitsTo, r.at+lost)
+			}
 		}
 	}
 	for i := range remote {
@@ -262,7 +270,7 @@ func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Den
 	}
 	for i := range amounts {
 		n := amounts[i].charged()
-		if n < 0 {
+		if n < 0 || p.quotas[i].held {
 			continue
 		}
 		for x := m; x.above != nil; x = x.above {

@@ -88,6 +88,21 @@ func TestNodesKnowWhoWasTurnedAway(t *testing.T) {
 	}
 }
 
+// What a project asks for in no time, because its calls always wait, is reported too.
+func TestNodesKnowWhoAlwaysWaits(t *testing.T) {
+	const start = 1_700_000_040e9
+	list := nodes(2, 1e6)
+	amounts := []Amount{{N: 20_000, Count: 1e6}}
+	for at := int64(start); at < start+200e9; at += 1e9 {
+		list[0].Take(named("hog"), Terms{Weight: 1}, at, amounts, false)
+		list[0].Wait(named("hog"), Terms{Weight: 1}, at, amounts)
+	}
+	tell(t, list, start+200e9)
+	if all := list[1].Read(start + 200e9); len(all) != 1 || all[0].Parts[0].Used == 0 {
+		t.Errorf("the other node knows %+v", all)
+	}
+}
+
 func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	const start = 1_700_000_040e9
 	p := nodes(1, 60)[0]
@@ -137,6 +152,7 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 		{{Name: "x", Parts: []PartReport{{Used: math.MinInt64}}}},
 		{{Name: "x", Parts: []PartReport{{Used: math.MaxInt64}}}},
 		{{Name: "x", Parts: []PartReport{{Gathers: -1}}}},
+		{{Name: "x", Parts: []PartReport{{Waiting: -1}}}},
 		{{Name: "x", Parts: []PartReport{{Calls: math.MaxInt64}}}},
 		{{Name: "x", Parts: []PartReport{{Rate: -1}}}},
 		{{Name: "x", Idle: -1, Parts: make([]PartReport, 1)}},

@@ -24,7 +24,7 @@ func (p *Pool) gather(m *node) {
 // window nothing comes free before it ends.
 func (p *Pool) mayGather(m *node, i int) bool {
 	q, t := &p.quotas[i], &m.parts[i]
-	if q.resetAt > 0 || q.fine(t.size) <= t.share || !t.fits(q, t.counts(m.seen), t.size) {
+	if !q.slides() || q.fine(t.size) <= t.share || !t.fits(q, t.counts(m.seen), t.size) {
 		return false
 	}
 	for _, o := range p.members {
@@ -50,7 +50,7 @@ func (p *Pool) mayGather(m *node, i int) bool {
 // gathers returns how much of a quota a member gathers, here or on another node.
 func (p *Pool) gathers(m *node, i int) int64 {
 	t := &m.parts[i]
-	if p.gathering != m || p.quotas[i].resetAt > 0 {
+	if p.gathering != m || !p.quotas[i].slides() {
 		return t.elsewhere.Gathers
 	}
 	return t.size

@@ -38,10 +38,10 @@ func (g *gatherer) ask(w *Who, n int64) {
 func (g *gatherer) begin() {
 	waiting := g.Wait(g.small, Terms{}, g.now, nil)
 	g.ask(g.small, 1)
-	waiting.Turn(false)
+	waiting.Turn(false, -1)
 	g.waiting = g.Wait(g.large, Terms{}, g.now, nil)
 	g.ask(g.large, 80)
-	g.waiting.Turn(false)
+	g.waiting.Turn(false, -1)
 }
 
 func (g *gatherer) want(t *testing.T, when string, large, small int64) {
@@ -60,9 +60,9 @@ func TestGather(t *testing.T) {
 	g := newGatherer(limit.New(100, time.Minute).Using(limit.SlidingLog))
 	g.begin()
 	g.want(t, "while it waits", 80, 20)
-	g.waiting.Turn(true)
+	g.waiting.Turn(true, -1)
 	g.want(t, "when something else denies it", 50, 50)
-	g.waiting.Turn(false)
+	g.waiting.Turn(false, -1)
 	g.want(t, "when it waits again", 80, 20)
 	g.waiting.Leave(g.now)
 	g.want(t, "when it has left", 50, 50)
@@ -94,6 +94,6 @@ func TestGatherElsewhere(t *testing.T) {
 	other.want(t, "on another node", 10, 10)
 	other.now += lost
 	other.ask(other.large, 80)
-	other.waiting.Turn(false)
+	other.waiting.Turn(false, -1)
 	other.want(t, "when the other node is lost", 80, 20)
 }

@@ -103,7 +103,7 @@ func TestWaitingCallLeavesItsMember(t *testing.T) {
 	for minute := range 3 {
 		p.Take(named("x"), Terms{}, int64(minute+1)*int64(10*time.Minute), ask, false)
 	}
-	waiting.Turn(true)
+	waiting.Turn(true, -1)
 	p.Take(user, Terms{}, int64(31*time.Minute), ask, false)
 	waiting.Leave(int64(31 * time.Minute))
 	if m := p.members["acme"]; m.waiting != 0 || m.byOwn {

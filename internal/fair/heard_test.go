@@ -65,7 +65,7 @@ func TestDeniedByItsOwnIsNotNew(t *testing.T) {
 
 // Times before 1970 are times.
 func TestRingBefore1970(t *testing.T) {
-	r := newRing(limit.New(60, time.Minute).Using(limit.SlidingLog))
+	r := newRing(limit.New(60, time.Minute).Using(limit.SlidingLog), false)
 	for now := -int64(3 * time.Minute); now < int64(3*time.Minute); now += int64(time.Second) {
 		r.add(now, 1)
 		r.correct(now, 1)
@@ -78,7 +78,7 @@ func TestRingBefore1970(t *testing.T) {
 
 // A correction at a time after everything that was used counts in the part of that time.
 func TestRingIsCorrectedAfterItsEnd(t *testing.T) {
-	r := newRing(limit.New(60, time.Minute).Using(limit.SlidingLog))
+	r := newRing(limit.New(60, time.Minute).Using(limit.SlidingLog), false)
 	r.add(0, 5)
 	r.correct(int64(50*time.Second), 2)
 	for _, step := range []struct {
@@ -102,7 +102,7 @@ func TestCallsAtATimeAreCorrected(t *testing.T) {
 		taken = append(taken, a)
 	}
 	for _, a := range taken {
-		p.Correct(named("a"), now, []int64{999}, []int64{a[0].Extra})
+		p.Correct(named("a"), now, []int64{999}, a)
 	}
 	if got := p.members["a"].parts[0].usedAt(now); got != 100_000 {
 		t.Errorf("100 calls have used 1000 each: counted as %v", got)

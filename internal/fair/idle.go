@@ -6,7 +6,7 @@ package fair
 func (p *Pool) forget(now int64) {
 	for name, m := range p.members {
 		p.pass(m, now)
-		idle := !m.wants(now) && m.waiting == 0 && !m.dedicated && now-m.called > p.shortest
+		idle := !m.wants(now) && m.waiting == 0 && !m.dedicated && !p.holds(m) && now-m.called > p.shortest
 		if idle && !p.activeInAny(m, now) {
 			p.takeOut(m)
 			delete(p.members, name)

@@ -57,6 +57,12 @@ func (p *Pool) lends(m *node, now int64, amounts []Amount, used []int64) bool {
 		if n < 0 {
 			continue
 		}
+		if q := &p.quotas[i]; q.held {
+			if p.denier(m, i, now, n) != nil {
+				return false
+			}
+			continue
+		}
 		if p.capped(m, i, now, n) != nil || p.pacedBy(m, i, now) != nil || !p.borrows(m, i, now, n, used[i]) {
 			return false
 		}

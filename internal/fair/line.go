@@ -71,6 +71,7 @@ type Answer struct {
 	Aside bool          // the flow's own limits deny the call, and not the line's
 	Yield bool          // the flow's share of the line's limits denies the call: others have their turns meanwhile
 	Group string        // of a call that yields: the group whose share denies it, so that all flows in it yield; empty: the flow's own does
+	Held  bool          // of a call that yields: what it waits for comes back when a call ends, so that it asks again then
 	By    string        // the limit that denies the call
 	Guess bool          // Again is a guess: nobody knows when By lets a call pass
 
@@ -84,6 +85,8 @@ type waiter struct {
 	element *list.Element // the waiter's element in the flow
 	arrived int64         // the number of its arrival in the hall
 	aside   bool          // the waiter has stepped aside
+	asked   int64         // Line.wakes when the waiter asked last
+	held    bool          // the waiter has yielded for what calls hold
 	woken   chan struct{} // holds a value when the waiter should check whether it has the turn
 
 	denials   int64     // Line.denials when the waiter asked to overtake
@@ -264,6 +267,7 @@ func (l *Line) mayAsk(w *waiter, ask func() (Answer, error)) func() (Answer, err
 		default:
 		}
 		l.hall.asks(w)
+		w.asked = l.wakes
 	}
 	return ask
 }
@@ -318,6 +322,7 @@ func (l *Line) answered(w *waiter, a Answer) {
 	}
 	denial := newDenial(a)
 	if a.Yield {
+		w.held = a.Held
 		l.yield(w, a.Group, denial)
 		return
 	}
@@ -411,7 +416,8 @@ func (l *Line) rank(f *flow, to int) {
 // outranked reports whether a flow of a higher rank is ready.
 func (l *Line) outranked(f *flow) bool { return l.ready.rank() > f.rank }
 
-// pass gives the turn to the next waiter, if no waiter has it. A waiter that has the turn while a flow
+// pass gives the turn to the next waiter, if no waiter has it. If none is ready, those ask again that have yielded for what
+// calls hold, and have not asked since something was given back. A waiter that has the turn while a flow
 // of a higher rank is ready is woken to give up the turn by itself, because it may be asking.
 func (l *Line) pass() {
 	if l.turn != nil {
@@ -423,6 +429,7 @@ func (l *Line) pass() {
 	f := l.ready.next()
 	if f == nil {
 		l.denying = false
+		l.wakeHeld()
 		return
 	}
 	l.turn = f.first()
@@ -469,9 +476,9 @@ func (l *Line) Charge(flow string, more int64) {
 	}
 }
 
-// Wake lets the waiter that has the turn ask again, because something was given back. If none has it, and others may take
-// it, those that yield and the groups that rest ask again.
-func (l *Line) Wake(others bool) {
+// Wake lets the waiter that has the turn ask again, because something was given back, and when none has it, those that have
+// yielded for what calls hold.
+func (l *Line) Wake() {
 	if l.waiting.Load() == 0 {
 		return
 	}
@@ -480,17 +487,37 @@ func (l *Line) Wake(others bool) {
 	l.wakes++
 	if l.turn != nil {
 		l.turn.wake()
+	} else {
+		l.wakeHeld()
+	}
+}
+
+// WakeHeld is Wake because others hold or want less than before: a call that the line's limits have denied need not ask.
+func (l *Line) WakeHeld() {
+	if l.waiting.Load() == 0 {
 		return
 	}
-	if !others {
-		return
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	l.wakes++
+	if l.turn == nil {
+		l.wakeHeld()
+	}
+}
+
+// wakeHeld lets those ask again that have yielded for what calls hold, and have not asked since the last Wake.
+func (l *Line) wakeHeld() {
+	wake := func(w *waiter) {
+		if w.held && w.asked < l.wakes {
+			w.wake()
+		}
 	}
 	for _, w := range l.resting {
-		w.wake()
+		wake(w)
 	}
 	for _, f := range l.flows {
 		if f.yields {
-			f.first().wake()
+			wake(f.first())
 		}
 	}
 }

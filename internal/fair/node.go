@@ -66,6 +66,9 @@ type part struct {
 	before int64 // the excess before the last charge
 	since  int64 // when the period began in which there was an excess or a carry; 0: there was none
 
+	waiting int64 // the calls of a member that wait here for what others hold, and for nothing else
+	waits   int64 // all that do so, when shares were computed
+
 	active bool  // it had asked within the period, when shares were computed
 	calm   bool  // its calls did not wait for half of the time then; of a group, somebody in it is so
 	want   int64 // how much it was expected to use at most then, in fine units
@@ -86,7 +89,7 @@ func (p *Pool) newNode(name string) *node {
 	x := &node{pool: p, name: name, parts: make([]part, len(p.quotas)), called: longAgo, asked: longAgo, last: longAgo}
 	x.nodesEnd = math.MaxInt64
 	for i := range x.parts {
-		x.parts[i].used = newRing(p.quotas[i].limit)
+		x.parts[i].used = newRing(p.quotas[i].limit, p.quotas[i].held)
 	}
 	return x
 }

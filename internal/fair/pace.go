@@ -17,7 +17,7 @@ func (p *Pool) pacedBy(m *node, i int, now int64) (by *node) {
 // of its calls.
 func (p *Pool) isPaced(x *node, i int, now int64) bool {
 	q, t, g := &p.quotas[i], &x.parts[i], x.above
-	return g.parts[i].calm && !t.calm && x.wants(now) && q.resetAt == 0 && g.parts[i].large <= p.whole(g, i)/paceLargest && t.large <= t.share>>q.scale/paceFew
+	return g.parts[i].calm && !t.calm && x.wants(now) && q.slides() && g.parts[i].large <= p.whole(g, i)/paceLargest && t.large <= t.share>>q.scale/paceFew
 }
 
 // pay records when a node that is paced may take more after it has taken an amount: when so much has come free at the

@@ -54,6 +54,7 @@ type Pool struct {
 // quota is one of the quotas of a pool.
 type quota struct {
 	limit   limit.Limit
+	held    bool // it is of what calls hold until they end: see Hold
 	period  int64
 	steady  int64 // for how long time alone does not change what members want much
 	count   int64
@@ -62,6 +63,9 @@ type quota struct {
 	began   int64              // when a fixed window began
 	resetAt int64              // when it ends; 0 for a quota that slides
 	shares  outdated           // the shares of all nodes of the tree
+
+	waiting int64 // of a quota that is held, the calls that wait for it here
+	waitsTo int64 // until when calls wait for it on other nodes, by their reports
 }
 
 // Terms are the promises that a member or a group has.

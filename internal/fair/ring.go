@@ -18,7 +18,7 @@ const (
 type curve [parts]int64
 
 // ring is what was used in each part of the last period. Of a fixed window, it is all that was
-// used in it.
+// used in it, and of what calls hold, it is what they hold now.
 type ring struct {
 	sum   int64      // of all slots
 	end   int64      // of the newest slot; 0: nothing was used yet
@@ -27,8 +27,8 @@ type ring struct {
 	part  int64      // the length of a part; 0: the ring is of a fixed window
 }
 
-func newRing(l limit.Limit) ring {
-	if l.Algorithm() == limit.FixedWindow {
+func newRing(l limit.Limit, held bool) ring {
+	if held || l.Algorithm() == limit.FixedWindow {
 		return ring{end: math.MaxInt64}
 	}
 	return ring{part: max(int64(l.Period())/parts, 1)}

@@ -20,7 +20,7 @@ func TestPoolOfAGroup(t *testing.T) {
 	for i, w := range members {
 		p.Take(w, terms[i], now, ask, false)
 		waiting := p.Wait(w, terms[i], now, nil)
-		waiting.Turn(false)
+		waiting.Turn(false, -1)
 	}
 	p.Read(now)
 	for i, want := range []int64{25, 25, 12, 37} {
@@ -49,13 +49,13 @@ func TestMemberWantsWhatOneOfItsCallsWaitsFor(t *testing.T) {
 		}
 	}
 	wants(false) // neither has asked
-	a.Turn(false)
+	a.Turn(false, -1)
 	wants(true)
-	b.Turn(true)
+	b.Turn(true, -1)
 	wants(true)
-	a.Turn(true)
+	a.Turn(true, -1)
 	wants(false)
-	b.Turn(false)
+	b.Turn(false, -1)
 	b.Leave(2)
 	wants(false)
 	a.Leave(2)

@@ -83,7 +83,7 @@ func TestStress(t *testing.T) {
 		go func() {
 			for !over.Load() {
 				if rand.IntN(2) == 0 {
-					lines[rand.IntN(len(lines))].Wake(rand.IntN(2) == 0)
+					lines[rand.IntN(len(lines))].Wake()
 				} else {
 					o.hall.Wake(string(rune('a' + rand.IntN(5))))
 				}
@@ -169,7 +169,7 @@ func (o *office) wantNoneAsleep() {
 	denied, before := o.denied, len(o.passed)
 	o.denied = nil
 	for l := range o.open {
-		l.Wake(false)
+		l.Wake()
 	}
 	for flow := range o.own {
 		o.hall.Wake(flow)

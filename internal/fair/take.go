@@ -6,6 +6,7 @@ type Amount struct {
 	Count int64 // of the quota, as it is now
 	Extra int64 // what was charged beyond N, because such calls use more: set when the amount is taken
 	Alone bool  // no other call of the member is under way: set when the amount is taken
+	of    *node // that holds it: set when an amount of what calls hold is taken
 }
 
 // charged returns what was charged for the amount.
@@ -15,6 +16,9 @@ func (a *Amount) charged() int64 {
 	}
 	return a.N + a.Extra
 }
+
+// ForCorrect reports whether [Pool.Correct] needs the amount, because it is not what the call asked for, or is held.
+func (a *Amount) ForCorrect() bool { return a.Extra != 0 || a.of != nil }
 
 // Denial says which share denies a call. The zero Denial denies nothing.
 type Denial struct {
@@ -122,6 +126,9 @@ func (p *Pool) denier(m *node, i int, now, n int64) *node {
 	q, t := &p.quotas[i], &m.parts[i]
 	p.divide(i, now)
 	q.shares.uses++
+	if q.held {
+		return p.heldBy(m, i, now, n)
+	}
 	x := p.beyond(m, i, now, t.expected(n))
 	if x != nil && !t.asks.pressed {
 		t.asks.pressed, q.shares.dirty = true, true
@@ -190,6 +197,9 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 			continue
 		}
 		amounts[i].Extra, amounts[i].Alone = extra, m.open == 1
+		if q.held {
+			amounts[i].of, q.shares.dirty = m, q.shares.dirty || q.isWanted(now) || p.top.parts[i].floor > 0
+		}
 		for x := m; x != nil; x = x.above {
 			t := &x.parts[i]
 			t.before = t.excess
@@ -246,6 +256,9 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	}
 	if q.resetAt > 0 {
 		return q.resetAt
+	}
+	if q.held { // when a call ends, nobody knows
+		return now + q.steady
 	}
 	var here curve
 	t.used.ahead(now, &here)

@@ -7,6 +7,7 @@ import "math"
 type Waiting struct {
 	member *node
 	here   bool // it counts in caller.here
+	quota  int  // the quota for which it counts in part.waiting, from 1; 0: none
 }
 
 // Wait says that one more call of a member, which asks for amounts, waits from now on.
@@ -38,8 +39,8 @@ func (m *node) setWanting() {
 	if m.byOwn {
 		wanting = 0
 	}
-	m.changed = true
 	by := wanting - m.wanting
+	m.changed = m.changed || by != 0
 	for x := m; x != nil; x = x.above {
 		x.wanting += by
 	}
@@ -86,13 +87,15 @@ func (p *Pool) lift(m *node, now int64) {
 }
 
 // Turn says what a waiting call of a member has found when it asked: whether something else than the
-// pool's quotas denies it. Then the member does not want its share until a call of it finds otherwise.
+// pool's quotas denies it, and which quota of what calls hold does, if nothing else does, or -1. If something else does, the member does not want its share until a call of it finds otherwise.
 // Calls of one member wait for many models, so in a pool with a root the member wants its share as long as
-// any of them waits for that.
-func (w *Waiting) Turn(own bool) {
+// any of them waits for that. It reports whether other nodes should know of it at once, because calls wait for what others
+// hold or do so no more.
+func (w *Waiting) Turn(own bool, held int) (tell bool) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	tell = w.waitFor(held)
 	if p.root != nil {
 		w.waitsHere(!own)
 		own = m.here == 0
@@ -105,6 +108,7 @@ func (w *Waiting) Turn(own bool) {
 		p.gather(m)
 		p.wantsMore(m)
 	}
+	return tell
 }
 
 // waitsHere says whether nothing but the quotas of a pool with a root denies the call.
@@ -132,8 +136,8 @@ func (p *Pool) wantsMore(m *node) {
 	}
 }
 
-// Leave says that the call waits no more.
-func (w *Waiting) Leave(now int64) {
+// Leave says that the call waits no more. It reports whether other nodes should know, as Turn does.
+func (w *Waiting) Leave(now int64) (tell bool) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,6 +151,7 @@ func (w *Waiting) Leave(now int64) {
 		p.endGathering(m, now) // another call of the member may begin anew
 	}
 	w.waitsHere(false)
+	tell = w.waitFor(-1)
 	if p.root != nil {
 		m.byOwn = m.here == 0
 	}
@@ -158,4 +163,5 @@ func (w *Waiting) Leave(now int64) {
 	for x := m; x != nil && x.wanting == 0; x = x.above {
 		x.left = now
 	}
+	return tell
 }

@@ -65,6 +65,9 @@ func (p *Pool) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.quotas {
+		if p.quotas[i].held {
+			continue // the calls are still under way
+		}
 		clear(p.quotas[i].nodes)
 		p.clear(i)
 		p.each(func(x *node) {
@@ -109,7 +112,9 @@ func (p *Pool) Seed(w *Who, t Terms, now int64, used []int64) {
 	for x := p.member(w, t, now); x != nil; x = x.above {
 		x.called, x.asked, x.last = now, now, now
 		for i := range p.quotas {
-			x.parts[i].used.spread(now, used[i])
+			if !p.quotas[i].held { // of what is held, nobody would say that it was given back
+				x.parts[i].used.spread(now, used[i])
+			}
 		}
 	}
 }

@@ -198,8 +198,10 @@ func (k Kind) Words() string { return k.Unit().Words() + " " + k.Window().Per() 
 func (k Kind) Label() string { return k.Unit().Words() + k.Window().Short() }
 
 // IsShared reports whether those who share an owner divide the limit among them: every limit of a model or a project
-// that comes back within a day.
-func (k Kind) IsShared() bool { return k.Owner() != Run && k.Window() <= Day }
+// that comes back within a day, or when calls end.
+func (k Kind) IsShared() bool {
+	return k.Owner() != Run && (k.Window() <= Day || k.Unit().InFlight())
+}
 
 // IsPaced reports whether the limit may be let out evenly over its window.
 func (k Kind) IsPaced() bool { return k.Owner() == Model && k.Window() == Minute }
@@ -214,7 +216,7 @@ const (
 func Names() (list []string) {
 	for k := range kinds {
 		list = append(list, k.Name())
-		if k.IsShared() || k == MaxConcurrent {
+		if k.IsShared() {
 			list = append(list, k.Name()+ShareEnd)
 		}
 		if k.IsPaced() {

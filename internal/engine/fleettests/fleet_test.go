@@ -78,8 +78,17 @@ func (n *node) acquire(ctx context.Context, project string) (*engine.Reservation
 func (n *node) acquireN(ctx context.Context, project string, requests int) (*engine.Reservation, error) {
 	c := &engine.Call{Requests: requests}
 	var r engine.Result
-	err := n.Acquire(ctx, c, engine.Scopes{n.projects[project], n.model}, &r)
+	err := n.Acquire(ctx, c, n.scopes(project), &r)
 	return r.Reservation, err
+}
+
+// scopes returns what a call of a project is charged to.
+func (n *node) scopes(project string) engine.Scopes {
+	list := n.projects[project].Append(nil)
+	if n.model.Kind == engine.Shared {
+		list = append(list, n.model)
+	}
+	return list
 }
 
 // acquireLater is acquire on a goroutine, for a call that has to wait. It returns when the call waits.
