@@ -277,6 +277,7 @@ func (l *Line) mayAsk(w *waiter, ask func() (Answer, error)) func() (Answer, err
 // hall, steps aside too.
 func (l *Line) comesFirst(w *waiter) bool {
 	f := w.flow
+	l.endRest(w)
 	if f.first() != w {
 		if l.turn == w {
 			l.turn = nil
@@ -288,7 +289,6 @@ func (l *Line) comesFirst(w *waiter) bool {
 		l.pass()
 		return false
 	}
-	l.endRest(w)
 	if q := l.hall.aside[f.name]; len(q) > 0 && q[0].before(w) || l.hall.asksBefore(w) {
 		l.goAside(w)
 		return false
@@ -508,7 +508,7 @@ func (l *Line) WakeHeld() {
 // wakeHeld lets those ask again that have yielded for what calls hold, and have not asked since the last Wake.
 func (l *Line) wakeHeld() {
 	wake := func(w *waiter) {
-		if w.held && w.asked < l.wakes {
+		if w.held && !w.aside && w.asked < l.wakes {
 			w.wake()
 		}
 	}

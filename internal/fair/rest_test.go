@@ -9,6 +9,30 @@ import (
 	"time"
 )
 
+// A call of a higher priority that comes meanwhile asks when the one does for which its group rests.
+func TestAGroupDoesNotRestForACallThatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, began := new(Hall).NewLine(), time.Now()
+		wait := func(priority int, answers ...Answer) {
+			go l.Wait(t.Context(), Ticket{Flow: "a/1", Groups: []string{"a"}, Weight: 1, Priority: priority}, func() (Answer, error) {
+				a := answers[0]
+				answers = answers[1:]
+				return a, nil
+			})
+			synctest.Wait()
+		}
+		wait(0, Answer{Yield: true, Group: "a", Again: time.Second}, Answer{Done: true})
+		wait(1, Answer{Done: true})
+		for l.Waiting() > 0 && time.Since(began) < time.Hour {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if waited := time.Since(began); waited > 2*time.Second {
+			t.Errorf("they have waited for %v", waited)
+		}
+	})
+}
+
 // Flows of a group that its share denies have no turns until the call that was denied asks again, or leaves. Others have
 // theirs meanwhile.
 func TestFlowsOfAGroupRestTogether(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,9 @@ func TestStress(t *testing.T) {
 						Flow: string(rune('a' + rand.IntN(5))), Rank: rand.IntN(3), Weight: 1 + rand.IntN(4), Priority: rand.IntN(2),
 						Cost: 1 + rand.Int64N(WholeTurn), MaxWaiting: rand.IntN(3) * 5,
 					}
+					if ticket.Flow < "c" {
+						ticket.Groups = []string{"ab"}
+					}
 					ticket.Call, ticket.Overtake = i, func(any, time.Duration) (Answer, error) {
 						overtaking.Add(1)
 						time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
@@ -47,13 +51,15 @@ func TestStress(t *testing.T) {
 							defer asking[i].Add(-1)
 						}
 						again := time.Duration(1+rand.IntN(100)) * time.Millisecond
-						switch rand.IntN(10) {
+						switch rand.IntN(12) {
 						case 0:
 							return Answer{}, broken
 						case 1, 2, 3:
 							return Answer{Done: true}, nil
 						case 4, 5, 6:
 							return Answer{Again: again}, nil
+						case 7, 8:
+							return Answer{Again: again, Yield: true, Held: rand.IntN(2) == 0, Group: strings.Join(ticket.Groups, "")}, nil
 						default:
 							return Answer{Again: again, Aside: true}, nil
 						}
@@ -84,6 +90,7 @@ func TestStress(t *testing.T) {
 			for !over.Load() {
 				if rand.IntN(2) == 0 {
 					lines[rand.IntN(len(lines))].Wake()
+					lines[rand.IntN(len(lines))].WakeHeld()
 				} else {
 					o.hall.Wake(string(rune('a' + rand.IntN(5))))
 				}
