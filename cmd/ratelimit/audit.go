@@ -33,7 +33,7 @@ func newAudit() *cobra.Command {
 		Short: "Show which changes were made, by whom, and what they changed",
 		Long: `Show which changes were made by the admin API, by whom, and what they changed, the newest
 last. A running gateway answers for the last 1,024 entries, or with --file its audit log for
-all of them: the file is named like the state's, with .audit.jsonl behind it.`,
+all of them: the file is named like the state's, with .audit.jsonl added.`,
 		Example: `  ratelimit audit --since 24h
   ratelimit audit --subject acme
   ratelimit audit --action key. --file ~/.core/ratelimits.db.audit.jsonl`,

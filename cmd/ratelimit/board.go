@@ -63,7 +63,7 @@ func (b *board) run(ctx context.Context, s *console.Screen) error {
 }
 
 func (b *board) intro(base string) []string {
-	lines := []string{"A provider that is made up, a gateway in front of it at " + base + ", and five projects that call it."}
+	lines := []string{"A simulated provider, a gateway in front of it at " + base + ", and five projects that call it."}
 	if b.running.Admin != nil {
 		at := address(b.running.Admin, config.TLS{})
 		if dashboard.Included {

@@ -87,7 +87,7 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 		return console.Of(c.OutOrStdout()).JSON(preview)
 	}
 	if len(preview.Changed) == 0 && f.until == "" && f.reason == "" {
-		return f.done(c, preview.After, fmt.Sprintf("%s is so already: nothing changes", of.title))
+		return f.done(c, preview.After, fmt.Sprintf("%s has these values already: nothing changes", of.title))
 	}
 	to := console.Of(c.ErrOrStderr())
 	if f.dryRun {

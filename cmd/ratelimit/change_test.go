@@ -75,7 +75,7 @@ func TestProjectCommands(t *testing.T) {
 	if got := do("project set acme --remove tokens_per_month --json"); json.Unmarshal([]byte(got.stdout), &p) != nil || p.Limit.RequestsPerMinute != 2 || p.Limit.TokensPerMonth != 0 || !strings.Contains(got.stderr, "This lifts limits: tokens_per_month.") {
 		t.Errorf("%+v", got)
 	}
-	if got := do("project set acme requests_per_minute=2"); got.stdout != "project acme is so already: nothing changes\n" {
+	if got := do("project set acme requests_per_minute=2"); got.stdout != "project acme has these values already: nothing changes\n" {
 		t.Errorf("%+v", got)
 	}
 	var preview admin.Preview

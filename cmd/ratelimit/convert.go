@@ -15,8 +15,8 @@ func newConvert() *cobra.Command {
 		Use:   "convert FILE",
 		Short: "Convert LiteLLM's config.yaml into a configuration of the gateway",
 		Long: `Convert LiteLLM's config.yaml into a configuration of the gateway, on the standard output.
-Everything that was not converted, or not quite, is told on the standard error with its
-line. Secrets that stand in the file are not copied.
+Everything that was not converted, or not quite, is reported on the standard error with its
+line. Secrets in the file are not copied.
 
 Clients keep their SDKs, and need another base URL: that of the provider, such as
 http://127.0.0.1:8080/openai/v1. The gateway does not translate between providers' APIs.`,

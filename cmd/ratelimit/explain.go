@@ -20,7 +20,7 @@ func newExplain() *cobra.Command {
 		Short: "Explain why a request has passed or was denied",
 		Long: `Explain why a request has passed or was denied: every limit that was asked, what was left of
 it, what the call needed, and what would have to change. The answer to a request has its id in
-the header X-Gateway-Request-Id. A gateway keeps the last requests alone.`,
+the header X-Gateway-Request-Id. A gateway keeps only the last requests.`,
 		Example: "  ratelimit explain ID\n  ratelimit tail --outcome denied   shows the ids of calls as they are denied",
 		Args:    arguments,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {

@@ -42,7 +42,7 @@ func askHealth(ctx context.Context, address string) error {
 	for _, scheme := range []string{"http", "https"} {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/healthz", nil)
 		if err != nil {
-			return usageError{fmt.Errorf("%q is no address: %w", address, err)}
+			return usageError{fmt.Errorf("%q is not an address: %w", address, err)}
 		}
 		answer, err := transport.RoundTrip(request)
 		if err != nil {

@@ -41,7 +41,7 @@ too, and needs no key. A header of a call says how it is answered:
   X-Mock: status=429 retry-after=2s
   X-Mock: fault=reset after=5 delay=20ms
 
-At the end, by Ctrl-C, it prints what each model has counted: compare that with what your
+When Ctrl-C ends it, it prints what each model has counted: compare that with what your
 client has.`,
 		Example: `  ratelimit mock
   ratelimit mock --listen 127.0.0.1:0 --limit gpt-6-luna=requests:100,tokens:5000 --delay 50ms

@@ -197,7 +197,7 @@ func (q *priceQuestion) explain(w io.Writer, model string) error {
 	}
 	about.Add("tier", aboutTier(q.usage.Tier, call.Tier))
 	if call.AboveTokens > 0 {
-		about.Add("prompt", "of more than "+numeral.Grouped(int64(call.AboveTokens))+" tokens, which is dearer")
+		about.Add("prompt", "of more than "+numeral.Grouped(int64(call.AboveTokens))+" tokens, which costs more")
 	}
 	parts := console.NewTable(console.Text("part"), console.Number("tokens"), console.Number("a million"), console.Number("costs"))
 	for _, l := range call.Lines {

@@ -54,7 +54,7 @@ prices  gateway.yaml
 since   always
 until   2030-01-01
 tier    batch
-prompt  of more than 200,000 tokens, which is dearer
+prompt  of more than 200,000 tokens, which costs more
 
 part               tokens  a million       costs
 input             200,001      $2.50  $0.5000025

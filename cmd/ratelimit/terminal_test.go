@@ -122,7 +122,7 @@ func TestTopInATerminal(t *testing.T) {
 		term.await(t, `q quit`)
 		p.command.Process.Kill()
 		p.command.Wait()
-		term.await(t, `THE GATEWAY HAS GONE`)
+		term.await(t, `THE GATEWAY DOES NOT ANSWER`)
 		term.press(t, "C-c")
 		if code := term.awaitEnd(t); code != "0" {
 			t.Errorf("code %s", code)

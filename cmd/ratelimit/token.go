@@ -18,7 +18,7 @@ func newToken() *cobra.Command {
 		Use:   "token",
 		Short: "Make, list, rotate and revoke tokens of the admin API, each with a role",
 		Long: `Make, list, rotate and revoke tokens of the admin API and of the dashboard, at a running
-gateway. Each has a name, which the audit log has, and a role:
+gateway. Each has a name, which the audit log shows, and a role:
 
   metrics   reads the metrics, and nothing else: for Prometheus
   viewer    sees everything

@@ -147,7 +147,7 @@ func TestTopFollows(t *testing.T) {
 		t.Error(text)
 	}
 	s.Update(lostMsg{fmt.Errorf("ratelimit: connection refused")})
-	if text := s.text(); !strings.Contains(text, "THE GATEWAY HAS GONE: connection refused") {
+	if text := s.text(); !strings.Contains(text, "THE GATEWAY DOES NOT ANSWER: connection refused") {
 		t.Error(text)
 	}
 	s.Update(snapshotMsg{})

@@ -64,7 +64,7 @@ func (t *top) state() string {
 	}
 	switch {
 	case t.lost != "":
-		return console.Bad(console.Cut(console.Printable("THE GATEWAY HAS GONE: "+t.lost+"; trying again"), t.width))
+		return console.Bad(console.Cut(console.Printable("THE GATEWAY DOES NOT ANSWER: "+t.lost+"; trying again"), t.width))
 	case t.overview.StoreLost != "":
 		return console.Bad(console.Cut(console.Printable("REDIS IS LOST: "+t.overview.StoreLost), t.width))
 	}
@@ -194,7 +194,7 @@ func (t *top) detailLines() []string {
 		lines = append(append(lines, ""), console.Sentences(t.width, fmt.Sprintf("In 15 minutes %s tokens were estimated, and %s used.", numeral.Grouped(r.Estimated), numeral.Grouped(r.Actual)))...)
 	}
 	for _, p := range r.Provider {
-		lines = append(lines, console.Sentences(t.width, fmt.Sprintf("The provider said at %s that %s of %s (%s) were left; used here were %s.",
+		lines = append(lines, console.Sentences(t.width, fmt.Sprintf("The provider reported at %s that %s of %s (%s) were left; the gateway had counted %s.",
 			clock(p.At), numeral.Grouped(p.Remaining), numeral.Grouped(p.Limit), admin.LimitInWords(p.Dimension), numeral.Grouped(int64(p.UsedHere))))...)
 	}
 	return lines

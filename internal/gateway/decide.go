@@ -107,9 +107,9 @@ func (x *exchange) askAs(q *Question) error {
 		i := slices.IndexFunc(all, func(k keys.Key) bool { return k.ID == q.Key })
 		switch {
 		case i < 0:
-			return questionf("there is no key %.40q: GET /v1/keys says which there are", q.Key)
+			return questionf("there is no key %.40q: GET /v1/keys lists all keys", q.Key)
 		case q.Project != "" && q.Project != all[i].Project:
-			return questionf("key %q is of project %q, and not of %.200q", q.Key, all[i].Project, q.Project)
+			return questionf("key %q belongs to project %q, and not to %.200q", q.Key, all[i].Project, q.Project)
 		}
 		x.Key, x.Project, x.keyModels = q.Key, all[i].Project, all[i].Models
 	}

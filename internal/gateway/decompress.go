@@ -74,7 +74,7 @@ func (x *exchange) decompress(limit int64) *refusal {
 	case errors.Is(err, errNoMemory):
 		return noMemory()
 	case err != nil:
-		return refusalf(http.StatusBadRequest, "the body is no valid %s, which its Content-Encoding says that it is", x.coding)
+		return refusalf(http.StatusBadRequest, "the body is not valid %s, although its Content-Encoding says so", x.coding)
 	case int64(len(text)) > limit:
 		return tooLong(limit)
 	}

@@ -262,7 +262,7 @@ func changeable(old, new *config.Config) error {
 		{"on_store_loss", old.OnStoreLoss != new.OnStoreLoss},
 	} {
 		if c.changed {
-			return fmt.Errorf("ratelimit: %s has changed: that takes a restart", c.what)
+			return fmt.Errorf("ratelimit: %s has changed, which needs a restart", c.what)
 		}
 	}
 	return nil

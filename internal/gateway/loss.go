@@ -47,7 +47,7 @@ func (l *loss) Observe(_ context.Context, e event.Event) {
 			l.followers.publish(&Event{Kind: EventStore})
 		}
 	case store.Unsaved:
-		l.log.Warn("Redis forgets limits, budgets, books and virtual keys when it is restarted", "error", e.Store.Err)
+		l.log.Warn("Redis forgets limits, budgets, usage and virtual keys when it is restarted", "error", e.Store.Err)
 	}
 }
 

@@ -63,9 +63,9 @@ func newMetrics(active func() int) *metrics {
 		retries:  newCounters("retries_total", "How often a call was sent again.", "provider"),
 		took:     newSeconds("request_seconds", "How long requests have taken, from their first byte to the last of the response.", "provider"),
 		upstream: newSeconds("upstream_seconds", "How long providers have taken until their response began.", "provider"),
-		reloads:  newCounters("reloads_total", "How often the configuration was read anew.", "result"),
+		reloads:  newCounters("reloads_total", "How often the configuration was reloaded.", "result"),
 	}
-	m.webhooks = newCounters("webhooks_total", "Messages about budgets, by whether the webhook has taken them.", "result")
+	m.webhooks = newCounters("webhooks_total", "Messages about budgets, by whether the webhook has accepted them.", "result")
 	for _, result := range []string{"done", "failed"} {
 		m.reloads.WithLabelValues(result)
 		m.webhooks.WithLabelValues(result)

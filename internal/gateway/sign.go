@@ -107,7 +107,7 @@ func (x *exchange) checkSignature() *refusal {
 // keyNeeded says that a virtual key is needed, and how to send one in place of a signature.
 func (x *exchange) keyNeeded() string {
 	if x.amazonSigned() {
-		return "the request is signed (AWS Signature Version 4), which tells the gateway nothing: send a virtual key in its place, " +
+		return "the request is signed (AWS Signature Version 4), from which the gateway cannot see who calls: send a virtual key in its place, " +
 			"as a bearer token (AWS's SDKs take it from AWS_BEARER_TOKEN_BEDROCK) or in the header X-Api-Key"
 	}
 	if x.clientLogin() {

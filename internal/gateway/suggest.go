@@ -103,7 +103,7 @@ func (x *exchange) checkVersion() *refusal {
 		return nil
 	}
 	meant := "/" + x.upstream.name + version
-	return refusalf(http.StatusNotFound, "the provider %q has no path /%s: did you mean %s/%s? The base URL is to end with %s", x.upstream.name, first, meant, pathAfterVersion(x, first), meant)
+	return refusalf(http.StatusNotFound, "the provider %q has no path /%s: did you mean %s/%s? The base URL must end with %s", x.upstream.name, first, meant, pathAfterVersion(x, first), meant)
 }
 
 // pathAfterVersion returns the part of a path that follows the version: all of it for a call

@@ -20,7 +20,7 @@ func TestDidYouMean(t *testing.T) {
 		"/v1beta/models/gemini-2.5-pro:generateContent":  "did you mean /gemini/v1beta/models/…?",
 		"/opnai/v1/chat/completions":                     "did you mean /openai/…?",
 		"/Anthropic/v1/messages":                         "did you mean /anthropic/…?",
-		"/openai/chat/completions":                       "did you mean /openai/v1/chat/completions? The base URL is to end with /openai/v1",
+		"/openai/chat/completions":                       "did you mean /openai/v1/chat/completions? The base URL must end with /openai/v1",
 		"/openai/models":                                 "did you mean /openai/v1/models?",
 		"/anthropic/messages":                            "did you mean /anthropic/v1/messages?",
 		"/gemini/models/gemini-2.5-pro:generateContent":  "did you mean /gemini/v1beta/models?",

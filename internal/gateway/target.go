@@ -21,13 +21,13 @@ func (x *exchange) setTarget(name string) *refusal {
 	path := x.target.Path
 	switch {
 	case strings.HasPrefix(path, "//"): // some servers take what follows for a host
-		return refusalf(http.StatusBadRequest, `the path behind the provider's name begins with "//": it must begin with one "/"`)
+		return refusalf(http.StatusBadRequest, `the path after the provider's name begins with "//": it must begin with one "/"`)
 	case hasDotSegment(path):
 		return refusalf(http.StatusBadRequest, `the path has a part of dots alone, such as "." or ".."`)
 	case escapedTwice(path):
 		return refusalf(http.StatusBadRequest, "the path is escaped twice: it must be escaped once")
 	case strings.ContainsFunc(path, oddInPath) || hasOddName(path):
-		return refusalf(http.StatusBadRequest, `the path must have no control characters, ";", "\", "?" or "#", no blank around a name in it, and no dot behind one`)
+		return refusalf(http.StatusBadRequest, `the path must have no control characters, ";", "\", "?" or "#", no blanks around a name in it, and no dot after one`)
 	case strings.ContainsFunc(x.target.RawQuery, oddInQuery):
 		return refusalf(http.StatusBadRequest, `the query must have no blanks, control characters or "#"`)
 	}

@@ -118,7 +118,7 @@ func TestSetLimits(t *testing.T) {
 	b.press("Set limits")
 	b.fill("fit", "false")
 	b.fill("failed_calls", "")
-	b.shows(".preview", "Calls that fail cost: reserved → as configured")
+	b.shows(".preview", "Charge for failed calls: reserved → as configured")
 	b.press("Apply")
 	b.until(`document.querySelector('dialog') === null`)
 	if p := r.get(t, "/v1/projects/budgeted"); p["fit"] != false || p["failed_calls"] != "free" {
@@ -169,7 +169,7 @@ func TestReset(t *testing.T) {
 	b.press("Reset")
 	b.shows("dialog[open] h2", "Reset project forgetful?")
 	b.press("Reset")
-	b.shows(".toast", "forgetful has used nothing now")
+	b.shows(".toast", "The usage of forgetful is reset")
 	b.visit("/#/audit")
 	b.shows("tbody tr:first-child", "project.reset")
 	b.shows("tbody tr:first-child", "forgetful")

@@ -243,7 +243,7 @@ func (a *Admin) refuseRoute(w http.ResponseWriter, r *http.Request) {
 	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
 	allowed := slices.DeleteFunc(methods, func(method string) bool { return !a.serves(r, method) })
 	if len(allowed) == 0 {
-		problemf(http.StatusNotFound, "there is nothing at %.80q: GET /openapi.json says what there is", r.URL.Path).send(w)
+		problemf(http.StatusNotFound, "there is nothing at %.80q: GET /openapi.json lists all paths", r.URL.Path).send(w)
 		return
 	}
 	list := strings.Join(allowed, ", ")

@@ -111,8 +111,8 @@ func TestMarginOfAQuotaThatIsSet(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		`{"max_rpm": 5, "margin": 31}`:    "margin of 31s: it must be from 0s to 30s",
-		`{"max_rpm": 5, "margin": -1}`:    "no duration",
-		`{"max_rpm": 5, "margin": "two"}`: "no duration",
+		`{"max_rpm": 5, "margin": -1}`:    "not a duration",
+		`{"max_rpm": 5, "margin": "two"}`: "not a duration",
 		`{"max_rpm": 5, "margins": 2}`:    "auto, reserve, reserve_tokens, on_overrun, pace, burst, count, margin",
 	} {
 		if p := as[Problem](t, r.want(t, 400, "PUT", "/v1/quotas/gpt-4o", body)); !strings.Contains(p.Detail, want) {
@@ -452,7 +452,7 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/quotas/gpt-4o", `[]`, 400, "it must be a JSON object, with fields among max_rpm, max_tpm"},
 		{"PUT", "/v1/quotas/gpt-4o", `null`, 400, "it must be a JSON object"},
 		{"PUT", "/v1/quotas/gpt-4o", ` `, 400, "it must be a JSON object"},
-		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1} {}`, 400, "nothing behind it"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1} {}`, 400, "nothing after it"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1`, 400, "ends too soon"},
 		{"PUT", "/v1/quotas/gpt-4o", `{nonsense}`, 400, "invalid character"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1}` + strings.Repeat(" ", maxBody), 413, "65536 bytes"},
@@ -460,11 +460,11 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/quotas/a%00b", `{"max_rpm": 1}`, 400, "no control characters"},
 		{"PUT", "/v1/quotas/a%ffb", `{"max_rpm": 1}`, 400, "UTF-8"},
 		{"PUT", "/v1/quotas/" + strings.Repeat("x", 513), `{"max_rpm": 1}`, 400, "1 to 512 bytes"},
-		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1, "max_tpm": 2, "max_rpm": 1}`, 400, "max_rpm is there twice: it may be once"},
-		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1, "MAX_rpm": 2}`, 400, "MAX_rpm is there twice"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1, "max_tpm": 2, "max_rpm": 1}`, 400, "duplicate field max_rpm"},
+		{"PUT", "/v1/quotas/gpt-4o", `{"max_rpm": 1, "MAX_rpm": 2}`, 400, "duplicate field MAX_rpm"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"auto": 1}`, 400, "auto is a number: it must be true or false"},
 		{"PUT", "/v1/quotas/gpt-4o", `{"day_resets_at": 7}`, 400, "day_resets_at is a number: it must be a string"},
-		{"PUT", "/v1/quotas/gpt-4oo", `{"max_rpm": 1}`, 404, `no call is charged to \"gpt-4oo\": it must be one of GET /v1/quotas`},
+		{"PUT", "/v1/quotas/gpt-4oo", `{"max_rpm": 1}`, 404, `no call is charged to \"gpt-4oo\": it must be in the list of GET /v1/quotas`},
 		{"PUT", "/v1/quotas/opnai/o9", `{"max_rpm": 1}`, 404, "no call is charged"},
 		{"PUT", "/v1/projects/search", `{"requests_per_minute": -1}`, 400, `"requests_per_minute is -1: it must be from 0`},
 		{"PUT", "/v1/projects/search", `{"max_concurrent": -1}`, 400, `"max_concurrent is -1`},
@@ -497,8 +497,8 @@ func TestBadInput(t *testing.T) {
 		{"GET", "/v1/quotas?limit=1001", ``, 400, "from 1 to 1000"},
 		{"GET", "/v1/projects?limit=ten", ``, 400, "from 1 to 1000"},
 		{"GET", "/v1/decisions?after=-1", ``, 400, "a number from 0 on"},
-		{"GET", "/v1/decisions?limit=1&limit=2", ``, 400, "it may be once"},
-		{"GET", "/v1/audit?project=search", ``, 400, `those that are known are [\"after\" \"limit\"]`},
+		{"GET", "/v1/decisions?limit=1&limit=2", ``, 400, "it may be there once"},
+		{"GET", "/v1/audit?project=search", ``, 400, `the parameters are [\"after\" \"limit\"]`},
 		{"GET", "/v1/audit?after=%zz", ``, 400, "the query"},
 	} {
 		if a := r.send(t, c.method, c.path, c.body); a.status != c.want || !strings.Contains(a.text, c.says) {

@@ -90,9 +90,9 @@ func advice(e *gateway.Explained, limits []AskedLimit) []string {
 	case denied && e.MaxWait.Seconds() <= wait && wait > 0 && wait <= longestWait.Seconds():
 		list = append(list, fmt.Sprintf("Raise max_wait of project %q (%s) above %s: this call would have passed.", e.Project, inWords(e.MaxWait.Seconds()), inWords(wait)))
 	case !denied && e.Status == 403:
-		list = append(list, "Give the model a price in prices of the configuration, or say in unpriced what calls without a price cost; for a request that is no call of a model, as in unpriced: {request: 0.04}.")
+		list = append(list, "Give the model a price in prices of the configuration, or set in unpriced what calls without a price cost; for a request that does not call a model, as in unpriced: {request: 0.04}.")
 	case !denied:
-		list = append(list, "Every limit had enough left, and calls that came earlier wait: send it again later, or let it wait by a longer max_wait of its project.")
+		list = append(list, "Every limit had enough left, but earlier calls are waiting: send it again later, or raise max_wait of its project, so that it waits, too.")
 	}
 	return list
 }

@@ -62,7 +62,7 @@ func (l *lookout) askModel(s *standing) {
 		}
 	}
 	if left := rl.Paused(s.name); left > 0 {
-		s.pause = &RowPause{Reason: cmp.Or(string(rl.PauseCause(s.name)), "another gateway has heard why"), Until: l.at.Add(left).Round(time.Second), Remaining: left.Seconds()}
+		s.pause = &RowPause{Reason: cmp.Or(string(rl.PauseCause(s.name)), "another gateway knows the reason"), Until: l.at.Add(left).Round(time.Second), Remaining: left.Seconds()}
 	}
 	for _, said := range l.admin.gateway.Said(s.name) {
 		s.provider = append(s.provider, ProviderLimit{said.Name, said.Limit, said.Remaining, said.Used, said.At.UTC()})

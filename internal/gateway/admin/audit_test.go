@@ -93,7 +93,7 @@ func TestAudit(t *testing.T) {
 		{"key.rotate", id, "done", "", "KEY", "KEY"},
 		{"key.revoke", id, "done", "", "KEY", "null"},
 		{"key.revoke", id, "failed", "there is no such key: " + id, "null", "null"},
-		{"config.reload", "", "failed", "the gateway goes on with the configuration that it has: bad", "null", "null"},
+		{"config.reload", "", "failed", "the gateway keeps the configuration that it has: bad", "null", "null"},
 	}
 	key := cmp.Transformer("key", func(s string) string {
 		if strings.HasPrefix(s, `{"created":`) && strings.Contains(s, `"id":"`+id+`"`) && strings.Contains(s, `"name":"n"`) {

@@ -89,7 +89,7 @@ func get[T any](ctx context.Context, c *Client, method, path string, body any) (
 		return answer, nil
 	}
 	if err := json.NewDecoder(from).Decode(&answer); err != nil {
-		return answer, fmt.Errorf("ratelimit: what answers at %s is no gateway's admin API: %w: %s", c.Base, err, c.wantedBase())
+		return answer, fmt.Errorf("ratelimit: what answers at %s is not the admin API of a gateway: %w: %s", c.Base, err, c.wantedBase())
 	}
 	return answer, nil
 }
@@ -98,7 +98,7 @@ func get[T any](ctx context.Context, c *Client, method, path string, body any) (
 func (c *Client) problemIn(resp *http.Response) error {
 	p := Problem{}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&p); err != nil || p.Detail == "" {
-		return fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and has not said why: %s", resp.Status, c.wantedBase())
+		return fmt.Errorf("ratelimit: the gateway's admin API has answered with %s, and gave no reason: %s", resp.Status, c.wantedBase())
 	}
 	p.Status = resp.StatusCode
 	return &p
@@ -136,5 +136,5 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 
 // wantedBase is the hint for an answer that does not look like the admin API's.
 func (c *Client) wantedBase() string {
-	return c.Base + " must be the address of the admin API, and not that for clients; it begins with https:// where that has TLS"
+	return c.Base + " must be the address of the admin API, not the one for clients; with TLS, it begins with https://"
 }

@@ -158,7 +158,7 @@ func (c *Client) follow(ctx context.Context, path string, take func(event string
 		return ctx.Err()
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("ratelimit: the gateway has broken off: %w", err)
+		return fmt.Errorf("ratelimit: the connection to the gateway is broken: %w", err)
 	}
 	return fmt.Errorf("ratelimit: the gateway has ended the stream")
 }

@@ -79,7 +79,7 @@ func (q *Question) check() error {
 		}
 	}
 	if q.Tokens > 0 && q.Input+q.Output > 0 {
-		return problemf(http.StatusBadRequest, "tokens is there beside input_tokens or output_tokens: it must be tokens, or the other two")
+		return problemf(http.StatusBadRequest, "tokens is set beside input_tokens or output_tokens: it must be either tokens or the other two")
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func TestDecideForAKey(t *testing.T) {
 	}
 	for body, says := range map[string]string{
 		`{"model": "gpt-4o", "key": "nobody"}`:                            "there is no key",
-		`{"model": "gpt-4o", "key": "` + key.ID + `", "project": "team"}`: `is of project \"people\"`,
+		`{"model": "gpt-4o", "key": "` + key.ID + `", "project": "team"}`: `belongs to project \"people\"`,
 		`{"model": ""}`: "model is empty",
 		`{"provider": "openai", "model": "` + strings.Repeat("-1", 20_000) + `"}`: "at most 512 bytes",
 		`{"provider": "openai", "model": "a\u0007"}`:                              "no control characters",

@@ -94,10 +94,10 @@ func try[T any](a *Admin, r *http.Request, e edit[T], ask editQuery) (lifted []s
 		return lifted, nil, nil
 	}
 	if name := untimed(e.kind, changed); name != "" && !ask.term.until.IsZero() {
-		return nil, nil, problemf(http.StatusBadRequest, "%s cannot be changed for a time: until=%s is for limits and pauses, of a key for pauses alone", name, r.URL.Query().Get("until"))
+		return nil, nil, problemf(http.StatusBadRequest, "%s cannot be changed for a time: until=%s is only for limits and pauses, and of a key only for pauses", name, r.URL.Query().Get("until"))
 	}
 	if ask.term.holds() && e.held == nil {
-		return nil, nil, problemf(http.StatusBadRequest, "until is not known here: this change stays until it is made undone")
+		return nil, nil, problemf(http.StatusBadRequest, "until is not allowed here: this change stays until somebody undoes it")
 	}
 	ctx := context.WithoutCancel(r.Context()) // a change that has begun ends even if the client leaves
 	return lifted, nil, a.record(r, change{
@@ -164,7 +164,7 @@ func setTerm[T any](ctx context.Context, a *Admin, e edit[T], term control.Term)
 
 // liftsLimits refuses a PUT that would remove limits by leaving them out.
 func liftsLimits(subject string, lifted []string) *Problem {
-	p := problemf(http.StatusConflict, "nothing was changed: a PUT replaces everything, and this one would lift %s of %q: PATCH changes only the fields that it has; ?replace=true says that they are to be lifted", strings.Join(lifted, ", "), subject)
+	p := problemf(http.StatusConflict, "nothing was changed: a PUT replaces everything, and this one would lift %s of %q: PATCH changes only the fields that it has; ?replace=true lifts them", strings.Join(lifted, ", "), subject)
 	p.Lifted = lifted
 	return p
 }

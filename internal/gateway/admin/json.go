@@ -33,7 +33,7 @@ func decode[T any](r *http.Request) (body T, err error) {
 		return body, notOneObject()
 	}
 	if name := duplicateField(text); name != "" {
-		return body, problemf(http.StatusBadRequest, "the body: %s is there twice: it may be once", name)
+		return body, problemf(http.StatusBadRequest, "the body: duplicate field %s", name)
 	}
 	return body, nil
 }
@@ -56,7 +56,7 @@ func readPatch[T any](r *http.Request) ([]byte, error) {
 }
 
 func notOneObject() *Problem {
-	return problemf(http.StatusBadRequest, "the body: it must be one JSON object, and nothing behind it")
+	return problemf(http.StatusBadRequest, "the body: it must be one JSON object, with nothing after it")
 }
 
 // readObject reads the body of a request, which has the fields of T: a text that begins as a JSON object

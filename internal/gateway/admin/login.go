@@ -93,8 +93,8 @@ type pending struct {
 func (a *Admin) beginLogin(w http.ResponseWriter, r *http.Request, id *issuer.Issuer, cfg *config.Config) *Problem {
 	login, to, err := id.Begin(cfg.Admin.OIDC.Client())
 	if err != nil {
-		a.log.Error("admin: the identity provider cannot be asked", "error", err)
-		return problemf(http.StatusServiceUnavailable, "the identity provider cannot be asked now: the gateway's log says why")
+		a.log.Error("admin: the identity provider cannot be reached", "error", err)
+		return problemf(http.StatusServiceUnavailable, "the identity provider cannot be reached now: the gateway's log says why")
 	}
 	value := signed(pending{login, time.Now().Add(loginLength).Unix()}, "login", cfg.Admin.Token.Reveal())
 	http.SetCookie(w, loginCookie(r, value, loginLength, cfg.Admin.OIDC))
@@ -107,7 +107,7 @@ func (a *Admin) endLogin(w http.ResponseWriter, r *http.Request, id *issuer.Issu
 	q, token := r.URL.Query(), cfg.Admin.Token.Reveal()
 	var begun pending
 	if c, err := r.Cookie(loginCookie(r, "", 0, cfg.Admin.OIDC).Name); err != nil || !unsign(c.Value, "login", token, &begun) || time.Now().Unix() >= begun.Ends {
-		return problemf(http.StatusBadRequest, "this browser has begun no sign-in, or too long ago: begin again at the dashboard")
+		return problemf(http.StatusBadRequest, "this browser did not begin this sign-in, or began it too long ago: begin again at the dashboard")
 	}
 	if q.Get("error") != "" {
 		return problemf(http.StatusForbidden, "the identity provider has refused the sign-in: %.100q", q.Get("error"))
@@ -116,7 +116,7 @@ func (a *Admin) endLogin(w http.ResponseWriter, r *http.Request, id *issuer.Issu
 	if err != nil {
 		a.log.Warn("admin: a sign-in with the identity provider has failed", "client", r.RemoteAddr, "error", err)
 		if errors.Is(err, issuer.ErrUnavailable) {
-			return problemf(http.StatusServiceUnavailable, "the identity provider cannot be asked now, or does not take the sign-in: the gateway's log says why")
+			return problemf(http.StatusServiceUnavailable, "the identity provider cannot be reached now, or rejects the sign-in: the gateway's log says why")
 		}
 		return problemf(http.StatusForbidden, "the sign-in is not valid: begin again at the dashboard")
 	}

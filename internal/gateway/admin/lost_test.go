@@ -101,7 +101,7 @@ func TestUnsavedRedisIsReported(t *testing.T) {
 	for persistence, want := range map[string]bool{"no": true, "yes": false} {
 		server := redistest.New(t, "--appendonly", persistence)
 		r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
-		line := `"level":"WARN","msg":"Redis forgets limits, budgets, books and virtual keys when it is restarted","error":"ratelimit: ` + server.Addr + `: appendonly is no"`
+		line := `"level":"WARN","msg":"Redis forgets limits, budgets, usage and virtual keys when it is restarted","error":"ratelimit: ` + server.Addr + `: appendonly is no"`
 		if want {
 			testkit.Eventually(t, "a warning", func() bool { return strings.Contains(r.logged.String(), line) })
 		} else if strings.Contains(r.logged.String(), "forgets") {

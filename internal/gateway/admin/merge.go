@@ -83,7 +83,7 @@ func membersOf(object []byte) (all []member, err error) {
 		token, _ := d.Token()
 		m := member{name: token.(string)}
 		if slices.ContainsFunc(all, func(other member) bool { return strings.EqualFold(m.name, other.name) }) {
-			return nil, problemf(http.StatusBadRequest, "the body: %.80s is there twice: it may be once", m.name)
+			return nil, problemf(http.StatusBadRequest, "the body: duplicate field %.80s", m.name)
 		}
 		if len(all) == maxMembers {
 			return nil, problemf(http.StatusBadRequest, "the body has more than %d fields", maxMembers)

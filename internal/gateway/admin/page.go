@@ -23,10 +23,10 @@ func parameters(r *http.Request, known ...string) (url.Values, error) {
 	}
 	for name, values := range q {
 		if !slices.Contains(known, name) {
-			return nil, problemf(http.StatusBadRequest, "unknown parameter %.40q: those that are known are %q", name, known)
+			return nil, problemf(http.StatusBadRequest, "unknown parameter %.40q: the parameters are %q", name, known)
 		}
 		if len(values) > 1 {
-			return nil, problemf(http.StatusBadRequest, "the parameter %s is there %d times: it may be once", name, len(values))
+			return nil, problemf(http.StatusBadRequest, "the parameter %s is there %d times: it may be there once", name, len(values))
 		}
 	}
 	return q, nil

@@ -60,7 +60,7 @@ func (a *Admin) permit(r *http.Request, to *route) *Problem {
 			return problemOf(keys.ErrUnknown) // as if there were none
 		}
 	case forAll:
-		return problemf(http.StatusForbidden, "you are bound to project %q, and this is of all projects", c.project)
+		return problemf(http.StatusForbidden, "you are bound to project %q, and this concerns all projects", c.project)
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func (a *Admin) changeProject(r *http.Request) (any, error) {
 				return after, err
 			}
 			if after.Models != nil && len(after.Models) == 0 {
-				return after, problemf(http.StatusBadRequest, `models names no models: it must name one at least; "*" is all of them, and null is what the configuration says`)
+				return after, problemf(http.StatusBadRequest, `models is empty: it must name one at least; "*" is all of them, and null is what the configuration says`)
 			}
 			if c := callerOf(r); c.project != "" && (after.UnknownUsage != before.UnknownUsage || after.FailedCalls != before.FailedCalls) {
 				return after, problemf(http.StatusForbidden, "you are bound to project %q: unknown_usage and failed_calls say what its limits are charged, and are for whoever granted these", c.project)

@@ -109,7 +109,7 @@ func (a *Admin) quota(r *http.Request) (any, error) {
 }
 
 func noQuota(model string) *Problem {
-	return problemf(http.StatusNotFound, "model %.80q has no quota: GET /v1/quotas says which have", model)
+	return problemf(http.StatusNotFound, "model %.80q has no quota: GET /v1/quotas lists those that have one", model)
 }
 
 // QuotaSettings is what a PATCH can change of a model: its quota, and what is switched at run time.
@@ -229,7 +229,7 @@ func (a *Admin) checkedQuota(name string, ask Quota) (Quota, error) {
 		return ask, err
 	}
 	if a.quotaOf(name) == nil && !a.gateway.Charges(name) {
-		return ask, problemf(http.StatusNotFound, "no call is charged to %.80q: it must be one of GET /v1/quotas, or of a model that has none yet PROVIDER/MODEL, with deployments PROVIDER/MODEL@DEPLOYMENT", name)
+		return ask, problemf(http.StatusNotFound, "no call is charged to %.80q: it must be in the list of GET /v1/quotas or, for a model without a quota, PROVIDER/MODEL, or PROVIDER/MODEL@DEPLOYMENT if it has deployments", name)
 	}
 	return newQuota(quota), nil
 }

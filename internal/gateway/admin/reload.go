@@ -34,7 +34,7 @@ func (a *Admin) reloadConfig(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if a.reload == nil {
-		return nil, problemf(http.StatusConflict, "the gateway was started without a configuration file: there is nothing to read anew")
+		return nil, problemf(http.StatusConflict, "the gateway was started without a configuration file: there is nothing to reload")
 	}
 	if dryRun {
 		changed, err := a.reloadLimits(true)
@@ -75,7 +75,7 @@ func (a *Admin) ReloadFile(cause string) {
 		e.Before, e.After, e.Result, e.Error = nil, nil, failed, message.Plain(err)
 	}
 	if err := a.audit.write(&e); err != nil {
-		a.log.Error("audit: the configuration was read anew, which cannot be recorded", "error", err)
+		a.log.Error("audit: the configuration was reloaded, which cannot be recorded", "error", err)
 	}
 	a.gateway.Publish(&gateway.Event{Kind: gateway.EventChange, Change: e})
 }
@@ -87,7 +87,7 @@ func (a *Admin) reloadLimits(dryRun bool) ([]gateway.Changed, error) {
 		a.endReasons(changed)
 	}
 	if err != nil {
-		return nil, problemf(http.StatusUnprocessableEntity, "the gateway goes on with the configuration that it has: %s", message.Plain(err))
+		return nil, problemf(http.StatusUnprocessableEntity, "the gateway keeps the configuration that it has: %s", message.Plain(err))
 	}
 	return changed, nil
 }

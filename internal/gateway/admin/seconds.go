@@ -27,5 +27,5 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.40s is no duration: it must be seconds as a number from 0 on, or a string such as \"24h\"", text)
+	return fmt.Errorf("%.40s is not a duration: it must be seconds as a number from 0 on, or a string such as \"24h\"", text)
 }

@@ -196,7 +196,7 @@ func (a *Admin) signIn(r *http.Request) (any, error) {
 	}
 	token := a.gateway.Config().Admin.Token.Reveal()
 	if token == "" {
-		return nil, problemf(http.StatusConflict, "nobody can sign in without admin.token in the configuration, with which sessions are signed; from this machine, the admin API can be used without")
+		return nil, problemf(http.StatusConflict, "a sign-in needs admin.token in the configuration, with which sessions are signed; from this machine, the admin API can be used without signing in")
 	}
 	attempt, d := a.sessions.attempts.Reserve(r)
 	if p := tooManyFailed(d); p != nil {

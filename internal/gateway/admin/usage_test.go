@@ -78,7 +78,7 @@ func TestBadUsage(t *testing.T) {
 		"by=project&depth=many":             `a depth of "many"`,
 		"format=xls":                        `format is "xls": it must be json or csv`,
 		"limit=5":                           "unknown parameter",
-		"since=24h&since=7d":                "it may be once",
+		"since=24h&since=7d":                "it may be there once",
 	} {
 		a := r.want(t, 400, "GET", "/v1/usage?"+query, "")
 		if p := as[Problem](t, a); !strings.Contains(p.Detail, want) {

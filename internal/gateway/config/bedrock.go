@@ -53,12 +53,12 @@ func account(to **AWS) func(yamlValue) {
 func (d *Deployment) completeAWS(kind llm.Provider, at yamlValue) {
 	switch {
 	case kind != llm.Bedrock && (d.Region != "" || d.AWS != nil):
-		at.Fault("it has region or aws, which are for kind bedrock: kind must be bedrock, or they left out")
+		at.Fault("region and aws are only for kind bedrock: kind must be bedrock, or they must be left out")
 		return
 	case kind != llm.Bedrock:
 		return
 	case d.AWS != nil && d.Key != (Secret{}):
-		at.Fault("it has both key and aws: calls are sent with a key or signed, so it must be one of them")
+		at.Fault("it has both key and aws: calls are sent with a key or signed, so only one of them must be set")
 		return
 	}
 	if d.Region == "" && (d.BaseURL == "" || d.AWS != nil) {

@@ -35,7 +35,7 @@ func TestBedrock(t *testing.T) {
 		{"region: us-east-1, aws: {role_arn: admin}", "", "", "it must be the ARN of a role", false},
 		{"region: us-east-1, aws: {secret: x}", "", "", "it must be one of profile, role_arn", false},
 		{"aws: {}, key: {env: BEDROCK_KEY}, region: us-east-1", "", "", "both key and aws", false},
-		{"kind: openai, base_url: https://a.example.com, region: us-east-1", "", "", "which are for kind bedrock", false},
+		{"kind: openai, base_url: https://a.example.com, region: us-east-1", "", "", "are only for kind bedrock", false},
 	} {
 		t.Setenv("AWS_REGION", inEnvironment)
 		if c.without {

@@ -47,9 +47,9 @@ func TestCertificates(t *testing.T) {
 		{"a pair", one + "/cert.pem", one + "/key.pem", ""},
 		{"no certificate", one + "/none", one + "/key.pem", ":2:9: tls.cert: the file cannot be found: it must hold the certificate, in PEM"},
 		{"no key", one + "/cert.pem", one + "/none", ":3:8: tls.key: the file cannot be found: it must hold the key, in PEM"},
-		{"a folder", one, one + "/key.pem", ":2:9: tls.cert: it is no file: it must be one that holds the certificate, in PEM"},
-		{"another's key", one + "/cert.pem", other + "/key.pem", ":1:1: tls: cert and key make no certificate: private key does not match public key: they must be PEM, and belong together"},
-		{"no PEM", "testdata/secrets/lines", one + "/key.pem", ":1:1: tls: cert and key make no certificate: failed to find any PEM data in certificate input: they must be PEM, and belong together"},
+		{"a folder", one, one + "/key.pem", ":2:9: tls.cert: it is not a file: it must be one that holds the certificate, in PEM"},
+		{"another's key", one + "/cert.pem", other + "/key.pem", ":1:1: tls: cert and key are not a certificate: private key does not match public key: they must be PEM, and belong together"},
+		{"no PEM", "testdata/secrets/lines", one + "/key.pem", ":1:1: tls: cert and key are not a certificate: failed to find any PEM data in certificate input: they must be PEM, and belong together"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := config.Parse("gateway.yaml", []byte("tls:\n  cert: "+c.cert+"\n  key: "+c.key+"\n"))

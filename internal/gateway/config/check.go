@@ -23,7 +23,7 @@ func (c *Config) check(r *reader) {
 		r.at("admin", "listen").Fault("clients connect at %s: it must be another port, or off", c.Listen)
 	}
 	if c.Admin.Listen != "" && !loopback.Is(c.Admin.Listen) && c.Admin.Token == (Secret{}) {
-		r.at("admin", "listen").Fault("others than this machine can reach %s: admin.token must be set, or it must be a loopback address", c.Admin.Listen)
+		r.at("admin", "listen").Fault("other machines can reach %s: admin.token must be set, or it must be a loopback address", c.Admin.Listen)
 	}
 	if c.Server.MaxBodies < c.Server.MaxBody {
 		r.at("server", "max_bodies").Fault("one body may have %s: it must be at least that", sizeText(c.Server.MaxBody))
@@ -43,7 +43,7 @@ func (c *Config) check(r *reader) {
 	c.checkIssuers(r)
 	c.checkAllowed(r)
 	if len(c.Providers) == 0 {
-		r.at("providers").Warn("no provider is served: with keys %s, providers must name each, and its key", KeysRequired)
+		r.at("providers").Warn("no provider is served: with keys %s, providers must list each of them, with its key", KeysRequired)
 	}
 }
 

@@ -328,7 +328,7 @@ func TestOverrides(t *testing.T) {
 	}
 	for want, o := range map[string]config.Overrides{
 		`ratelimit: --listen: "here": it must be a host and a port, such as 127.0.0.1:8080, or :8080 for all interfaces`:                               {Listen: "here"},
-		`ratelimit: --admin: others than this machine can reach :80: admin.token must be set, or it must be a loopback address`:                        {Admin: ":80"},
+		`ratelimit: --admin: other machines can reach :80: admin.token must be set, or it must be a loopback address`:                                  {Admin: ":80"},
 		`ratelimit: --state: it is another kind of URL: it must be the path of a SQLite file, a URL that begins with redis:// or rediss://, or memory`: {State: "http://x"},
 		`ratelimit: ` + path + `:4:16: on_store_loss: share is for a state in Redis: it must be deny, or left out`:                                     {State: "memory"},
 	} {

@@ -141,7 +141,7 @@ func filesAt(path string) ([]string, error) {
 func readIncluded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file, which it must be", path)
+		err = fmt.Errorf("%s is not a regular file, which it must be", path)
 	}
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func TestIncludeFaults(t *testing.T) {
 		"no such file":           {"\ninclude: [a.yaml, b.yaml]", "projects: {}", "DIR/gateway.yaml:2:19: include[1]: stat DIR/b.yaml: no such file or directory: it must be"},
 		"the file twice":         {"include: [a.yaml, ./a.yaml]", "projects: {p: {}}", "DIR/gateway.yaml:1:19: include[1]: DIR/a.yaml is included twice"},
 		"the file itself":        {"include: .", "projects: {p: {}}", "DIR/gateway.yaml:1:10: include: DIR/gateway.yaml is included twice, or includes itself"},
-		"no regular file":        {"include: /dev/null", "", "DIR/gateway.yaml:1:10: include: /dev/null is no regular file"},
+		"no regular file":        {"include: /dev/null", "", "DIR/gateway.yaml:1:10: include: /dev/null is not a regular file"},
 		"a mapping":              {"include: {a: b}", "", "DIR/gateway.yaml:1:1: include: a mapping: it must be the path"},
 		"a share of a template":  {"include: a.yaml", "projects:\n  a/*: {min_share: 5%}", "DIR/a.yaml:2:20: projects[\"a/*\"].min_share: 5%: it must be left out in a template"},
 		"a file that is too big": {"include: a.yaml", strings.Repeat("#", 5<<20), "DIR/a.yaml:1:1: the file is larger than 4194304 bytes"},

@@ -100,7 +100,7 @@ func algorithms(to *[]string) func(yamlValue) {
 			*to = append(*to, name)
 		})
 		if len(*to) == 0 && !p.Faulty() {
-			p.Fault("it names none: it must be some of %s, or left out", strings.Join(issuer.Algorithms, ", "))
+			p.Fault("it is empty: it must be some of %s, or left out", strings.Join(issuer.Algorithms, ", "))
 		}
 	}
 }

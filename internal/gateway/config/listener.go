@@ -82,11 +82,11 @@ func certificate(to *TLS) func(yamlValue) {
 			return
 		}
 		if to.Cert == "" || to.Key == "" {
-			p.Fault("only one of cert and key: there must be both, or none")
+			p.Fault("only one of cert and key is set: both must be, or neither")
 			return
 		}
 		if _, err := tls.LoadX509KeyPair(to.Cert, to.Key); err != nil {
-			p.Fault("cert and key make no certificate: %s: they must be PEM, and belong together", strings.TrimPrefix(err.Error(), "tls: "))
+			p.Fault("cert and key are not a certificate: %s: they must be PEM, and belong together", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
 }
@@ -120,14 +120,14 @@ func (a *Admin) readAudit(p yamlValue) {
 		f.Close()
 		return
 	} else if errors.Is(err, fs.ErrPermission) { // the gateway may run as another user
-		p.Warn("this user may not read and write it: the gateway's must")
+		p.Warn("this user may not read and write it: the gateway's user must be able to")
 		return
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		p.Fault("it cannot be written: it must be a file")
 		return
 	}
 	if folder, err := os.Stat(filepath.Dir(a.Audit)); err != nil || !folder.IsDir() {
-		p.Fault("there is no folder for it: it must be a file in one that exists")
+		p.Fault("its directory does not exist: it must be a file in one that does")
 	}
 }
 
@@ -143,7 +143,7 @@ func storage(to *string) func(yamlValue) {
 		isRedis := isURL && (scheme == "redis" || scheme == "rediss")
 		switch {
 		case !isRedis && !here:
-			p.Fault("what is there is no URL of Redis: it must begin with redis:// or rediss://; a path, or memory, stands here itself")
+			p.Fault("its value is not a URL of Redis: it must begin with redis:// or rediss://; a path, or memory, must be in this file itself")
 		case strings.Contains(text, "$"):
 			p.Fault("variables are not expanded here: for the URL of Redis in a variable it must be {env: NAME}, such as state: {env: REDIS_URL}")
 		case !isURL && isAddress.MatchString(text):

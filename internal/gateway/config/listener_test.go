@@ -48,9 +48,9 @@ func TestAuditFile(t *testing.T) {
 		old:              "",
 		dir + "/new":     "",
 		dir:              "it cannot be written: it must be a file",
-		dir + "/none/x":  "there is no folder for it: it must be a file in one that exists",
+		dir + "/none/x":  "its directory does not exist: it must be a file in one that does",
 		old + "/below":   "it cannot be written: it must be a file",
-		dir + "/none/..": "there is no folder for it: it must be a file in one that exists",
+		dir + "/none/..": "its directory does not exist: it must be a file in one that does",
 	} {
 		_, err := config.Parse("gateway.yaml", []byte("admin: {audit: "+path+"}"))
 		if fault == "" && err != nil || fault != "" && (err == nil || err.Error() != "ratelimit: gateway.yaml:1:16: admin.audit: "+fault) {

@@ -132,7 +132,7 @@ func (p *Upstream) readModels(at yamlValue) {
 			return
 		}
 		if earlier, taken := p.find(name); taken && isPattern(earlier.Name) {
-			key.Fault("%s is never reached: it must stand before %s", message.Quote(name), message.Quote(earlier.Name))
+			key.Fault("%s is never reached: it must come before %s", message.Quote(name), message.Quote(earlier.Name))
 			return
 		} else if taken {
 			key.Fault("%s is another name of the model %s: each model may be named once", message.Quote(name), message.Quote(earlier.Name))

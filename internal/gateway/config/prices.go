@@ -46,7 +46,7 @@ func (c *Config) readPrices(at yamlValue) {
 		}
 		for _, earlier := range all {
 			if isPattern(name) && isPattern(earlier.Model) && match(earlier.Model, name) && earlier.Price != nil && earlier.Price.Holds(time.Time{}) {
-				key.Fault("%s is never reached: it must stand before %s", message.Quote(name), message.Quote(earlier.Model))
+				key.Fault("%s is never reached: it must come before %s", message.Quote(name), message.Quote(earlier.Model))
 				return
 			}
 		}

@@ -101,7 +101,7 @@ func (pr *Project) readModels(at yamlValue) {
 		}
 	})
 	if len(pr.Models) == 0 && !at.Faulty() {
-		at.Fault(`it names no models: it must name one at least; "*" is all of them`)
+		at.Fault(`it is empty: it must name one model at least; "*" is all of them`)
 	}
 }
 

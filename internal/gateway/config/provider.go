@@ -50,7 +50,7 @@ func (c *Config) readProviders(p yamlValue) {
 			return
 		}
 		if name == "healthz" || name == "readyz" {
-			key.Fault("%s: a provider may not be named so, for /%s is where the gateway answers probes", message.Quote(name), name)
+			key.Fault("%s: a provider cannot have this name: /%s is where the gateway answers probes", message.Quote(name), name)
 			return
 		}
 		c.Providers[name] = readProvider(name, value)
@@ -156,7 +156,7 @@ func deploymentAt(provider yamlValue, name string) yamlValue {
 
 // baseURL reads an address. Faults do not show it, since it may hold a password.
 func baseURL(to *string) func(yamlValue) {
-	const want = "http:// or https://, a host, and what stands before the provider's own path"
+	const want = "http:// or https://, a host, and what comes before the provider's own path"
 	return func(p yamlValue) {
 		text, ok := p.Text(want)
 		if !ok {
@@ -165,7 +165,7 @@ func baseURL(to *string) func(yamlValue) {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || !validAddress(u):
-			p.Fault("it is no address: it must be %s", want)
+			p.Fault("it is not an address: it must be %s", want)
 		case u.User != nil:
 			p.Fault("it has a user or a password: it must be %s; keys go into key", want)
 		case strings.ContainsAny(text, "?#"):

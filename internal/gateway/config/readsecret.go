@@ -95,7 +95,7 @@ func file(p yamlValue, path, what string) (os.FileInfo, bool) {
 	case err != nil:
 		p.Fault("the file cannot be found: it must hold %s", what)
 	case !info.Mode().IsRegular():
-		p.Fault("it is no file: it must be one that holds %s", what)
+		p.Fault("it is not a file: it must be one that holds %s", what)
 	default:
 		return info, true
 	}

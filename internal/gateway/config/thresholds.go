@@ -57,7 +57,7 @@ func (t *Thresholds) readAt(p yamlValue) {
 	switch {
 	case p.Faulty():
 	case len(t.At) == 0:
-		p.Fault("it names no thresholds: it must name one at least; thresholds: off tells none")
+		p.Fault("it is empty: it must name one threshold at least; thresholds: off sends no notifications")
 	case len(t.At) > maxThresholds:
 		p.Fault("it names %d thresholds: there may be %d", len(t.At), maxThresholds)
 	}

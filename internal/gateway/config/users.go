@@ -69,6 +69,6 @@ func (u *Users) readFields(at yamlValue) {
 	}
 	at.Items(one)
 	if len(u.Fields) == 0 && !at.Faulty() {
-		at.Fault("it names no field: it must name one at least, or be left out")
+		at.Fault("it is empty: it must name one field at least, or be left out")
 	}
 }

@@ -221,21 +221,21 @@ func checkModel(name string, m Model) error {
 
 func checkGateway(name string, g Gateway) error {
 	if name != allGateways {
-		return fmt.Errorf("%.40q is no name of all gateways", name)
+		return fmt.Errorf("%.40q is not a setting of all gateways", name)
 	}
 	return CheckMode(g.Mode)
 }
 
 func checkEnded(name string, _ map[string]int64) error {
 	if name != allGateways {
-		return fmt.Errorf("%.40q is no name of all gateways", name)
+		return fmt.Errorf("%.40q is not a setting of all gateways", name)
 	}
 	return nil
 }
 
 func checkKey(id string, _ Key) error {
 	if id == "" || strings.Contains(id, "/") {
-		return fmt.Errorf("%.40q is no id of a key", id)
+		return fmt.Errorf("%.40q is not the id of a key", id)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (i *Issuer) Verify(ctx context.Context, text string) (Claims, error) {
 func (i *Issuer) verify(text string, now time.Time) (verified, error) {
 	token, err := jwt.ParseSigned(text, i.algorithms)
 	if err != nil || len(token.Headers) != 1 {
-		return verified{}, fmt.Errorf("%w: it is no token with a signature by %s", ErrInvalid, joined(i.algorithms))
+		return verified{}, fmt.Errorf("%w: it is not a token that is signed with %s", ErrInvalid, joined(i.algorithms))
 	}
 	header := token.Headers[0]
 	candidates, keys, err := i.keys.find(header.KeyID, header.Algorithm, now)
@@ -150,7 +150,7 @@ func (i *Issuer) check(c *jwt.Claims, now time.Time) error {
 	case errors.Is(err, jwt.ErrInvalidAudience):
 		return fmt.Errorf("%w: it is for another audience", ErrInvalid)
 	case errors.Is(err, jwt.ErrInvalidIssuer):
-		return fmt.Errorf("%w: it is of another issuer", ErrInvalid)
+		return fmt.Errorf("%w: it comes from another issuer", ErrInvalid)
 	}
 	return ErrInvalid
 }

@@ -35,7 +35,7 @@ func (r *Ring) CreateKey(ctx context.Context, k Key, ttl time.Duration) (key str
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.records) >= r.maxKeys {
-		return "", Key{}, fmt.Errorf("%w: it would be one too many: there may be %d; revoke those that are not needed", ErrInvalid, r.maxKeys)
+		return "", Key{}, fmt.Errorf("%w: it would be one too many: there may be %d; revoke keys that are not needed", ErrInvalid, r.maxKeys)
 	}
 	for {
 		k.ID = random(idSize)

@@ -63,7 +63,7 @@ func hint(err error, name string) string {
 	case errors.Is(err, syscall.EACCES):
 		return "ports below 1024 need a privilege: choose another one with --" + name
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "that is no address of this machine: choose one of its own, or 0.0.0.0 for all of them"
+		return "this machine does not have that address: choose one that it has, or 0.0.0.0 for all of them"
 	}
 	return err.Error()
 }

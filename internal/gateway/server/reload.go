@@ -30,7 +30,7 @@ func (s *server) watch(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if signal && s.File == "" {
-			s.Log.Warn("there is no configuration to read anew: the gateway was started without a file")
+			s.Log.Warn("there is no configuration to reload: the gateway was started without a file")
 			continue
 		}
 		cause := "SIGHUP"
@@ -76,7 +76,7 @@ func (s *server) reload(dryRun bool) ([]gateway.Changed, error) {
 		changes("projects", old.Projects, cfg.Projects), changes("models", models(old), models(cfg)))
 	s.logTakenBack(changed)
 	if needsRestart(old.Server, cfg.Server) {
-		s.Log.Warn("max_header, header_timeout and idle_timeout of the server change when the gateway starts anew")
+		s.Log.Warn("max_header, header_timeout and idle_timeout of the server change when the gateway is restarted")
 	}
 	return changed, nil
 }
@@ -88,7 +88,7 @@ func (s *server) loadAgain() (*config.Config, []gateway.Changed, error) {
 		return nil, nil, err
 	}
 	if cfg.Blank && !s.gateway.Config().Blank {
-		return nil, nil, fmt.Errorf("ratelimit: %s is empty now, which would lift all limits: if that is meant, write so, such as with keys: off", s.File)
+		return nil, nil, fmt.Errorf("ratelimit: %s is empty now, which would lift all limits: if that is intended, write a setting into it, such as keys: off", s.File)
 	}
 	changed, err := s.gateway.Changes(cfg)
 	return cfg, changed, err

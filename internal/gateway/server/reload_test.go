@@ -100,7 +100,7 @@ func TestReloadWarnsOfWhatNeedsARestart(t *testing.T) {
 	if status, text := r.reload(t); status >= 300 {
 		t.Fatalf("reload: %d %s", status, text)
 	}
-	r.log.await(t, "starts anew", 1)
+	r.log.await(t, "gateway is restarted", 1)
 }
 
 // The level bounds what is logged. The audit of changes is logged at every level.

@@ -229,8 +229,8 @@ func TestDoesNotStart(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"the clients' address is in use", "listen: " + taken.Addr().String() + "\nstate: memory", "choose another address with --listen"},
 		{"the admin API's address is in use", "listen: 127.0.0.1:0\nadmin: {listen: '" + taken.Addr().String() + "'}\nstate: memory", "choose another address with --admin"},
-		{"no address of this machine", "listen: 192.0.2.1:8080\nstate: memory", "no address of this machine"},
-		{"no certificate", "listen: 127.0.0.1:0\nstate: memory\ntls: {cert: " + file + ", key: " + file + "}", "make no certificate"},
+		{"no address of this machine", "listen: 192.0.2.1:8080\nstate: memory", "this machine does not have that address"},
+		{"no certificate", "listen: 127.0.0.1:0\nstate: memory\ntls: {cert: " + file + ", key: " + file + "}", "cert and key are not a certificate"},
 		{"a state that cannot be written", "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nstate: " + file + "/state.db", file + "/state.db"},
 		{"a bad configuration", "listen: 127.0.0.1:0\nlisten: x", "gateway.yaml:2"},
 	} {
@@ -270,7 +270,7 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 		File:    file,
 		Started: func(Running) { t.Error("it has started") },
 	})
-	if err == nil || !strings.Contains(err.Error(), file+" is no regular file") {
+	if err == nil || !strings.Contains(err.Error(), file+" is not a regular file") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestLimitsOutliveTheFile(t *testing.T) {
 	r.edit(t, "m: {max_rpm: 100_000}", "n: {max_rpm: 100_000}")
 	r.ended = make(chan error, 1)
 	r.run(t)
-	r.log.await(t, `keep the limits that the state has of them: DELETE /v1/projects/{project} lifts one","count":1,"projects":["gone"]`, 1)
+	r.log.await(t, `keep their limits from the state: DELETE /v1/projects/{project} lifts one","count":1,"projects":["gone"]`, 1)
 	r.log.await(t, `which limit nothing here","count":1,"quotas":["m"]`, 1)
 	if n := r.Gateway.Projects().Limit("gone").RequestsPerMinute; n != 1 {
 		t.Errorf("its limit is %d, want 1", n)

@@ -87,7 +87,7 @@ type server struct {
 // load reads the configuration. Its file must be one that can be read again.
 func (s *server) load() (*config.Config, error) {
 	if info, err := os.Stat(s.File); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("ratelimit: %s is no regular file: the configuration must be one, since it is read again when it changes", s.File)
+		return nil, fmt.Errorf("ratelimit: %s is not a regular file: the configuration must be one, since it is read again when it changes", s.File)
 	}
 	return s.Load()
 }

@@ -17,7 +17,7 @@ func (s *server) logUnnamed(cfg *config.Config) {
 	}
 	limits := s.gateway.Projects().Limits()
 	maps.DeleteFunc(limits, func(id string, _ project.Limit) bool { return cfg.Projects[id] != nil })
-	s.warnNames("projects that the configuration does not name keep the limits that the state has of them: DELETE /v1/projects/{project} lifts one",
+	s.warnNames("projects that the configuration does not name keep their limits from the state: DELETE /v1/projects/{project} lifts one",
 		"projects", slices.Sorted(maps.Keys(limits)))
 	quotas := s.gateway.Models().Quotas()
 	maps.DeleteFunc(quotas, func(name string, q ratelimit.ModelQuota) bool {

@@ -75,7 +75,7 @@ export async function pauseOrResume(kind, name, paused) {
   ask({
     title: `${paused ? 'Resume' : 'Pause'} ${kind} ${name}?`,
     body: h('div', {}, h('p', {}, paused
-      ? 'Calls are taken again, as far as its limits allow.'
+      ? 'Calls pass again, as far as its limits allow.'
       : `Every new call of this ${kind}${kind === 'project' ? ', and of those below it,' : ''} gets a 429 until somebody resumes it, and so do calls that wait. Calls that are under way go on.`), !paused && holds.element),
     verb: paused ? 'Resume' : 'Pause',
     danger: !paused,
@@ -114,7 +114,7 @@ export function reset(kind, name) {
     danger: true,
     run: async () => {
       await call('POST', '/v1/reset', {[kind]: name});
-      done(`${name} has used nothing now.`);
+      done(`The usage of ${name} is reset.`);
     },
   });
 }
@@ -146,7 +146,7 @@ export function createToken() {
   const ttl = h('input', {name: 'ttl', placeholder: 'forever', autocomplete: 'off'});
   ask({
     title: 'Create a token',
-    body: h('div', {class: 'fields'}, field('Name', name, 'The audit log has it.'), field('Role', role), field('Only for project', of, 'And for those below it.'), field('Valid for (such as 720h)', ttl)),
+    body: h('div', {class: 'fields'}, field('Name', name, 'The audit log shows it.'), field('Role', role), field('Only for project', of, 'And for the projects below it.'), field('Valid for (such as 720h)', ttl)),
     verb: 'Create',
     run: async () => {
       const body = {name: name.value.trim(), role: role.value, project: of.value.trim()};
@@ -198,7 +198,7 @@ function showSecret(kind, issued, title) {
   }}, 'Copy');
   const {dialog} = ask({
     title,
-    body: [h('p', {}, `${kind === 'key' ? '' : `With the role ${issued.role}. `}${issued.project ? `For project ${issued.project}. ` : ''}It is shown here once, and nowhere again: the gateway keeps only a hash of it.`), h('div', {class: 'secret'}, secret, copy)],
+    body: [h('p', {}, `${kind === 'key' ? '' : `With the role ${issued.role}. `}${issued.project ? `For project ${issued.project}. ` : ''}It is shown only here, and only once: the gateway keeps a hash of it.`), h('div', {class: 'secret'}, secret, copy)],
     verb: 'I have it',
     run: () => done(`${capital(kind)} ${issued.name || issued.id} is ready.`),
   });

@@ -17,7 +17,7 @@ export function show(body) {
     const wanted = search.value.trim().toLowerCase();
     const list = entries.filter((e) => JSON.stringify(e).toLowerCase().includes(wanted));
     keyed(rows, list, (e) => `${e.seq} ${e.result}`, auditRow);
-    empty.textContent = wanted ? 'No entry has this.' : 'Nothing was changed yet.';
+    empty.textContent = wanted ? 'No matching entries.' : 'Nothing has been changed yet.';
     empty.hidden = list.length > 0;
   };
   body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Audit log'), h('p', {class: 'subtitle'}, 'Every change, newest first. The gateway records each before it makes it.'))),

@@ -17,7 +17,7 @@ export function show(body, id) {
   }}, h('div', {class: 'grow'}, field('Request id', request)), h('button', {type: 'submit', class: 'main'}, 'Explain'),
     h('p', {class: 'note whole'}, 'It is in a header of every answer, in the access log, and in the lists of decisions.'));
   const recent = decisions({}, {title: 'Pick a call', outcome: 'denied', limit: 20});
-  body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Explain'), h('p', {class: 'subtitle'}, 'Every limit that a call was held to, what was left, and what would have to change.'))),
+  body.append(h('div', {class: 'page-head'}, h('div', {}, h('h1', {}, 'Explain'), h('p', {class: 'subtitle'}, 'Every limit that was checked for a call, what was left, and what would have to change.'))),
     h('div', {class: 'stack'}, h('section', {class: 'panel', 'aria-label': 'Request'}, form), result, question(), recent.element));
   if (id) explain(id, result);
   return recent.end;

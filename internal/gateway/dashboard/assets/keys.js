@@ -45,7 +45,7 @@ function secrets(kind, title, columns, row, wanted, create) {
     const text = search.value.trim().toLowerCase();
     const list = known.filter((k) => [k.id, k.project ?? '', k.name ?? '', k.role ?? ''].some((each) => each.toLowerCase().includes(text)));
     keyed(rows, list.slice(0, 500), (k) => JSON.stringify(k), row);
-    empty.textContent = text ? `No ${kind} has such a name.` : 'There are none.';
+    empty.textContent = text ? `No matching ${kind}s.` : 'There are none.';
     empty.hidden = list.length > 0;
   };
   const end = every(5000, async () => {

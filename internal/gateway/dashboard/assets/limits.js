@@ -33,7 +33,7 @@ const groups = {
 const words = {
   weight: 'Weight', priority: 'Priority', min_share: 'Minimum share', max_share: 'Maximum share', dedicated: 'Dedicated minimum',
   max_wait: 'May wait (seconds)', models: 'Models (with commas)', mode: 'Mode',
-  fit: 'Fit calls to what is left', fit_min: 'Fit to no less than (tokens)', unknown_usage: 'Usage not reported costs', failed_calls: 'Calls that fail cost', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
+  fit: 'Fit calls to what is left', fit_min: 'Fit to no less than (tokens)', unknown_usage: 'Charge for unreported usage', failed_calls: 'Charge for failed calls', reserve: 'Reserve for newcomers', burst: 'Burst of a paced minute',
 };
 const nested = (kind, name) => kind === 'key' && name !== 'models'; // a key's limits are in a field of their own
 

@@ -41,7 +41,7 @@ export function show(body) {
 function matrix(cells, metric, wanted) {
   const [, value, show] = metrics[metric];
   const found = cells.filter((c) => c.project.toLowerCase().includes(wanted) || c.model.toLowerCase().includes(wanted));
-  if (found.length === 0) return h('p', {class: 'empty'}, wanted ? 'Nothing has such a name.' : 'No project has called a model.');
+  if (found.length === 0) return h('p', {class: 'empty'}, wanted ? 'No match.' : 'No project has called a model.');
   const projects = largest(found, (c) => c.project, value);
   const models = largest(found, (c) => c.model, value);
   const at = new Map(found.map((c) => [`${c.project}\0${c.model}`, c]));

@@ -65,7 +65,7 @@ export function header(kind, name, crumbs) {
 // providerText says what the provider counts, beside what the gateway counts.
 function providerText(row) {
   return (row.provider ?? []).filter((p) => p.limit > 0 && p.remaining >= 0)
-    .map((p) => `The provider counts ${count(p.limit - p.remaining)} of ${count(p.limit)} ${limitWords(p.dimension)}; the gateway had counted ${count(p.used_here)}.`).join(' ');
+    .map((p) => `The provider reports ${count(p.limit - p.remaining)} of ${count(p.limit)} ${limitWords(p.dimension)} used; the gateway had counted ${count(p.used_here)}.`).join(' ');
 }
 
 // competitors are the projects that use a model, with their shares of it.

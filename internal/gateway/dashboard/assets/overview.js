@@ -176,7 +176,7 @@ function table(kind, title) {
     const known = live.overview?.[`${kind}_count`] ?? rows().size;
     setText(note, search.value.trim() === '' ? compact(known) : `${compact(count)} of ${compact(known)}`);
     empty.hidden = count > 0 || !live.overview;
-    setText(empty, search.value ? 'Nothing has such a name.' : kind === 'model' ? 'No model has a quota or was called.' : 'No project was seen yet.');
+    setText(empty, search.value ? 'No match.' : kind === 'model' ? 'No model has a quota or has been called.' : 'No projects yet.');
   }
 
   // update shows what has changed. Rows move at most every few seconds, and not under a pointer or the focus.

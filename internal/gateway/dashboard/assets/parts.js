@@ -67,7 +67,7 @@ function titleOf(d, words, provider) {
   if (d.resets_at) lines.push(`resets at ${moment(d.resets_at)}`);
   if (d.lent > 0) lines.push(`↗ ${show(d.lent)} lent to others`);
   if (d.borrowed > 0) lines.push(`↙ ${show(d.borrowed)} borrowed from others`);
-  if (provider) lines.push(`the provider counts ${show(provider.limit - provider.remaining)} of ${show(provider.limit)}; the gateway counted ${show(provider.used_here)} then`);
+  if (provider) lines.push(`the provider reports ${show(provider.limit - provider.remaining)} of ${show(provider.limit)} used; the gateway had counted ${show(provider.used_here)}`);
   return lines.join('\n');
 }
 
