@@ -27,7 +27,7 @@ func TestHealth(t *testing.T) {
 		{withTLS.base, "", exitFine},
 		{strange.URL, "404", exitFailed},
 		{gone.URL, "no gateway serves at 127.0.0.1", exitFailed},
-		{"http://a b", "no address", exitUsage},
+		{"http://a b", "not an address", exitUsage},
 	} {
 		_, address, _ := strings.Cut(c.address, "://")
 		if got := run(t, "health", address); got.code != c.code || !strings.Contains(got.stderr, c.says) || got.stdout != "" {

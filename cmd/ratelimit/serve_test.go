@@ -310,7 +310,7 @@ func TestNoAdminAPI(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }))
 	defer other.Close()
 	got := run(t, "status", "--admin", other.URL)
-	if got.code != exitFailed || !strings.Contains(got.stderr, "no gateway's admin API") {
+	if got.code != exitFailed || !strings.Contains(got.stderr, "not the admin API of a gateway") {
 		t.Errorf("%+v", got)
 	}
 }
