@@ -126,8 +126,8 @@ func (messages) container(a *answer) any {
 // finalUsage reports all that a message has used, searches too.
 func (f messages) finalUsage(a *answer) object {
 	o := f.usage(a.usage, a.usage.output, a.usage.reasoning)
-	if n := a.units[llm.WebSearches]; n > 0 {
-		o["server_tool_use"] = object{"web_search_requests": n, "web_fetch_requests": 0}
+	if n := a.units[llm.WebSearches]; n > 0 || a.WebFetches > 0 {
+		o["server_tool_use"] = object{"web_search_requests": n, "web_fetch_requests": a.WebFetches}
 	}
 	return o
 }

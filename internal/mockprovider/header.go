@@ -27,6 +27,8 @@ func FromHeader(c Call) Reply {
 func (r *Reply) set(word string) (err error) {
 	name, value, _ := strings.Cut(word, "=")
 	switch name {
+	case "input":
+		r.Input, err = number(value)
 	case "output":
 		r.Output, err = number(value)
 	case "reasoning":
@@ -53,6 +55,8 @@ func (r *Reply) set(word string) (err error) {
 		r.Parts.OutputImage, err = number(value)
 	case "web-searches":
 		r.WebSearches, err = number(value)
+	case "web-fetches":
+		r.WebFetches, err = number(value)
 	case "file-searches":
 		r.FileSearches, err = number(value)
 	case "code-runs":

@@ -51,8 +51,9 @@ type Reply struct {
 	// Anthropic has no tool for files.
 	WebSearches, FileSearches int
 
-	CodeRuns int // how often the provider runs code, if the call has a tool for it: OpenAI's and Anthropic's
-	Images   int // how many images the provider generates, if the call has a tool for it: OpenAI's
+	WebFetches int // how many pages the provider fetches: Anthropic's, which costs nothing beside tokens
+	CodeRuns   int // how often the provider runs code, if the call has a tool for it: OpenAI's and Anthropic's
+	Images     int // how many images the provider generates, if the call has a tool for it: OpenAI's
 
 	// Parts are further parts of the prompt and of the answer, the tier, and the cost, as far as the
 	// API can report them.

@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go"
-	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -91,7 +89,7 @@ func TestMediaOfOpenAI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, with(ample, mediaBudget))
-			client := openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key))
+			client := r.openAISDK("")
 			if err := c.call(t, &client); err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +112,7 @@ func TestMediaOfOpenAI(t *testing.T) {
 func TestSearchesOfSDKs(t *testing.T) {
 	for model, call := range map[string]func(r *rig) error{
 		"claude-opus-5-5": func(r *rig) error {
-			client := anthropic.NewClient(anthropicoption.WithMaxRetries(0), anthropicoption.WithBaseURL(r.url+"/anthropic"), anthropicoption.WithAPIKey(r.key), anthropicoption.WithHeader("X-Mock", "web-searches=3"))
+			client := r.anthropicSDK("web-searches=3")
 			search := anthropic.ToolUnionParam{OfWebSearchTool20250305: &anthropic.WebSearchTool20250305Param{MaxUses: anthropic.Int(5)}}
 			m, err := client.Messages.New(t.Context(), anthropic.MessageNewParams{
 				Model: "claude-opus-5-5", MaxTokens: 50, Tools: []anthropic.ToolUnionParam{search},
@@ -126,7 +124,7 @@ func TestSearchesOfSDKs(t *testing.T) {
 			return err
 		},
 		"gpt-5.4": func(r *rig) error {
-			client := openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key), option.WithHeader("X-Mock", "web-searches=3"))
+			client := r.openAISDK("web-searches=3")
 			search := responses.ToolUnionParam{OfWebSearch: &responses.WebSearchToolParam{Type: "web_search"}}
 			_, err := client.Responses.New(t.Context(), responses.ResponseNewParams{
 				Model: "gpt-5.4", MaxOutputTokens: openai.Int(50), MaxToolCalls: openai.Int(4), Tools: []responses.ToolUnionParam{search},

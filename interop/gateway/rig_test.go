@@ -28,6 +28,7 @@ providers:
   openai: {base_url: MOCK, key: {file: SECRETS/openai}, models: {gpt-test: {LIMITS, aliases: [best]}}}
   anthropic: {base_url: MOCK, key: {file: SECRETS/anthropic}, models: {claude-test: {LIMITS, aliases: [best]}}}
   gemini: {base_url: MOCK, key: {file: SECRETS/gemini}, models: {gemini-test: {LIMITS, aliases: [best]}}}
+  vertex: {kind: vertex, base_url: MOCK, key: {file: SECRETS/vertex}, models: {vertex-test: {LIMITS}}}
   local: {base_url: MOCK, models: {llama-test: {LIMITS, aliases: [best]}}}
   groq: {kind: groq, base_url: MOCK/openai, key: {file: SECRETS/groq}, models: {groq-test: {LIMITS}}}
   openrouter: {kind: openrouter, base_url: MOCK/api, key: {file: SECRETS/openrouter}, models: {maker/router-test: {LIMITS}}}
@@ -46,6 +47,7 @@ var keyed = map[string]struct{ field, prefix string }{
 	"openai":     {"Authorization", "Bearer "},
 	"anthropic":  {"X-Api-Key", ""},
 	"gemini":     {"X-Goog-Api-Key", ""},
+	"vertex":     {"Authorization", "Bearer "},
 	"groq":       {"Authorization", "Bearer "},
 	"openrouter": {"Authorization", "Bearer "},
 	"azure":      {"Api-Key", ""},

@@ -1,13 +1,13 @@
 package gateway_test
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 	"time"
 
 	cohere "github.com/cohere-ai/cohere-go/v2"
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"google.golang.org/genai"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -28,17 +28,20 @@ func (r *rig) geminiSDK(t *testing.T, mock string) *genai.Client {
 	return client
 }
 
+// An sdkRow is what an SDK does with a model, and what the provider bills for it in nanodollars.
+type sdkRow struct {
+	model string
+	call  func(t *testing.T, r *rig) error
+	bill  func(mockprovider.Totals) int64
+}
+
 // What calls of the providers' own SDKs use beside text is in the books as the providers bill it, to the nanodollar,
 // under a budget in dollars.
 func TestUnitsOfSDKs(t *testing.T) {
 	perUnit := func(unit int, each int64) func(mockprovider.Totals) int64 {
 		return func(total mockprovider.Totals) int64 { return total.Units[unit] * each }
 	}
-	for name, c := range map[string]struct {
-		model string
-		call  func(t *testing.T, r *rig) error
-		bill  func(mockprovider.Totals) int64
-	}{
+	rows := map[string]sdkRow{
 		"Gemini embeds": {"gemini-embedding-001", func(t *testing.T, r *rig) error {
 			a, err := r.geminiSDK(t, "").Models.EmbedContent(t.Context(), "gemini-embedding-001", append(genai.Text("one"), genai.Text("two and three")...), nil)
 			if err == nil && len(a.Embeddings) != 2 {
@@ -84,7 +87,7 @@ func TestUnitsOfSDKs(t *testing.T) {
 			return int64(total.Input)*300 + total.Units[llm.TokenHours]*1_000
 		}},
 		"OpenAI's videos": {"sora-2-pro", func(t *testing.T, r *rig) error {
-			client := openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key))
+			client := r.openAISDK("")
 			//lint:ignore SA1019 compatible servers have it
 			v, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2-pro", Prompt: "a cat", Seconds: "8", Size: "1792x1024"})
 			if err != nil {
@@ -95,7 +98,7 @@ func TestUnitsOfSDKs(t *testing.T) {
 			return err
 		}, perUnit(llm.VideoSeconds, 500_000_000)},
 		"OpenAI's chat that searches": {"gpt-4o-search-preview", func(t *testing.T, r *rig) error {
-			client := openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key))
+			client := r.openAISDK("")
 			_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
 				Model: "gpt-4o-search-preview", MaxTokens: openai.Int(50), WebSearchOptions: openai.ChatCompletionNewParamsWebSearchOptions{SearchContextSize: "low"},
 				Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("news?")},
@@ -108,7 +111,11 @@ func TestUnitsOfSDKs(t *testing.T) {
 			_, err := r.cohereSDK().V2.Rerank(t.Context(), &cohere.V2RerankRequest{Model: "rerank-v3.5", Query: "two", Documents: []string{"one", "two"}})
 			return err
 		}, perUnit(llm.SearchUnits, 2_000_000)},
-	} {
+	}
+	for _, more := range []map[string]sdkRow{openAIRows, anthropicRows, geminiRows} {
+		maps.Copy(rows, more)
+	}
+	for name, c := range rows {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, with(ample, mediaBudget))
 			if err := c.call(t, r); err != nil {

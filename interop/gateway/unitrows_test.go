@@ -1,0 +1,182 @@
+package gateway_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+	"google.golang.org/genai"
+
+	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// perToken returns a bill by tokens of the prompt and of the answer, and by one unit beside them.
+func perToken(input, output int64, unit int, each int64) func(mockprovider.Totals) int64 {
+	return func(t mockprovider.Totals) int64 {
+		return int64(t.Input)*input + int64(t.Output)*output + t.Units[unit]*each
+	}
+}
+
+// openAISDK returns OpenAI's SDK for Go, which calls the gateway.
+func (r *rig) openAISDK(mock string) openai.Client {
+	return openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key), option.WithHeader("X-Mock", mock))
+}
+
+// anthropicSDK returns Anthropic's SDK for Go, which calls the gateway.
+func (r *rig) anthropicSDK(mock string) anthropic.Client {
+	return anthropic.NewClient(anthropicoption.WithMaxRetries(0), anthropicoption.WithBaseURL(r.url+"/anthropic"), anthropicoption.WithAPIKey(r.key), anthropicoption.WithHeader("X-Mock", mock))
+}
+
+// respond asks for a response of gpt-5.4 that may use a tool.
+func respond(t *testing.T, r *rig, mock, previous string, tools ...responses.ToolUnionParam) (*responses.Response, error) {
+	params := responses.ResponseNewParams{
+		Model: "gpt-5.4", MaxOutputTokens: openai.Int(50), Tools: tools,
+		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("what is new?")},
+	}
+	if previous != "" {
+		params.PreviousResponseID = openai.String(previous)
+	}
+	client := r.openAISDK(mock)
+	return client.Responses.New(t.Context(), params)
+}
+
+var openAIRows = map[string]sdkRow{
+	"OpenAI embeds and moderates for nothing": {"text-embedding-3-small", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		if _, err := client.Moderations.New(t.Context(), openai.ModerationNewParams{Model: openai.ModerationModelOmniModerationLatest, Input: openai.ModerationNewParamsInputUnion{OfString: openai.String("one")}}); err != nil {
+			return err
+		}
+		_, err := client.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: "text-embedding-3-small", Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"one", "two and three"}}})
+		return err
+	}, perToken(20, 0, 0, 0)},
+	"OpenAI's responses draw": {"gpt-5.4", func(t *testing.T, r *rig) error {
+		_, err := respond(t, r, "images=2", "", responses.ToolUnionParam{OfImageGeneration: &responses.ToolImageGenerationParam{Quality: "high"}})
+		return err
+	}, perToken(2_500, 15_000, llm.Images, 20*5_000+500*30_000)}, // by gpt-image-2
+	"OpenAI's responses run code": {"gpt-5.4", func(t *testing.T, r *rig) error {
+		container := responses.ToolCodeInterpreterContainerUnionParam{OfCodeInterpreterToolAuto: &responses.ToolCodeInterpreterContainerCodeInterpreterContainerAutoParam{}}
+		_, err := respond(t, r, "code-runs=3", "", responses.ToolUnionParam{OfCodeInterpreter: &responses.ToolCodeInterpreterParam{Container: container}})
+		return err
+	}, perToken(2_500, 15_000, llm.Containers, 30_000_000)},
+	"OpenAI's responses search files": {"gpt-5.4", func(t *testing.T, r *rig) error {
+		_, err := respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{"vs_1"}}})
+		return err
+	}, perToken(2_500, 15_000, llm.FileSearches, 2_500_000)},
+	"OpenAI's responses go on": {"gpt-5.4", func(t *testing.T, r *rig) error {
+		first, err := respond(t, r, "", "")
+		if err != nil {
+			return err
+		}
+		_, err = respond(t, r, "input=500", first.ID) // the prompt has what the conversation has had
+		return err
+	}, perToken(2_500, 15_000, 0, 0)},
+	"a batch of images of OpenAI's": {"gpt-image-2", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("output=50")
+		const call = `{"custom_id":"c","method":"POST","url":"/v1/images/generations","body":{"model":"gpt-image-2","prompt":"a cat","n":2}}`
+		file, err := client.Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader(call), "batch.jsonl", "application/jsonl"), Purpose: openai.FilePurposeBatch})
+		if err != nil {
+			return err
+		}
+		batch, err := client.Batches.New(t.Context(), openai.BatchNewParams{InputFileID: file.ID, Endpoint: openai.BatchNewParamsEndpointV1ImagesGenerations, CompletionWindow: openai.BatchNewParamsCompletionWindow24h})
+		if err != nil {
+			return err
+		}
+		if batch, err = client.Batches.Get(t.Context(), batch.ID); err != nil {
+			return err
+		}
+		results, err := client.Files.Content(t.Context(), batch.OutputFileID)
+		if err == nil {
+			_, err = io.Copy(io.Discard, results.Body)
+			results.Body.Close()
+		}
+		return err
+	}, perToken(2_500, 15_000, 0, 0)},
+}
+
+// claude asks for a message that may use a tool.
+func claude(t *testing.T, r *rig, mock string, tool anthropic.ToolUnionParam) (*anthropic.Message, error) {
+	client := r.anthropicSDK(mock)
+	return client.Messages.New(t.Context(), anthropic.MessageNewParams{
+		Model: "claude-opus-4-5", MaxTokens: 50, Tools: []anthropic.ToolUnionParam{tool},
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("what is new?"))},
+	})
+}
+
+var anthropicRows = map[string]sdkRow{
+	"Anthropic runs code": {"claude-opus-4-5", func(t *testing.T, r *rig) error {
+		_, err := claude(t, r, "code-runs=3", anthropic.ToolUnionParam{OfCodeExecutionTool20250825: &anthropic.CodeExecutionTool20250825Param{}})
+		return err
+	}, perToken(5_000, 25_000, llm.Containers, 50_000_000)},
+	"Anthropic fetches pages": {"claude-opus-4-5", func(t *testing.T, r *rig) error {
+		m, err := claude(t, r, "web-fetches=2", anthropic.ToolUnionParam{OfWebFetchTool20250910: &anthropic.WebFetchTool20250910Param{}})
+		if err == nil && m.Usage.ServerToolUse.WebFetchRequests != 2 {
+			t.Errorf("the SDK sees %+v", m.Usage)
+		}
+		return err
+	}, perToken(5_000, 25_000, 0, 0)},
+	"Anthropic's connector of MCP": {"claude-opus-4-5", func(t *testing.T, r *rig) error {
+		client := r.anthropicSDK("")
+		_, err := client.Beta.Messages.New(t.Context(), anthropic.BetaMessageNewParams{
+			Model: "claude-opus-4-5", MaxTokens: 50, MCPServers: []anthropic.BetaRequestMCPServerURLDefinitionParam{{Name: "mcp", URL: "https://example.com/sse"}},
+			Messages: []anthropic.BetaMessageParam{anthropic.NewBetaUserMessage(anthropic.NewBetaTextBlock("what is new?"))},
+		})
+		return err
+	}, perToken(5_000, 25_000, 0, 0)},
+	"a batch of Anthropic's that searches": {"claude-opus-4-5", func(t *testing.T, r *rig) error {
+		client := r.anthropicSDK("web-searches=3")
+		search := anthropic.ToolUnionParam{OfWebSearchTool20250305: &anthropic.WebSearchTool20250305Param{MaxUses: anthropic.Int(5)}}
+		batch, err := client.Messages.Batches.New(t.Context(), anthropic.MessageBatchNewParams{Requests: []anthropic.MessageBatchNewParamsRequest{{
+			CustomID: "c",
+			Params: anthropic.MessageBatchNewParamsRequestParams{
+				Model: "claude-opus-4-5", MaxTokens: 50, Tools: []anthropic.ToolUnionParam{search},
+				Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("what is new?"))},
+			},
+		}}})
+		if err != nil {
+			return err
+		}
+		if _, err = client.Messages.Batches.Get(t.Context(), batch.ID, anthropic.MessageBatchGetParams{}); err != nil {
+			return err
+		}
+		results := client.Messages.Batches.ResultsStreaming(t.Context(), batch.ID, anthropic.MessageBatchResultsParams{})
+		for results.Next() {
+		}
+		return results.Err()
+	}, perToken(2_500, 12_500, llm.WebSearches, 10_000_000)},
+}
+
+var geminiRows = map[string]sdkRow{
+	"Imagen and tokens that are counted for nothing": {"imagen-4.0-generate-001", func(t *testing.T, r *rig) error {
+		client := r.geminiSDK(t, "")
+		if _, err := client.Models.CountTokens(t.Context(), "gemini-2.5-flash", genai.Text("what is new?"), nil); err != nil {
+			return err
+		}
+		google, err := genai.NewClient(t.Context(), &genai.ClientConfig{APIKey: r.key, Backend: genai.BackendVertexAI, HTTPOptions: genai.HTTPOptions{BaseURL: r.url + "/vertex"}})
+		if err != nil {
+			return err
+		}
+		a, err := google.Models.GenerateImages(t.Context(), "imagen-4.0-generate-001", "a cat", &genai.GenerateImagesConfig{NumberOfImages: 2})
+		if err == nil && len(a.GeneratedImages) != 2 {
+			t.Errorf("the SDK sees %d images", len(a.GeneratedImages))
+		}
+		return err
+	}, perToken(0, 0, llm.Images, 40_000_000)},
+	"a batch of Gemini's that searches": {"gemini-3.5-flash", func(t *testing.T, r *rig) error {
+		client := r.geminiSDK(t, "web-searches=3")
+		call := &genai.InlinedRequest{Contents: genai.Text("what is new?"), Config: &genai.GenerateContentConfig{MaxOutputTokens: 50, Tools: []*genai.Tool{{GoogleSearch: &genai.GoogleSearch{}}}}}
+		batch, err := client.Batches.Create(t.Context(), "gemini-3.5-flash", &genai.BatchJobSource{InlinedRequests: []*genai.InlinedRequest{call, call}}, nil)
+		if err != nil {
+			return err
+		}
+		if batch, err = client.Batches.Get(t.Context(), batch.Name, nil); err == nil && batch.State != genai.JobStateSucceeded {
+			t.Errorf("the SDK sees %+v", batch)
+		}
+		return err
+	}, perToken(750, 4_500, llm.WebSearches, 14_000_000)},
+}
