@@ -115,6 +115,9 @@ func TestSetLimits(t *testing.T) {
 	b.press("Apply")
 	b.shows(".toast", "The limits of budgeted are set")
 	b.until(`document.querySelector('dialog') === null`)
+	if p := r.get(t, "/v1/projects/budgeted"); p["fit"] != true || p["failed_calls"] != "reserved" {
+		t.Errorf("the project is %v", p)
+	}
 	b.press("Set limits")
 	b.fill("fit", "false")
 	b.fill("failed_calls", "")
@@ -226,6 +229,10 @@ func TestTokens(t *testing.T) {
 	secret := eval[string](b, `document.querySelector('dialog[open] .secret code').textContent`)
 	b.press("I have it")
 	b.shows("tbody", "the on-call")
+	cells := `[...[...document.querySelectorAll('tbody tr')].find((each) => each.textContent.includes('the on-call')).cells].map((each) => each.textContent)`
+	if got := eval[[]string](b, cells); len(got) < 5 || got[1] != "operator" || got[2] != "acme" || got[3] == "" || got[4] == "" {
+		t.Errorf("the row of the token is %q", got)
+	}
 	b.press("Rotate the on-call")
 	b.press("Rotate")
 	b.shows("dialog[open] .secret code", "rl-")
@@ -272,6 +279,10 @@ func TestUsage(t *testing.T) {
 	got := rows()
 	if len(got) != 5 || got[0] != "Project | Requests | Input | Cached | Output | Dollars | Denied | Waited" || !strings.HasPrefix(got[2], "search | 2 | ") || !strings.HasPrefix(got[3], "small | 2 | ") || !strings.HasSuffix(got[3], " | 1 | 0") || !strings.HasPrefix(got[4], "Total | 5 | ") {
 		t.Errorf("by project: %q", got)
+	}
+	total := r.get(t, "/v1/usage")["total"].(map[string]any)
+	if want := fmt.Sprintf("Total | 5 | %v | %v | %v | $", total["input_tokens"], total["cached_tokens"], total["output_tokens"]); !strings.HasPrefix(got[4], want) {
+		t.Errorf("the total is %q: want %q", got[4], want)
 	}
 	b.press("Project")
 	b.press("Day")
