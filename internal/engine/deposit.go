@@ -78,6 +78,7 @@ func (r *Reservation) Deposit(ctx context.Context, id string, note []byte) error
 		p.scope.Real().giveBack(p, &r.asked)
 	}
 	r.endSlots() // those of the call's own receipt stay until their lease ends, or the deposit is settled
+	r.releaseShares()
 	return nil
 }
 

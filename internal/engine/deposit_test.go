@@ -101,6 +101,23 @@ func TestDepositOfACall(t *testing.T) {
 	})
 }
 
+// A call that was deposited holds nothing of the share of its project any more: nobody would say when it is given back.
+func TestDepositHoldsNothingOfItsShare(t *testing.T) {
+	everyStore(t, func(t *testing.T, b *bench) {
+		model, acme, other := b.shared("model", nil, atATime(4)), b.own("acme"), b.own("other")
+		b.take(callOf("other", 1), model, other)
+		for _, id := range []string{"one", "two"} {
+			b.must(b.take(callOf("acme", 1), model, acme).Deposit(t.Context(), id, nil))
+		}
+		for _, each := range b.Shares(model) {
+			want := map[string]int{"acme": 0, "other": 1}[each.Project]
+			if used := each.Limits[0].Used; used != want {
+				t.Errorf("%s holds %d; want %d", each.Project, used, want)
+			}
+		}
+	})
+}
+
 // perHour returns a limit on a unit in any hour.
 func perHour(u engine.Unit, n int64) engine.Limit {
 	return engine.Limit{Name: u.String(), Unit: u, Limit: limit.New(n, time.Hour).Using(limit.SlidingLog)}

@@ -157,14 +157,25 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 
 // correctShares corrects what the call has taken of its flow's shares to what it has used, and gives back what it holds.
 func (r *Reservation) correctShares(used *spent) {
+	r.eachShare(func(p *plan, d *sharing, taken []fair.Amount) { d.correct(p, r.member, r.at, &r.asked, used, taken) })
+}
+
+// releaseShares gives back what the call holds of its flow's shares.
+func (r *Reservation) releaseShares() {
+	r.eachShare(func(_ *plan, d *sharing, taken []fair.Amount) { d.pool.Release(r.at, taken) })
+}
+
+// eachShare calls do for each pool in which what the call has taken counts, with what was charged there; nil is what was
+// asked for.
+func (r *Reservation) eachShare(do func(p *plan, d *sharing, taken []fair.Amount)) {
 	taken := r.taken
 	for rest := r.pools; rest != 0; rest &= rest - 1 {
 		p := r.charged[bits.TrailingZeros32(rest)].plan
 		d := p.rules.sharing.Load()
 		if n := len(d.limits); taken == nil {
-			d.correct(p, r.member, r.at, &r.asked, used, nil)
+			do(p, d, nil)
 		} else {
-			d.correct(p, r.member, r.at, &r.asked, used, taken[:n])
+			do(p, d, taken[:n])
 			taken = taken[n:]
 		}
 		if f := r.engine.fleet.Load(); f != nil && d.held {

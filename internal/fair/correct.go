@@ -71,6 +71,13 @@ func (p *Pool) Correct(w *Who, at int64, more []int64, taken []Amount) {
 	}
 }
 
+// Release gives back what a call holds of amounts that were taken at a time. What it uses stays: see [Pool.Correct].
+func (p *Pool) Release(at int64, taken []Amount) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.release(taken, at)
+}
+
 // release gives back what a call holds of amounts that were taken.
 func (p *Pool) release(taken []Amount, at int64) {
 	for i := range taken {

@@ -77,8 +77,8 @@ const (
 	maxNodes = 1000
 )
 
-// Report returns what this node has to report to others: of all members that have called lately or, unless it is to be
-// the whole, of those whose calls have changed something since the last report.
+// Report returns what this node has to report to others: of all members that have called lately or hold something and,
+// even if it is not to be the whole, of those whose calls have changed something since the last report.
 func (p *Pool) Report(now int64, whole bool) (all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,10 +90,11 @@ func (p *Pool) Report(now int64, whole bool) (all Report) {
 		if m.parked || !whole && !m.changed {
 			continue
 		}
+		changed := m.changed
 		m.changed = false
 		p.pass(m, now)
 		r := MemberReport{Name: m.name, Terms: m.own, Waits: m.wanting > 0, Idle: min(max(now-m.asked, 0), endless)}
-		if !r.Waits && now-m.called >= p.shortest && !p.holds(m) {
+		if !changed && !r.Waits && now-m.called >= p.shortest && !p.holds(m) {
 			continue
 		}
 		for g := m.above; g.group != nil; g = g.above {

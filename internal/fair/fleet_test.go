@@ -173,3 +173,27 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 		t.Errorf("%d members", n)
 	}
 }
+
+// Other nodes know at once that a call has ended that took longer than the shortest period.
+func TestNodesKnowThatALongCallHasEnded(t *testing.T) {
+	now := int64(1_700_000_040e9)
+	list := nodes(2, 4)
+	for _, p := range list {
+		p.Hold(0)
+	}
+	taken := []Amount{{N: 3, Count: 4}}
+	list[0].Take(named("a"), Terms{Weight: 1}, now, taken, false)
+	list[1].Wait(named("a"), Terms{Weight: 1}, now, nil)
+	for range 120 {
+		tell(t, list, now)
+		now += int64(time.Second)
+	}
+	if held := list[1].members["a"].parts[0].usedAt(now); held != 3 {
+		t.Errorf("a holds %d on another node, which knows of %d", 3, held)
+	}
+	list[0].Correct(named("a"), now, []int64{-3}, taken)
+	tell(t, list, now)
+	if held := list[1].members["a"].parts[0].usedAt(now); held != 0 {
+		t.Errorf("a holds nothing any more, and another node knows of %d", held)
+	}
+}
