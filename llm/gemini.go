@@ -36,7 +36,7 @@ var _ = register(dialect{
 			bounds: []setting{configMaxTokens}, boundObject: "generationConfig", boundName: "maxOutputTokens",
 			counts:      []setting{configCandidateCount},
 			toolMembers: []string{"functionDeclarations", "function_declarations"},
-			measure:     measureGemini, units: []unitNumber{{unit: WebSearches, number: webSearches, absent: true}, {unit: Images, number: geminiPictures, absent: true}},
+			measure:     measureGemini, units: []unitNumber{{unit: WebSearches, number: webSearches, absent: true, once: mapPlaces}, {unit: Images, number: geminiPictures, absent: true}},
 			keyHeader: googleKey, keyUnless: "/openai/",
 			refuse:      refuseGoogle,
 			errorEvents: func(body []byte) []byte { return event(nil, "", body) },
@@ -211,6 +211,7 @@ var (
 	geminiToolUse    = newNumber()
 	geminiTotal      = newNumber()
 	geminiPictures   = newSum() // images that were generated
+	mapPlaces        = newNumber()
 )
 
 // geminiSearch is what a tool that searches costs.
@@ -226,7 +227,10 @@ var (
 				{"image/png", geminiPictures}, {"image/jpeg", geminiPictures}, {"image/webp", geminiPictures},
 			}},
 		}}}},
-		"groundingMetadata": {members: members{"webSearchQueries": {each: webSearches}}},
+		"groundingMetadata": {members: members{
+			"webSearchQueries": {each: webSearches},
+			"groundingChunks":  {members: members{"maps": {each: mapPlaces, members: members{}}}}, // such an answer may have no queries
+		}},
 	}}
 	geminiMetadata = &node{members: members{
 		"promptTokenCount":        count(geminiPrompt),

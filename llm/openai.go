@@ -59,7 +59,7 @@ var _ = register(dialect{
 			}),
 			measure: measureTools,
 			units: []unitNumber{
-				{WebSearches, webSearches, true, billedSearches}, {unit: FileSearches, number: fileSearches, absent: true},
+				{unit: WebSearches, number: webSearches, absent: true, billed: billedSearches}, {unit: FileSearches, number: fileSearches, absent: true},
 				{unit: Containers, number: codeRuns, absent: true}, {unit: Images, number: drawnImages, absent: true},
 			},
 			events: map[string]eventKind{

@@ -145,7 +145,7 @@ func modelIn(path string) (from, to int, owner Provider) {
 		return 0, 0, ""
 	}
 	rest, _ := cutLast(path)
-	for _, word := range []string{"/chat/", "/extensions/"} {
+	for _, word := range []string{"/chat/", "/extensions/", "/images/", "/audio/"} {
 		if at := len(rest) - len(word); at > 0 && strings.EqualFold(rest[at:], word) {
 			rest = rest[:at+1]
 		}

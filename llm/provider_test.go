@@ -36,6 +36,8 @@ func TestRecognize(t *testing.T) {
 		{"https://me.services.ai.azure.com/anthropic/v1/messages", Endpoint{Provider: Anthropic, API: Messages}},
 		{"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-x@2026:rawPredict", Endpoint{Provider: Anthropic, API: Messages, Model: "claude-x@2026"}},
 		{"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-x@2026:streamRawPredict", Endpoint{Provider: Anthropic, API: Messages, Model: "claude-x@2026", Stream: true}},
+		{"https://me.openai.azure.com/openai/deployments/my-image/images/generations", Endpoint{Provider: Azure, API: ImageGeneration, Model: "my-image"}},
+		{"https://me.openai.azure.com/openai/deployments/my-ear/audio/transcriptions", Endpoint{Provider: Azure, API: Transcriptions, Model: "my-ear"}},
 		{"https://me.openai.azure.com/openai/deployments/my-gpt/embeddings", Endpoint{Provider: Azure, API: Embeddings, Model: "my-gpt"}},
 		{"https://me.openai.azure.com/openai/deployments/my%2Fgpt/completions", Endpoint{Provider: Azure, API: Completions, Model: "my/gpt"}},
 		{"https://me.openai.azure.com/openai/v1/responses", Endpoint{Provider: Azure, API: Responses}},

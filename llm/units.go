@@ -169,6 +169,7 @@ type unitNumber struct {
 	number number // noNumber: answers do not report it
 	absent bool   // an answer with exact usage that does not have the number has used none
 	billed number // counts instead of the other number if an answer has it
+	once   number // an answer that has it has used one at least
 }
 
 // units returns what an answer reports beside tokens.
@@ -181,6 +182,9 @@ func (s *numbers) units(list []unitNumber, exact bool) (u Units) {
 			u[c.unit] = s.n[c.number]
 		case !c.absent || !exact:
 			u[c.unit] = -1
+		}
+		if s.has(c.once) {
+			u[c.unit] = max(u[c.unit], 1)
 		}
 	}
 	return u

@@ -101,6 +101,19 @@ func (p *Price) Units(u llm.Units, at time.Time) (cost Amount, ok bool) {
 	return sum.amount(), true
 }
 
+// Split divides units into those that the price has a price for or includes, and all others.
+func (p *Price) Split(u llm.Units, at time.Time) (own, others llm.Units) {
+	s := &p.sheetsOf("", at)[0]
+	for i, n := range u {
+		if *s.Rates.fields()[firstUnit+part(i)] != 0 || s.priced && !beside[i] || p.isFree() {
+			own[i] = n
+		} else {
+			others[i] = n
+		}
+	}
+	return own, others
+}
+
 // beside has the units that come on top of a call's tokens, so that the price of these does not include them.
 var beside = [llm.UnitCount]bool{llm.WebSearches: true, llm.FileSearches: true, llm.Containers: true, llm.TokenHours: true}
 

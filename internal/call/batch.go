@@ -101,14 +101,14 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 	dollars := price.Unknown
 	if p != nil {
 		dollars = p.Most(most.Input, most.Output, batchTier, b.at)
-		units, ok := p.Units(r.Units, b.at)
+		units := b.Prices.units(p, r.Units, b.at)
 		drawn := price.Amount(0)
 		if r.ImageModel != "" {
 			c := Call{Prices: b.Prices, Provider: b.Provider, Request: *r}
 			c.quoteAt(b.at)
 			drawn = c.mostDrawn(r.Units[llm.Images])
 		}
-		if dollars += units + max(drawn, 0); !ok || drawn == price.Unknown {
+		if dollars += max(units, 0) + max(drawn, 0); units == price.Unknown || drawn == price.Unknown {
 			dollars = price.Unknown
 		}
 	}
@@ -222,7 +222,8 @@ func (r *Results) Add(model string, used llm.Usage) {
 	}
 	for i, n := range used.Units {
 		r.Exact = r.Exact && n >= 0
-		r.Units[i] = min(r.Units[i]+max(n, 0), maxTotal)
+		used.Units[i] = max(n, 0)
+		r.Units[i] = min(r.Units[i]+used.Units[i], maxTotal)
 	}
 	r.add(used, r.batch.cost(model, used))
 }
@@ -246,7 +247,14 @@ func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 		return price.Unknown
 	}
 	used.CostTold = used.CostTold && llm.TellsCost(llm.Provider(b.Provider))
-	return p.Total(used, b.at)
+	if used.CostTold {
+		return p.Total(used, b.at)
+	}
+	beside := b.Prices.beside(p, &used, b.at)
+	if beside == price.Unknown {
+		return price.Unknown
+	}
+	return beside + p.Total(used, b.at)
 }
 
 // Unread says that something in the results could not be read.

@@ -60,7 +60,6 @@ func (p *Prices) unpriced() *price.Price {
 // limits were first asked.
 type quoted struct {
 	price   *price.Price // nil: the model has none
-	units   *price.Price // of what the call uses beside tokens: price, or what models without a price cost; nil: some of it has none
 	byUnits bool         // the call is paid for by its units, and its tokens are free
 	drawn   *price.Price // of the model that generates images as a tool; nil: it has none, or there is no such tool
 	at      time.Time    // zero: it was not looked up yet
@@ -80,24 +79,41 @@ func (c *Call) quote() {
 func (c *Call) quoteAt(at time.Time) {
 	c.quoted.at = at
 	c.quoted.price = c.Prices.ofVariant(c.priceProvider(), c.Request.Model, c.Request.Variant, c.quoted.at)
-	c.quoted.units = c.quoted.price
 	if c.Request.ImageModel != "" {
 		c.quoted.drawn = c.Prices.of(c.priceProvider(), c.Request.ImageModel, at)
 	}
-	if p := c.quoted.price; p == nil || c.Request.Units == (llm.Units{}) {
-		return
+	if p := c.quoted.price; p != nil && c.Request.Units != (llm.Units{}) {
+		c.quoted.byUnits = p.ByUnits(c.Request.Units, at)
 	}
-	c.quoted.byUnits = c.quoted.price.ByUnits(c.Request.Units, c.quoted.at)
-	for _, p := range []*price.Price{c.quoted.price, c.Prices.unpriced()} {
-		c.quoted.units = p
-		if p == nil {
-			return
-		}
-		if _, ok := p.Units(c.Request.Units, c.quoted.at); ok {
-			return
+}
+
+// beside takes those units out of a usage for which a price has none, and returns what unpriced says that they cost, or
+// [price.Unknown].
+func (p *Prices) beside(of *price.Price, used *llm.Usage, at time.Time) price.Amount {
+	if used.Units == (llm.Units{}) {
+		return 0
+	}
+	var others llm.Units
+	if used.Units, others = of.Split(used.Units, at); others == (llm.Units{}) {
+		return 0
+	}
+	if unpriced := p.unpriced(); unpriced != nil {
+		if cost, ok := unpriced.Units(others, at); ok {
+			return cost
 		}
 	}
-	c.quoted.units = nil
+	return price.Unknown
+}
+
+// units returns what units cost beside tokens, or [price.Unknown].
+func (p *Prices) units(of *price.Price, u llm.Units, at time.Time) price.Amount {
+	used := llm.Usage{Units: u}
+	others := p.beside(of, &used, at)
+	own, ok := of.Units(used.Units, at)
+	if others == price.Unknown || !ok {
+		return price.Unknown
+	}
+	return own + others
 }
 
 // unitsPrice returns what the call costs beside its tokens if it uses so many units, or [price.Unknown].
@@ -105,14 +121,10 @@ func (c *Call) unitsPrice(used llm.Units) price.Amount {
 	if used == (llm.Units{}) {
 		return 0
 	}
-	if c.quoted.units == nil {
+	if c.quoted.price == nil {
 		return price.Unknown
 	}
-	cost, ok := c.quoted.units.Units(used, c.quoted.at)
-	if !ok {
-		return price.Unknown
-	}
-	return cost
+	return c.Prices.units(c.quoted.price, used, c.quoted.at)
 }
 
 // mostBeside returns the most that the call costs beside its tokens, or [price.Unknown].
@@ -230,11 +242,8 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	case used.Input < 0:
 		return c.most(max(c.expected.Input, c.bound.Input), used.Output, used.Tier)
 	}
-	beside, drawn := price.Amount(0), c.drawnPrice(used)
-	if c.quoted.units != p { // the price has none for the units
-		beside = c.unitsPrice(used.Units)
-		used.Units = llm.Units{}
-	}
+	drawn := c.drawnPrice(used)
+	beside := c.Prices.beside(p, &used, at)
 	if beside == price.Unknown || drawn == price.Unknown {
 		return price.Unknown
 	}
@@ -247,13 +256,13 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 
 // unpricedUnits says which units of the call have no price although its model has one, or returns "".
 func (c *Call) unpricedUnits() string {
-	if c.quoted.price == nil || c.quoted.units != nil {
+	if c.quoted.price == nil {
 		return ""
 	}
 	for i, n := range c.Request.Units {
 		var one llm.Units
 		one[i] = n
-		if _, ok := c.quoted.price.Units(one, c.quoted.at); !ok {
+		if c.unitsPrice(one) == price.Unknown {
 			return price.UnitWords[i]
 		}
 	}

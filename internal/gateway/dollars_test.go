@@ -9,6 +9,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -100,6 +101,37 @@ func TestUnpriced(t *testing.T) {
 			if free.status != http.StatusOK {
 				t.Errorf("unpriced: %s: %d %s", unpriced, free.status, free.body)
 			}
+		}
+	}
+}
+
+// What a model has no price for beside tokens costs what unpriced says of it, and all else what the model's price says:
+// nothing is free because another part has no price, and the model can be called without that part.
+func TestUnpricedParts(t *testing.T) {
+	const search, both = `"tools":[{"type":"web_search"}]`, `"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]`
+	const stored = `"prompt":{"id":"pmpt_1"}`
+	for _, c := range []struct {
+		unpriced, asks string
+		status         int
+		container      price.Amount // beside what the price of the model has; -1: what was reserved stays
+	}{
+		{"deny", search, http.StatusOK, 0},
+		{"deny", both, http.StatusForbidden, 0},
+		{"{request: 0.04}", both, http.StatusForbidden, 0},
+		{"free", both, http.StatusOK, 0},
+		{"{containers: 0.05}", both, http.StatusOK, price.Dollar / 20},
+		{"{containers: 0.05}", stored, http.StatusOK, price.Dollar / 20},
+		{"deny", stored, http.StatusOK, -1},
+	} {
+		r := newRig(t, "providers: {openai: {base_url: MOCK}}\nprices: {m-t: {input: 1, output: 2, web_searches: 10, context: 1_000_000, max_output: 100}}\nprojects: {acme: {dollars: 10}}\nunpriced: "+c.unpriced+"\n", mockprovider.Config{})
+		a := r.post(t, "/openai/v1/responses", `{"model":"m-t","input":"a","max_output_tokens":50,`+c.asks+`}`, "X-Project-ID", "acme", "X-Mock", "web-searches=2 code-runs=3")
+		if a.status != c.status || a.status == http.StatusForbidden && !strings.Contains(a.body, "a price for a container in prices of the model, or in unpriced") {
+			t.Errorf("%+v: %d %s", c, a.status, a.body)
+		}
+		total, spent := r.provider.Totals()["m-t"], spentOf(t, r, "acme")
+		priced := price.Amount(total.Input*1_000+total.Output*2_000) + price.Amount(total.Units[llm.WebSearches]*10_000_000)
+		if c.container >= 0 && spent != priced+c.container || c.container < 0 && spent <= priced {
+			t.Errorf("%+v: %v is spent, want %v", c, spent, priced+c.container)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func form(fields ...string) (body, contentType string) {
 }
 
 const mediaRig = `
-providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}, gemini: {base_url: MOCK}, vertex: {kind: vertex, base_url: MOCK}, cohere: {kind: cohere, base_url: MOCK}, mistral: {kind: mistral, base_url: MOCK}, voyageai: {kind: voyageai, base_url: MOCK}, groq: {kind: groq, base_url: MOCK}, jina: {kind: compatible, base_url: MOCK}, together: {kind: compatible, base_url: MOCK}, fireworks: {kind: compatible, base_url: MOCK}}
+providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}, gemini: {base_url: MOCK}, vertex: {kind: vertex, base_url: MOCK}, cohere: {kind: cohere, base_url: MOCK}, mistral: {kind: mistral, base_url: MOCK}, voyageai: {kind: voyageai, base_url: MOCK}, groq: {kind: groq, base_url: MOCK}, jina: {kind: compatible, base_url: MOCK}, together: {kind: compatible, base_url: MOCK}, fireworks: {kind: compatible, base_url: MOCK}, azure: {kind: azure, base_url: MOCK}, ollama: {kind: ollama, base_url: MOCK}, vllm: {kind: compatible, base_url: MOCK}, bedrock: {kind: bedrock, base_url: MOCK}}
 prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}, gemini-2.5-flash-image: {max_output: 32768}, text-embedding-005: {input: 0.025}, rerank-2.5: {input: 0.05}, voyage-multimodal-3: {input: 0.12}, jina-t: {input: 0.05}, flux-t: {image: 0.04}, tts-t: {characters: 65}, whisper-t: {audio_minute: 0.0015}, rank-t: {input: 0.10}, embed-t: {input: 0.008}}
 projects: {acme: {dollars: 1000}}
 `
@@ -115,6 +115,7 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: gemini + "gemini-2.5-flash:generateContent", model: "gemini-2.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(300, 2_500), llm.WebSearches, 35_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:streamGenerateContent?alt=sse", model: "gemini-3.5-flash", body: search, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
+		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: `{` + ask + `,"tools":[{"googleMaps":{}}]}`, mock: "places=3", counted: "tokens, web searches (Maps)", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{
 			endpoint: "POST /v1beta/interactions", model: "gemini-3.5-flash", mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000),
 			body: `{"model":"gemini-3.5-flash","input":"what is new?","generation_config":{"max_output_tokens":50},"tools":[{"type":"google_search"}]}`,
@@ -128,6 +129,7 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, mock: "code-runs=3", counted: "tokens, containers", bill: plus(perToken(5_000, 25_000), llm.Containers, 50_000_000)},
 		endpointCall{endpoint: "POST /v1/messages (stream)", model: "claude-opus-4-5", body: claude + `,"stream":true,"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, mock: "code-runs=1", counted: "tokens, containers", bill: plus(perToken(5_000, 25_000), llm.Containers, 50_000_000)},
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"code_execution_20250825","name":"code_execution"},{"type":"web_search_20260209","name":"web_search"}]}`, mock: "code-runs=1 web-searches=1", counted: "tokens, web searches", bill: plus(perToken(5_000, 25_000), llm.WebSearches, 10_000_000)},
+		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`, mock: "web-fetches=2", counted: "tokens (web fetch)", bill: perToken(5_000, 25_000)},
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"mcp_servers":[{"type":"url","url":"https://example.com/sse","name":"mcp"}]}`, counted: "tokens (MCP connector)", bill: perToken(5_000, 25_000)},
 	), of("vertex",
 		endpointCall{endpoint: vertex + "text-embedding-005:predict", model: "text-embedding-005", body: `{"instances":[{"content":"one and two"},{"content":"three"}]}`, counted: "tokens", bill: perToken(25, 0)},
@@ -136,6 +138,7 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: "POST /v2/embed", model: "embed-v4.0", body: `{"model":"embed-v4.0","texts":["one","two and three"],"input_type":"search_query"}`, counted: "tokens", bill: perToken(120, 0)},
 		endpointCall{endpoint: "POST /v2/rerank", model: "rerank-v3.5", body: `{"model":"rerank-v3.5","query":"two","documents":["one","two"]}`, counted: "search units", bill: perUnit(llm.SearchUnits, 2_000_000)},
 	), others(), of("mistral",
+		endpointCall{endpoint: "POST /v1/embeddings", model: "mistral-embed", body: `{"model":"mistral-embed","input":["one","two and three"]}`, counted: "tokens", bill: perToken(100, 0)},
 		endpointCall{endpoint: "POST /v1/ocr", model: "mistral-ocr-2512", body: `{"model":"mistral-ocr-2512","document":{"type":"document_url","document_url":"https://example.com/a.pdf"}}`, counted: "pages", bill: perUnit(llm.Pages, 3_000_000)},
 	))
 }
@@ -153,6 +156,16 @@ func others() []endpointCall {
 	), of("jina",
 		endpointCall{endpoint: "POST /v1/embeddings", model: "jina-t", body: embed("jina-t"), counted: "tokens", bill: perToken(50, 0)},
 		endpointCall{endpoint: "POST /v1/rerank", model: "jina-t", body: `{"model":"jina-t"` + rank, counted: "tokens", bill: perToken(50, 0)},
+	), of("azure",
+		endpointCall{endpoint: "POST /openai/deployments/text-embedding-3-small/embeddings?api-version=2024-10-21", model: "text-embedding-3-small", body: `{"input":["one","two and three"]}`, counted: "tokens", bill: perToken(20, 0)},
+		endpointCall{endpoint: "POST /openai/deployments/dall-e-3/images/generations?api-version=2024-10-21", model: "dall-e-3", body: `{"prompt":"a cat","quality":"hd"}`, counted: "images", bill: perUnit(llm.Images, 80_000_000)},
+	), of("ollama",
+		endpointCall{endpoint: "POST /api/embed", model: "embed-t", body: embed("embed-t"), counted: "tokens", bill: perToken(8, 0)},
+	), of("vllm",
+		endpointCall{endpoint: "POST /v1/embeddings", model: "embed-t", body: embed("embed-t"), counted: "tokens", bill: perToken(8, 0)},
+		endpointCall{endpoint: "POST /v1/rerank", model: "rank-t", body: `{"model":"rank-t"` + rank, counted: "tokens", bill: perToken(100, 0)},
+	), of("bedrock",
+		endpointCall{endpoint: "POST /model/amazon.titan-embed-text-v1/invoke", model: "amazon.titan-embed-text-v1", body: `{"inputText":"one and two"}`, counted: "tokens", bill: perToken(100, 0)},
 	), of("groq",
 		endpointCall{endpoint: "POST /openai/v1/audio/transcriptions", model: "whisper-large-v3", body: short, kind: kind, counted: "seconds of audio, 10 at least", bill: func(t mockprovider.Totals) int64 { return (t.Units[llm.AudioSeconds]*1_850_000 + 59) / 60 }},
 	), of("together",
@@ -217,13 +230,21 @@ func endpointCalls() []endpointCall {
 	stored := `{"model":"gpt-5.4","prompt":{"id":"pmpt_1"},"input":"a cat","max_output_tokens":50}`
 	calls = append(calls,
 		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, images of a stored prompt", bill: drawn, mock: "images=2", body: stored},
-		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, searches and containers of a stored prompt", mock: "code-runs=3 web-searches=2", body: stored, bill: func(t mockprovider.Totals) int64 {
-			return perToken(2_500, 15_000)(t) + t.Units[llm.Containers]*30_000_000 + t.Units[llm.WebSearches]*10_000_000
+		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, searches and containers of a stored prompt", mock: "code-runs=3 web-searches=2 file-searches=1", body: stored, bill: func(t mockprovider.Totals) int64 {
+			return perToken(2_500, 15_000)(t) + t.Units[llm.Containers]*30_000_000 + t.Units[llm.WebSearches]*10_000_000 + t.Units[llm.FileSearches]*2_500_000
 		}},
 		endpointCall{
 			endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, images of `gpt-image-2`", bill: drawn, mock: "images=1",
 			body: strings.Replace(draw, `"quality"`, `"model":null,"quality"`, 1) + `}`,
 		})
+	tool := func(model, kind string) string {
+		return `{"model":"` + model + `","input":"what is there?","max_output_tokens":50,"tools":[{"type":"` + kind + `"}]}`
+	}
+	calls = append(calls,
+		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=3", body: tool("gpt-5.4", "file_search")},
+		endpointCall{endpoint: "POST /v1/responses (stream)", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=2", body: strings.Replace(tool("gpt-5.4", "file_search"), "{", `{"stream":true,`, 1)},
+		endpointCall{endpoint: "POST /v1/responses", model: "computer-use-preview", counted: "tokens (computer use)", bill: perToken(3_000, 12_000), body: tool("computer-use-preview", "computer_use_preview")},
+	)
 	return append(calls, endpointCall{
 		endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, containers", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=3",
 		body: `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,

@@ -141,10 +141,21 @@ func (s *converseStream) tool(t *tool) {
 type invoke struct{ messages }
 
 func (f invoke) read(c *Call) error {
+	if c.fields["inputText"] != nil { // one of Titan's embeddings
+		c.API, c.Prompt = llm.Embeddings, c.fields.count("inputText")
+		return nil
+	}
 	stream := c.Stream // from the path
 	err := f.messages.read(c)
 	c.Stream = stream
 	return err
+}
+
+func (f invoke) whole(a *answer) object {
+	if a.API == llm.Embeddings {
+		return object{"embedding": embeddings{}.vector(a, 0), "inputTextTokenCount": a.usage.input}
+	}
+	return f.messages.whole(a)
 }
 
 func (invoke) framing(*Call) framing { return invokeFrames }

@@ -124,6 +124,9 @@ func (gemini) candidate(a *answer, index int, parts []object, end string) object
 		if a.WebSearches > 0 && a.units[llm.WebSearches] > 0 {
 			c["groundingMetadata"] = object{"webSearchQueries": slices.Repeat([]string{"news"}, a.WebSearches)}
 		}
+		if a.Places > 0 && a.units[llm.WebSearches] > 0 {
+			c["groundingMetadata"] = object{"groundingChunks": slices.Repeat([]object{{"maps": object{"uri": "https://maps.google.com/?cid=1", "title": "A place"}}}, a.Places)}
+		}
 	}
 	return c
 }

@@ -57,6 +57,8 @@ func (r *Reply) set(word string) (err error) {
 		r.WebSearches, err = number(value)
 	case "web-fetches":
 		r.WebFetches, err = number(value)
+	case "places":
+		r.Places, err = number(value)
 	case "file-searches":
 		r.FileSearches, err = number(value)
 	case "code-runs":

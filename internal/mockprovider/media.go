@@ -132,6 +132,7 @@ func (a *answer) useTools() {
 	tools, _ := a.fields["tools"].([]any)
 	if a.API == llm.Responses && a.fields.in("prompt") != nil { // a stored prompt has every tool
 		a.units[llm.WebSearches], a.units[llm.Images], a.units[llm.Containers] = int64(a.WebSearches), int64(a.Images), int64(min(a.CodeRuns, 1))
+		a.units[llm.FileSearches] = int64(a.FileSearches)
 	}
 	defer func() { // with Anthropic's newer tools for the web, code is free
 		if a.API == llm.Messages && strings.Contains(string(a.Body), `"web_search_20260209"`) {
@@ -151,6 +152,8 @@ func (a *answer) useTools() {
 			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
 		case kind == "code_interpreter" && fields(tool).in("container") != nil:
 			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
+		case tool["googleMaps"] != nil:
+			a.units[llm.WebSearches] = int64(min(a.Places, 1))
 		case (tool["googleSearch"] != nil || kind == "google_search") && strings.HasPrefix(a.Model, "gemini-2"):
 			a.units[llm.WebSearches] = int64(min(a.WebSearches, 1))
 		case tool["googleSearch"] != nil || kind == "google_search":

@@ -12,6 +12,7 @@ var _ = register(imitation{
 	routes: []route{
 		{end: "/api/chat", endpoint: endpoint{api: llm.OllamaChat, format: ollama{chat: true}}},
 		{end: "/api/generate", endpoint: endpoint{api: llm.OllamaGenerate, format: ollama{}}},
+		{end: "/api/embed", endpoint: endpoint{api: llm.Embeddings, format: ollamaEmbed{}}},
 	},
 	errorBody:   func(f failure) object { return object{"error": f.message} },
 	retryHeader: retryAfter,
@@ -86,4 +87,15 @@ func (f ollama) events(a *answer) iter.Seq[event] {
 
 func (ollama) broken(a *answer) event {
 	return event{data: a.failure().body(llm.Ollama)}
+}
+
+// ollamaEmbed is Ollama's embed.
+type ollamaEmbed struct{ embeddings }
+
+func (f ollamaEmbed) whole(a *answer) object {
+	vectors := make([]any, a.Answers)
+	for i := range vectors {
+		vectors[i] = f.vector(a, i)
+	}
+	return object{"model": a.Model, "embeddings": vectors, "total_duration": 5000, "load_duration": 1000, "prompt_eval_count": a.usage.input}
 }

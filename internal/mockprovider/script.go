@@ -51,6 +51,7 @@ type Reply struct {
 	// Anthropic has no tool for files.
 	WebSearches, FileSearches int
 
+	Places     int // how many places of Google Maps the answer names, if the call has a tool for it: Gemini's
 	WebFetches int // how many pages the provider fetches: Anthropic's, which costs nothing beside tokens
 	CodeRuns   int // how often the provider runs code, if the call has a tool for it: OpenAI's and Anthropic's
 	Images     int // how many images the provider generates, if the call has a tool for it: OpenAI's
