@@ -186,13 +186,14 @@ func (b *Batch) Failed(status int) {
 		b.settle(&Total{Calls: 1, Exact: true})
 		return
 	}
-	b.Unknown()
+	b.settle(&b.expected) // it stays charged, but is not enqueued
 }
 
 // Cancel gives back what was reserved, for a batch that was not sent.
 func (b *Batch) Cancel() { b.reservation.Cancel() }
 
-// Unknown leaves the batch charged what was reserved: nobody will report what it has used.
+// Unknown leaves the batch charged what was reserved, and enqueued: nobody will report what it has used, or that it has
+// ended.
 func (b *Batch) Unknown() {
 	b.settled.Do(func() { b.commit(&b.expected, llm.Tokens{Input: -1, Output: -1}) })
 }

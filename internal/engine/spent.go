@@ -58,6 +58,9 @@ func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
 		copy(used[firstUnit:], r.counted[:])
 	}
 	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
+	if t.Input < 0 && t.Output < 0 { // nobody has seen that the batch has ended
+		used[EnqueuedTokens] = asked.Amounts[EnqueuedTokens]
+	}
 	used[Input], used[Output] = -1, -1
 	if r.asked.Split {
 		used[Input], used[Output] = asked.Amounts[Input], asked.Amounts[Output]

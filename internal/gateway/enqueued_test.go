@@ -124,3 +124,25 @@ projects: {acme: {dollars: 1000}}
 		t.Errorf("a call while a batch is enqueued: %d %s", a.status, a.body)
 	}
 }
+
+// A batch that the provider has taken, but of which the gateway has no id, counts as enqueued: nobody sees when it ends. One
+// that the provider has answered with an error of its own does not.
+func TestEnqueuedBatchThatNobodyKnows(t *testing.T) {
+	status := http.StatusOK
+	r := newRigBefore(t, enqueuedRig, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, "{}")
+	}))
+	submitClaude(t, r, "acme", "claude-sonnet-4-5")
+	r.settled(t)
+	each := r.enqueued()
+	if each == 0 {
+		t.Error("a batch without an id: nothing is enqueued")
+	}
+	status = http.StatusServiceUnavailable
+	submitClaude(t, r, "acme", "claude-sonnet-4-5")
+	r.settled(t)
+	if n := r.enqueued(); n != each {
+		t.Errorf("after an error of the provider: %d tokens are enqueued; want %d", n, each)
+	}
+}
