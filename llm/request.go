@@ -66,6 +66,13 @@ type Request struct {
 	// later, and reports the usage.
 	Background bool
 
+	// SearchesOnce reports whether the request is billed for one search of the web, however often it searches.
+	SearchesOnce bool
+
+	// StoredTools reports whether the request may use tools that the body does not have, because they are those of a
+	// stored prompt.
+	StoredTools bool
+
 	usageSplice  splice    // the edit that asks for usage
 	modelSplice  splice    // where the body names the model
 	boundSplices *[]splice // the edits that lower the bound of an answer; a pointer, so that requests can be compared
@@ -75,9 +82,7 @@ type Request struct {
 	hides        bool  // a field of the body may make output that no text shows
 	overrides    bool  // a field of the body may put another bound in the place of the API's own
 	oldBound     bool  // the body's only bound is max_tokens
-	searchesOnce bool  // however often it searches the web, it is billed once
 	waived       bool  // its containers are free
-	template     bool  // see [promptBound]
 	kept         int64 // for how many seconds the provider keeps the prompt; 0: it does not
 	size         int   // the length of the body
 	bound        requestBound
@@ -495,8 +500,8 @@ func (r *requestReader) settle(q *Request) {
 	}
 	if p.measure != nil {
 		m := p.measure(r.measured(q))
-		q.Units, q.Variant, q.ImageModel, q.searchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
-		q.waived, q.template = m.waived, m.template
+		q.Units, q.Variant, q.ImageModel, q.SearchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
+		q.waived, q.StoredTools = m.waived, m.template
 		if least := r.dialect.leastAudio; q.Units[AudioSeconds] >= 0 && q.API == Transcriptions {
 			q.Units[AudioSeconds] = max(q.Units[AudioSeconds], least)
 		}

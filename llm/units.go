@@ -136,11 +136,11 @@ func (r *Request) Used(u Usage) Usage {
 	if u.Units[AudioSeconds] > 0 {
 		u.Units[AudioSeconds] = max(u.Units[AudioSeconds], r.Provider.dialect().leastAudio)
 	}
-	if r.searchesOnce {
+	if r.SearchesOnce {
 		u.Units[WebSearches] = min(u.Units[WebSearches], 1)
 	}
 	most := r.Units[Containers] // however often it runs code there
-	if r.template {
+	if r.StoredTools {
 		most = max(most, 1)
 	}
 	u.Units[Containers] = min(u.Units[Containers], most)
@@ -159,9 +159,6 @@ func (r *Request) TellsUnits() bool {
 
 // WaivesContainers reports whether the containers of the request are free, because it has a tool that includes them.
 func (r *Request) WaivesContainers() bool { return r.waived }
-
-// SearchesOnce reports whether the request is billed for one search of the web, however often it searches.
-func (r *Request) SearchesOnce() bool { return r.searchesOnce }
 
 // A unitNumber is the number of an answer that counts a unit.
 type unitNumber struct {

@@ -8,12 +8,14 @@ import (
 
 // single has the facts by which a single call is settled, beside those of a batch.
 type single struct {
-	Kind  llm.Provider `json:"kind"`
-	API   llm.API      `json:"api"`
-	Tier  string       `json:"tier,omitempty"`  // that the request asks for
-	Draws string       `json:"draws,omitempty"` // see [llm.Request]
-	Quota string       `json:"quota"`           // the name of the quota that was charged
-	Where string       `json:"where,omitempty"` // the provider's own path to the response; empty: only clients can fetch it
+	Kind   llm.Provider `json:"kind"`
+	API    llm.API      `json:"api"`
+	Tier   string       `json:"tier,omitempty"`   // that the request asks for
+	Draws  string       `json:"draws,omitempty"`  // see [llm.Request]
+	Quota  string       `json:"quota"`            // the name of the quota that was charged
+	Once   bool         `json:"once,omitempty"`   // see SearchesOnce of [llm.Request]
+	Stored bool         `json:"stored,omitempty"` // see StoredTools of [llm.Request]
+	Where  string       `json:"where,omitempty"`  // the provider's own path to the response; empty: only clients can fetch it
 }
 
 // Background returns a call that the provider goes on with after its answer as a batch of one call, which its
@@ -22,7 +24,7 @@ type single struct {
 func (c *Call) Background(where string) *Batch {
 	b := &Batch{
 		Limits: c.Limits, Prices: c.Prices, Provider: c.priceProvider(), Owner: c.Owner,
-		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Request.ImageModel, c.Model, where},
+		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Request.ImageModel, c.Model, c.Request.SearchesOnce, c.Request.StoredTools, where},
 		at:     c.quoted.at, prices: map[string]*price.Price{c.Request.Model: c.quoted.price},
 		expected: Total{
 			Calls: 1, Used: llm.Usage{Input: c.Tokens.Input, Output: c.Tokens.Output}, Units: c.Request.Units, Dollars: int64(c.reserved),
@@ -50,7 +52,7 @@ func (b *Batch) SettleCall(used llm.Usage) {
 		return
 	}
 	c := &Call{Limits: b.Limits, Prices: b.Prices, Provider: b.Provider}
-	c.Request = llm.Request{Endpoint: llm.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units}
+	c.Request = llm.Request{Endpoint: llm.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units, SearchesOnce: b.single.Once, StoredTools: b.single.Stored}
 	for c.Request.Model = range b.prices { // it has one
 	}
 	c.quoteAt(b.at)

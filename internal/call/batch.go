@@ -112,7 +112,7 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 			dollars = price.Unknown
 		}
 	}
-	b.told.Not, b.told.Once = b.told.Not || !r.TellsUnits(), b.told.Once || r.SearchesOnce()
+	b.told.Not, b.told.Once = b.told.Not || !r.TellsUnits(), b.told.Once || r.SearchesOnce
 	b.told.Waived = (b.told.Waived || b.expected.Calls == 0) && r.WaivesContainers()
 	for i, n := range r.Units {
 		b.expected.Units[i] = min(b.expected.Units[i]+max(n, 0), maxTotal)

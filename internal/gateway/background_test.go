@@ -179,26 +179,28 @@ func TestBackgroundStream(t *testing.T) {
 }
 
 // What the tools of a call in the background have cost is settled as that of any other call: by the provider's word,
-// and one container however often code has run in it. Limits in these units get back what was not used.
+// and one container however often code has run in it, whether the tools are in the body or in a stored prompt. Limits in these units get back what was not used.
 func TestBackgroundTools(t *testing.T) {
 	yaml := strings.NewReplacer("output: 10}", "output: 10, web_searches: 10, containers: 0.03}", "acme: {dollars: 0.01", "acme: {dollars: 1, web_searches_per_day: 100").Replace(backgroundRig)
-	r := newRig(t, yaml, mockprovider.Config{})
-	body := strings.Replace(inBackground, "{", `{"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}],`, 1)
-	id := field(t, r.post(t, "/openai/v1/responses", body, "X-Project-ID", "acme", "X-Mock", "web-searches=2 code-runs=3"), "id")
-	for range 2 {
-		r.do(t, "GET", "/openai/v1/responses/"+id, "", "X-Project-ID", "acme")
-	}
-	want := usedAlone(r.provider.Totals()["gpt-4o"]) + 2*price.Dollar/100 + 3*price.Dollar/100
-	if got := price.Dollar - r.dollars(t, "acme"); got != want || !r.noBatches(t) {
-		t.Errorf("%v are charged, want %v", got, want)
-	}
-	d, err := r.Projects().Peek(t.Context(), "acme")
-	if err != nil || window(t, d, "web_searches_per_day").Remaining != 98 {
-		t.Errorf("%+v, %v", d.Windows(), err)
-	}
-	sum := r.usage(t, books.Query{Project: "acme"}).Total
-	if sum[books.Nanodollars] != int64(want) || sum[books.WebSearches] != 2 || sum[books.Containers] != 1 {
-		t.Errorf("the books have %+v", sum)
+	for _, asks := range []string{`"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]`, `"prompt":{"id":"pmpt_1"}`} {
+		r := newRig(t, yaml, mockprovider.Config{})
+		body := strings.Replace(inBackground, "{", "{"+asks+",", 1)
+		id := field(t, r.post(t, "/openai/v1/responses", body, "X-Project-ID", "acme", "X-Mock", "web-searches=2 code-runs=3"), "id")
+		for range 2 {
+			r.do(t, "GET", "/openai/v1/responses/"+id, "", "X-Project-ID", "acme")
+		}
+		want := usedAlone(r.provider.Totals()["gpt-4o"]) + 2*price.Dollar/100 + 3*price.Dollar/100
+		if got := price.Dollar - r.dollars(t, "acme"); got != want || !r.noBatches(t) {
+			t.Errorf("%s: %v are charged, want %v", asks, got, want)
+		}
+		d, err := r.Projects().Peek(t.Context(), "acme")
+		if err != nil || window(t, d, "web_searches_per_day").Remaining != 98 {
+			t.Errorf("%s: %+v, %v", asks, d.Windows(), err)
+		}
+		sum := r.usage(t, books.Query{Project: "acme"}).Total
+		if sum[books.Nanodollars] != int64(want) || sum[books.WebSearches] != 2 || sum[books.Containers] != 1 {
+			t.Errorf("%s: the books have %+v", asks, sum)
+		}
 	}
 }
 
