@@ -41,7 +41,7 @@ type fleet struct {
 type divided struct {
 	scope *Scope
 	due   int64 // when the others are told of its pool; 0: there is nothing to tell
-	whole int64 // when they are told the whole of it, and not what has changed
+	whole int64 // when a report on its pool has all members again, and not only those that have changed
 }
 
 // message is what one process tells the others.
@@ -96,8 +96,8 @@ func (f *fleet) leave() {
 	f.unsubscribe()
 }
 
-// changed says that something has changed in the pool of a scope. Other processes are told of it soon, and at once if calls
-// wait for what others hold.
+// changed notes that something has changed in the pool of a scope. A report on it goes to other processes soon, and at
+// once if calls wait for what others hold.
 func (f *fleet) changed(s *Scope, d *sharing) {
 	least := tellSoon
 	if d.held && d.pool.Urgent(f.engine.clock()) {
@@ -215,7 +215,8 @@ func (f *fleet) tell() {
 	}
 }
 
-// dueReports returns the scopes of whose pools the others are told now, as they were. The caller holds mu.
+// dueReports returns the scopes on whose pools a report is sent to other processes now, by their keys, and notes when the
+// next one is due. The caller holds mu.
 func (f *fleet) dueReports(now int64) map[string]divided {
 	reports := map[string]divided{}
 	for key, d := range f.divided {
@@ -230,7 +231,7 @@ func (f *fleet) dueReports(now int64) map[string]divided {
 	return reports
 }
 
-// isWhole reports whether the others are told of all members of the pool now, and not only of what has changed.
+// isWhole reports whether a report on the pool that is sent now has all members, and not only those that have changed.
 func (d *divided) isWhole(now int64) bool { return d.whole <= now+int64(tellAtOnce) }
 
 // untold returns the keys of scopes of which the others do not know that calls wait for them here, or
@@ -324,7 +325,7 @@ func (f *fleet) receive(text []byte) {
 	}
 	if m.Report != nil {
 		pools.pool.Hear(m.Node, now, *m.Report)
-		switch { // what is free may be for others now
+		switch { // the report may leave to calls that wait here what was another's share
 		case !pools.held:
 		case s.Kind == Shared:
 			s.line.WakeHeld()

@@ -110,7 +110,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 	}
 	res, err := e.takeStore(ctx, c, o, all)
 	for i := range all {
-		if res != nil || !c.again { // a call that waits was told of
+		if res != nil || !c.again { // that a call asks again is no news: other processes know that it waits
 			f.changed(all[i].scope, all[i].sharing)
 		}
 	}
@@ -165,8 +165,8 @@ func (r *Reservation) releaseShares() {
 	r.eachShare(func(_ *plan, d *sharing, taken []fair.Amount) { d.pool.Release(r.at, taken) })
 }
 
-// eachShare calls do for each pool in which what the call has taken counts, with what was charged there; nil is what was
-// asked for.
+// eachShare calls do for each pool in which what the call has taken counts, with what was charged there. That is nil if it
+// is what the call asked for.
 func (r *Reservation) eachShare(do func(p *plan, d *sharing, taken []fair.Amount)) {
 	taken := r.taken
 	for rest := r.pools; rest != 0; rest &= rest - 1 {

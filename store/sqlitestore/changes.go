@@ -34,7 +34,7 @@ const (
 	maxChangeBytes = 1 << 20 // of these
 )
 
-// journal is what this process knows of the journal.
+// journal is what this process knows of the table of the same name, and of what its rows have changed.
 type journal struct {
 	synced   bool                     // it is as the file has it
 	last     int64                    // the number of the last row; 0: not known
