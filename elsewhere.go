@@ -79,7 +79,7 @@ func (m *model) recordSnapshot(s *engine.Standing) {
 // snapshot. If the snapshot still contained the refund, usage by others could be mistaken for
 // it. A snapshot that was made after the refund becomes too small; then the store is asked
 // once more.
-func (m *model) Settled(taken, used engine.Amounts) {
+func (m *model) Settled(refund engine.Amounts) {
 	for {
 		g := m.snapshot.Load()
 		if g == nil {
@@ -87,8 +87,7 @@ func (m *model) Settled(taken, used engine.Amounts) {
 		}
 		lower := *g
 		for d := range kind.Models {
-			u := d.Unit()
-			lower.used[d] -= max(taken[u]-used[u], 0)
+			lower.used[d] -= refund[d.Unit()]
 		}
 		if lower.used == g.used || m.snapshot.CompareAndSwap(g, &lower) {
 			return

@@ -196,7 +196,7 @@ func init() {
 		d.common.add()
 		maps.Copy(faults, d.faults)
 		d.usage.add()
-		allWindowHeaders = append(allWindowHeaders, d.limitHeaders...)
+		addWindowHeaders(d.limitHeaders)
 		silent = append(silent, d.silent...)
 		unreasoning = append(unreasoning, d.unreasoning...)
 		secretive = append(secretive, d.secretive...)

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"math/bits"
 	"net/http"
 	"slices"
 	"time"
@@ -21,6 +22,19 @@ type windowPer func(d *dialect, w Window, errorPer time.Duration) time.Duration
 // because its host may be that of a proxy.
 var allWindowHeaders []windowHeaders
 
+// windowsByHeader says for the name of a header which of allWindowHeaders it is one of, one bit for each.
+var windowsByHeader = map[string]uint64{}
+
+// addWindowHeaders adds headers to those that are read of every response.
+func addWindowHeaders(list []windowHeaders) {
+	for _, w := range list {
+		for _, name := range [...]string{w.limit, w.remaining, w.reset} {
+			windowsByHeader[name] |= 1 << len(allWindowHeaders)
+		}
+		allWindowHeaders = append(allWindowHeaders, w)
+	}
+}
+
 // repeating returns headers that repeat the strictest of the windows of input and output tokens.
 func repeating(h windowHeaders) windowHeaders {
 	h.repeats = true
@@ -32,8 +46,12 @@ func repeating(h windowHeaders) windowHeaders {
 func readHeaders(p Provider, h http.Header, errorPer time.Duration, now time.Time) []Window {
 	var room [6]Window // more than any provider sends, on the stack, so that only the result is allocated
 	found, d := room[:0], (*dialect)(nil)
-	for i := range allWindowHeaders {
-		names := &allWindowHeaders[i]
+	present := uint64(0)
+	for name := range h {
+		present |= windowsByHeader[name]
+	}
+	for ; present != 0; present &= present - 1 {
+		names := &allWindowHeaders[bits.TrailingZeros64(present)]
 		if names.repeats && len(found) > 0 && slices.ContainsFunc(found, func(w Window) bool { return w.Unit == InputTokens || w.Unit == OutputTokens }) {
 			continue
 		}

@@ -15,8 +15,7 @@ import (
 // metered returns the response with a body that is metered while the caller reads it. With
 // hideUsage, the caller does not see the chunk that reports usage.
 func (x *exchange) metered(response *http.Response, hideUsage bool) *http.Response {
-	body := &meteredBody{exchange: x, source: response.Body, meter: llm.NewMeter(x.Request.API, response.Header)}
-	body.meter.Expect(x.Request.Answers)
+	body := &meteredBody{exchange: x, source: response.Body, meter: x.NewMeter(response.Header)}
 	switch {
 	case x.Extends():
 		body.visible = x.guard(body, hideUsage)
@@ -72,7 +71,9 @@ func (b *meteredBody) read(p []byte) (n int, err error) {
 		n, err = b.visible.Read(p) // the meter sees it on the way
 	} else {
 		n, err = b.source.Read(p)
-		b.meter.Write(p[:n])
+		if !b.settled {
+			b.meter.Write(p[:n])
+		}
 	}
 	if err != nil {
 		b.ended = errors.Is(err, io.EOF)
@@ -144,4 +145,8 @@ func (b *meteredBody) settle() {
 		b.stop()
 	}
 	b.exchange.Settle(b.exchange.httpRequest.Context(), b.meter, b.ended)
+	if b.visible == nil { // otherwise a later read goes through the meter
+		call.FreeMeter(b.meter)
+		b.meter = nil
+	}
 }

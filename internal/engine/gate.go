@@ -24,8 +24,8 @@ type Gate interface {
 	// ProbeEnded reports what a probe has found out.
 	ProbeEnded(now, probe int64, found Probe)
 
-	// Settled reports what a call has taken of the scope, and what of that it has used.
-	Settled(taken, used Amounts)
+	// Settled reports how much a call that has ended gives back of what it has taken of the scope.
+	Settled(refund Amounts)
 
 	// Reconsider corrects when a call passes that lowered limits have denied: the store
 	// does not know of what they are lowered by.

@@ -22,7 +22,7 @@ type gate struct {
 	probing    int64 // the number of the probe under way; 0: none
 	probes     int64
 	found      []engine.Probe
-	settled    []engine.Amounts // taken and used, one after the other
+	settled    []engine.Amounts // what calls have given back
 	reconsider time.Duration    // what lowered limits are told to say
 }
 
@@ -59,7 +59,7 @@ func (g *gate) ProbeEnded(_, probe int64, found engine.Probe) {
 	}
 }
 
-func (g *gate) Settled(taken, used engine.Amounts) { g.settled = append(g.settled, taken, used) }
+func (g *gate) Settled(refund engine.Amounts) { g.settled = append(g.settled, refund) }
 
 func (g *gate) Reconsider(_ context.Context, s *engine.Standing, _ *engine.Ask) error {
 	for i := range s.Len() {
@@ -197,17 +197,17 @@ func TestGateOpensByItself(t *testing.T) {
 func TestGateLowersLimits(t *testing.T) {
 	everyStore(t, func(t *testing.T, b *bench) {
 		g := &gate{lowers: true, reconsider: 7 * time.Second}
-		m, p := b.shared("m", g, perMinute(engine.Requests, 2)), b.own("p", perMinute(engine.Requests, 5))
-		res := b.take(callOf("first", 0), m, p)
+		m, p := b.shared("m", g, perMinute(engine.Requests, 2), perMinute(engine.Tokens, 20)), b.own("p", perMinute(engine.Requests, 5))
+		res := b.take(callOf("first", 10), m, p)
 		b.wantDenied(callOf("second", 0), "requests", 7*time.Second, m, p)
 		b.wantUsed(p, 1)
 		g.lowers = false
 		b.take(callOf("third", 0), m, p)
 		b.wantDenied(callOf("fourth", 0), "requests", time.Minute, m, p)
 		res.Commit(llm.Tokens{Input: 3, Output: 4})
-		b.wantUsed(m, 2)
-		if len(g.settled) != 2 || g.settled[1][engine.Input] != 3 || g.settled[1][engine.Tokens] != 7 {
-			t.Errorf("the gate was told of settlements: %v", g.settled)
+		b.wantUsed(m, 2, 7)
+		if len(g.settled) != 1 || g.settled[0][engine.Requests] != 0 || g.settled[0][engine.Tokens] != 3 {
+			t.Errorf("the gate was told of refunds: %v; want 3 tokens", g.settled)
 		}
 	})
 }

@@ -228,12 +228,22 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 		p := r.charged[i].plan
 		scope := p.scope.Real()
 		if scope.gate != nil {
-			asked := r.inShared()
-			scope.gate.Settled(asked, used.known(p.rules, &asked))
+			scope.gate.Settled(r.refund(p, used))
 		}
 		scope.giveBack(p, &r.asked)
 		e.wakeHere(scope)
 	}
+}
+
+// refund returns how much a call that has used so much gives back of what it was charged by a plan.
+func (r *Reservation) refund(p *plan, used *spent) (back Amounts) {
+	for i := range p.charges {
+		u := p.charges[i].unit
+		if n := used.of(p.rules, u); n >= 0 {
+			back[u] = max(p.rules.Amount(u, &r.asked)-n, 0)
+		}
+	}
+	return back
 }
 
 // actual returns how much was used, in the order of the charges.

@@ -27,12 +27,13 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 	price = min(max(price, -1), MaxTokens)
 	r.used(t, asked, &used.Amounts)
 	used.Amounts[Dollars] = price
+	used.most = used.Amounts
 	most := asked
 	if asked.Most != nil {
 		most = asked.Most
+		r.used(t, most, &used.most)
+		used.most[Dollars] = price
 	}
-	r.used(t, most, &used.most)
-	used.most[Dollars] = price
 	if r.inexact {
 		for _, u := range [...]Unit{Tokens, Input, Output, AllTokens} {
 			used.most[u] = max(used.most[u], asked.Amounts[u], most.Amounts[u])

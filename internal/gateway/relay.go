@@ -10,15 +10,12 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // relay forwards the answer to a call, meters it, and settles the call. With hideUsage, the
 // client does not get the chunk that reports usage.
 func (x *exchange) relay(response *http.Response, hideUsage bool) {
-	x.meter = meters.Get().(*llm.Meter)
-	x.meter.Reset(x.call.Request.API, response.Header)
-	x.meter.Expect(x.call.Request.Answers)
+	x.meter = x.call.NewMeter(response.Header)
 	var body io.Reader
 	extends := x.call.Extends()
 	switch {
@@ -57,12 +54,9 @@ func (x *exchange) relay(response *http.Response, hideUsage bool) {
 	x.forward(response, body)
 }
 
-// meters is a pool of meters: each has nearly two kilobytes.
-var meters = sync.Pool{New: func() any { return new(llm.Meter) }}
-
 // freeMeter gives back the meter of the answer. Nothing reads the answer any more.
 func (x *exchange) freeMeter() {
-	meters.Put(x.meter)
+	call.FreeMeter(x.meter)
 	x.meter = nil
 }
 

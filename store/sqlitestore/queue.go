@@ -92,17 +92,21 @@ func (s *Store) submitLater(o *operation) {
 	}
 }
 
-// workLater runs the calls that nobody waits for and no other call has run.
+// workLater runs the calls that nobody waits for and no other call has run for so long.
 func (s *Store) workLater() {
 	s.mu.Lock()
 	if s.armed = len(s.queue) > 0; !s.armed {
 		s.mu.Unlock()
 		return
 	}
-	work := !s.working
-	s.working = true
+	rest := maxLater - time.Since(s.queue[0].since)
+	work := rest <= 0 && !s.working
+	s.working = s.working || work
 	s.mu.Unlock()
-	time.AfterFunc(maxLater, s.workLater) // until the queue is empty
+	if rest <= 0 {
+		rest = maxLater
+	}
+	time.AfterFunc(rest, s.workLater) // until the queue is empty
 	if work {
 		s.work(nil)
 	}
