@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	minGarbage     = 64 << 20 // bytes of garbage that do not start a collection
+	minGarbage     = 40 << 20 // bytes of garbage that do not start a collection
 	defaultPercent = 100      // Go's own GOGC
 )
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestPercentFor(t *testing.T) {
-	for inUse, want := range map[uint64]int{0: 6400, 1 << 20: 6400, 8 << 20: 800, 64 << 20: 100, 1 << 30: 100} {
+	for inUse, want := range map[uint64]int{0: 4000, 1 << 20: 4000, 8 << 20: 500, 40 << 20: 100, 1 << 30: 100} {
 		if got := percentFor(inUse); got != want {
 			t.Errorf("%d bytes: %d%%", inUse, got)
 		}
