@@ -72,6 +72,26 @@ func TestSettleLater(t *testing.T) {
 	})
 }
 
+// A settlement waits for the next take for two milliseconds, although a timer that an earlier one has set ends before.
+func TestSettleLaterWaitsForItsOwnTime(t *testing.T) {
+	l := perDay(10)
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		settleLater(s, take(t, s, charge("key", 1, l)), 0)
+		time.Sleep(maxLater / 2)
+		second := take(t, s, charge("key", 1, l))
+		n := transactions(s)
+		settleLater(s, second, 0)
+		for _, want := range []int64{0, 1} {
+			time.Sleep(maxLater / 2)
+			synctest.Wait()
+			if n.Load() != want {
+				t.Errorf("%d transactions; want %d", n.Load(), want)
+			}
+		}
+	})
+}
+
 // settleLater settles a take of one charge without waiting, and returns what gets its error.
 func settleLater(s *Store, r store.Receipt, actual int64) <-chan error {
 	failed := make(chan error, 1)
