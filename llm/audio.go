@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"math"
 	"slices"
 )
 
@@ -41,7 +40,9 @@ func mostSeconds(b []byte) int64 {
 	case "ogg":
 		d, ok = oggTime(rest)
 	case "mp4":
-		d, ok = mp4Time(rest)
+		if d, ok = mp4Time(rest); !ok {
+			d, ok = mp4Most(rest), true
+		}
 	case "webm":
 		d, ok = webmTime(rest)
 	}
@@ -51,9 +52,13 @@ func mostSeconds(b []byte) int64 {
 	return max(int64((d+audioSecond-1)/audioSecond), 1)
 }
 
-// leastKnown returns how long a file can be of which nothing is known. Silence in FLAC takes no room at all.
+// anyLength are the names of codecs in Matroska whose files choose how many samples a second they have, and FLAC, in which
+// silence takes no room at all.
+var anyLength = []string{"fLaC", "A_PCM", "A_VORBIS", "A_ALAC", "A_FLAC", "A_MS/ACM", "A_QUICKTIME", "A_TTA1", "A_WAVPACK4", "A_REAL"}
+
+// leastKnown returns how long a file can be of which nothing is known.
 func leastKnown(b []byte) audioTime {
-	if bytes.Contains(b, []byte("fLaC")) {
+	if slices.ContainsFunc(anyLength, func(codec string) bool { return bytes.Contains(b, []byte(codec)) }) {
 		return maxAudio
 	}
 	return min(audioTime(min(int64(len(b)), int64(maxAudio/mostInAByte)))*mostInAByte, maxAudio)
@@ -423,57 +428,4 @@ func oggCodec(head []byte) func(packet []byte) audioTime {
 		return func(packet []byte) audioTime { return flacFrames(packet, usual) }
 	}
 	return nil
-}
-
-// mp4Time counts the frames of AAC in the only track of a file. Their rate is in the decoder's own settings, which must
-// be where the only description of samples has them.
-func mp4Time(b []byte) (audioTime, bool) {
-	sizes, settings := bytes.Index(b, []byte("stsz")), bytes.Index(b, []byte("esds"))
-	for _, box := range []string{"stsz", "esds", "stsd"} {
-		if bytes.Count(b, []byte(box)) != 1 {
-			return 0, false
-		}
-	}
-	if bytes.Count(b, []byte("elst")) > 1 {
-		return 0, false
-	}
-	described := settings >= 52 && string(b[settings-52:settings-48]) == "stsd" && string(b[settings-36:settings-32]) == "mp4a"
-	elsewhere := slices.ContainsFunc([]string{"moof", "stz2", "cmov"}, func(box string) bool { return bytes.Contains(b, []byte(box)) }) // frames that stsz does not count
-	if !described || elsewhere || sizes+16 > len(b) || settings+8 > len(b) {
-		return 0, false
-	}
-	rate, ok := aacRate(b[settings+8:])
-	each, frames := binary.BigEndian.Uint32(b[sizes+8:]), int64(binary.BigEndian.Uint32(b[sizes+12:]))
-	if !ok || frames <= 0 || each == 0 && frames > int64(len(b)) { // each frame has an entry of its own
-		return 0, false
-	}
-	edits := int64(1) // each may repeat all frames
-	if at := bytes.Index(b, []byte("elst")); at >= 0 && at+12 <= len(b) {
-		edits = max(int64(min(binary.BigEndian.Uint32(b[at+8:]), math.MaxInt16)), 1)
-	}
-	return samplesTime(frames*1024*edits, rate), true
-}
-
-// aacRates are the samples a second that AAC can have.
-var aacRates = [...]int64{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350}
-
-// aacRate reads how many samples a second AAC has from the descriptors of a stream, one of which is in another.
-func aacRate(b []byte) (rate int64, ok bool) {
-	for _, d := range []struct{ tag, fixed byte }{{3, 3}, {4, 13}, {5, 0}} {
-		if len(b) < 2 || b[0] != d.tag {
-			return 0, false
-		}
-		for b = b[1:]; len(b) > 0 && b[0] == 0x80; { // the length has four bytes
-			b = b[1:]
-		}
-		if len(b) < 3+int(d.fixed) || d.tag == 4 && b[1] != 0x40 {
-			return 0, false
-		}
-		b = b[1+d.fixed:]
-	}
-	kind, i := b[0]>>3, int(b[0]&7)<<1|int(b[1]>>7)
-	if kind != 2 && kind != 5 && kind != 29 || i >= len(aacRates) {
-		return 0, false
-	}
-	return aacRates[i], true
 }

@@ -25,6 +25,8 @@ type promptBound struct {
 	elsewhere bool // a part of the prompt is not in the body, or is a file, so that the context window alone bounds it
 
 	toolUses Units // the most uses of the tools that the provider runs
+	maps     bool  // one of them searches maps
+	web      bool  // one of them searches the web
 	template bool  // the provider has stored a prompt of the request, and with it tools that the body does not have
 
 	imageModel string // that generates images as a tool

@@ -103,7 +103,7 @@ var _ = register(dialect{
 		"fileUri": keyReference, "file_uri": keyReference, "uri": keyAddress,
 	},
 	wholeTypes: []string{"thought", "function_result"},
-	toolUnits: map[string]toolUnit{ // searches of the web, and those of maps, which cost as much
+	toolUnits: map[string]toolUnit{ // searches of the web, and those of maps
 		"googleSearch": geminiSearch, "google_search": geminiSearch, "enterpriseWebSearch": geminiSearch, "enterprise_web_search": geminiSearch,
 		"googleMaps": geminiSearch, "google_maps": geminiSearch,
 	},
@@ -310,6 +310,9 @@ func measureGemini(b measuredBody) (m measured) {
 	}
 	if m.units[WebSearches] > 0 && (strings.Contains(b.model, "gemini-2") || strings.Contains(b.model, "gemini-1")) {
 		m.units[WebSearches], m.once = 1, true
+		if b.mapsAlone {
+			m.variant = "maps" // which cost less
+		}
 	}
 	return m
 }

@@ -26,6 +26,7 @@ const (
 	Speech          API = "speech"         // OpenAI's text to speech
 	Transcriptions  API = "transcriptions" // OpenAI's transcriptions and translations of audio
 	Videos          API = "videos"         // OpenAI's videos
+	NewContainers   API = "containers"     // OpenAI's containers, in which code runs
 )
 
 var _ = register(dialect{
@@ -92,9 +93,14 @@ var _ = register(dialect{
 			events:  map[string]eventKind{"transcript.text.done": eventEnd},
 		},
 		{ // an answer says that the video is queued; what it is to cost is known by then
-			api: Videos, paths: []string{"v1/videos"}, forms: true, embeds: true,
+			api: Videos, paths: []string{"v1/videos", "remix"}, forms: true, embeds: true,
 			fields:  []field{{name: "size", kind: fieldWord, setting: sizeWord}, {name: "seconds", kind: fieldWord, setting: secondsWord}},
 			measure: measureVideo, units: []unitNumber{{unit: VideoSeconds}},
+		},
+		{
+			api: NewContainers, paths: []string{"v1/containers"}, model: "container", embeds: true,
+			fields:  []field{{name: "memory_limit", kind: fieldWord, setting: memoryWord}},
+			measure: measureContainer, units: []unitNumber{{unit: Containers}},
 		},
 		{ // requests that are no call of a model, and what other APIs have left out
 			api: "", refuse: refuseOpenAI, requestID: usualRequestID, setLimit: setOpenAILimit,
@@ -112,7 +118,7 @@ var _ = register(dialect{
 	},
 	toolUnits: map[string]toolUnit{
 		"web_search": {WebSearches, mostSearches}, "file_search": {FileSearches, mostSearches}, "code_interpreter": {Containers, 1},
-		imageTool: {Images, mostDrawn},
+		"shell": {Containers, 1}, imageTool: {Images, mostDrawn},
 	},
 	thinking:       map[string]bool{"reasoning": true},
 	names:          nameRules{variant: []nameRule{date("-0000"), without("-latest")}}, // gpt-4-0613, chatgpt-4o-latest
@@ -256,7 +262,7 @@ var (
 // Each search of the web or of files is an item of a response. outputItems are those of a whole answer, with their
 // texts; searchItems are those that the last event of a stream repeats.
 var (
-	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}, {"code_interpreter_call", codeRuns}, {"image_generation_call", drawnImages}}}
+	searchItems = &node{counted: true, members: members{"type": kindNode}, entries: []entryNumber{{"web_search_call", webSearches}, {"file_search_call", fileSearches}, {"code_interpreter_call", codeRuns}, {"shell_call", codeRuns}, {"image_generation_call", drawnImages}}}
 	outputItems = func() *node {
 		n := extend(itemsNode, searchItems.members)
 		n.counted, n.entries = true, searchItems.entries
@@ -339,6 +345,15 @@ func measureVideo(b measuredBody) (m measured) {
 		m.units[VideoSeconds] = -1
 	}
 	m.variant = cmp.Or(b.words[sizeWord], "720x1280")
+	return m
+}
+
+// measureContainer reads how large a container is to be.
+func measureContainer(b measuredBody) (m measured) {
+	word := cmp.Or(b.words[memoryWord], "1g")
+	if m.units[Containers] = containersFor("", []byte(`"`+word+`"`)); m.units[Containers] == 1 && word != "1g" {
+		m.units[Containers] = -1
+	}
 	return m
 }
 

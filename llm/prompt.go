@@ -122,8 +122,8 @@ func (p *promptReader) tool() {
 	p.at++
 	var kind, model string
 	var uses []byte
-	own := true    // what the tool runs in is not the caller's already
-	draws := false // it generates images
+	containers := int64(-1) // what it runs in costs; -1: it does not say
+	draws := false          // it generates images
 	for first := true; p.item(first, '}'); first = false {
 		key := p.key()
 		p.leaf(quoted{raw: key})
@@ -132,7 +132,7 @@ func (p *promptReader) tool() {
 		p.all()
 		switch {
 		case string(key) == "type":
-			p.toolUses.addTool(kind, nil) // of two types, servers may use either
+			p.addTool(kind, nil, largestContainer) // of two types, servers may use either
 			kind = textOf(p.body[from:p.at])
 			draws = draws || strings.HasPrefix(kind, imageTool)
 			p.boundToolType(kind)
@@ -147,18 +147,29 @@ func (p *promptReader) tool() {
 				named = usualDrawing
 			}
 			model = eitherModel(model, named)
-		case string(key) == "container":
-			own = p.at == from || p.body[from] != '"'
+		case string(key) == "container", string(key) == "environment":
+			containers = max(containers, containersFor(string(key), p.body[from:p.at]))
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
 			p.elsewhere = true
-			p.toolUses.addTool(string(key), nil)
+			p.addTool(string(key), nil, 1)
 		}
 	}
-	if own || toolUnits[kind].unit != Containers {
-		p.toolUses.addTool(kind, uses)
+	if containers < 0 {
+		containers = 1
 	}
+	p.addTool(kind, uses, containers)
 	if draws {
 		p.imageModel = eitherModel(p.imageModel, cmp.Or(model, usualDrawing))
+	}
+}
+
+// addTool adds a tool that the provider may run: see [Units].
+func (p *promptReader) addTool(kind string, uses []byte, containers int64) {
+	before := p.toolUses[WebSearches]
+	p.toolUses.addTool(kind, uses, containers)
+	if p.toolUses[WebSearches] > before {
+		isMap := strings.EqualFold(strings.ReplaceAll(kind, "_", ""), "googleMaps")
+		p.maps, p.web = p.maps || isMap, p.web || !isMap
 	}
 }
 

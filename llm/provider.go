@@ -73,6 +73,7 @@ func recognize(method string, u *url.URL, p Provider) (e Endpoint, ok bool) {
 	r.parent, r.word = routeWord(u, parent), routeWord(u, r.last)
 	e.API = cmp.Or(routes[[2]string{r.parent, r.word}], routes[[2]string{"", r.word}])
 	if e.API != "" {
+		e.Model = e.API.protocol().model
 		if from, to, _ := modelIn(path); from < to {
 			e.Model = unescapeSegment(u, path[from:to])
 		}

@@ -82,7 +82,7 @@ type Request struct {
 	hides        bool  // a field of the body may make output that no text shows
 	overrides    bool  // a field of the body may put another bound in the place of the API's own
 	oldBound     bool  // the body's only bound is max_tokens
-	waived       bool  // its containers are free
+	mapsAlone    bool  // its tools search maps, and not the web
 	kept         int64 // for how many seconds the provider keeps the prompt; 0: it does not
 	size         int   // the length of the body
 	bound        requestBound
@@ -499,9 +499,11 @@ func (r *requestReader) settle(q *Request) {
 		q.MaxOutput = max(q.MaxOutput, n) * max(0, min(n, 1))
 	}
 	if p.measure != nil {
-		m := p.measure(r.measured(q))
+		b := r.measured(q)
+		m := p.measure(b)
+		q.mapsAlone = b.mapsAlone
 		q.Units, q.Variant, q.ImageModel, q.SearchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
-		q.waived, q.StoredTools = m.waived, m.template
+		q.StoredTools = m.template
 		if least := r.dialect.leastAudio; q.Units[AudioSeconds] >= 0 && q.API == Transcriptions {
 			q.Units[AudioSeconds] = max(q.Units[AudioSeconds], least)
 		}
@@ -515,7 +517,7 @@ func (r *requestReader) measured(q *Request) measuredBody {
 	b := measuredBody{
 		text: r.body, files: r.formFiles, model: q.Model, answers: q.Answers, prompt: q.bound.prompt,
 		samples: max(r.numbers[sampleCount], 0), duration: max(r.numbers[videoDuration], 0),
-		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch, imageModel: r.imageModel, template: r.template,
+		tools: r.toolUses, toolCalls: max(r.numbers[maxToolCalls], 0), asksSearch: r.asksSearch, mapsAlone: r.maps && !r.web, imageModel: r.imageModel, template: r.template,
 	}
 	for i, word := range r.words {
 		b.words[i] = string(word)

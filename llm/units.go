@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"strings"
@@ -38,6 +39,7 @@ type measuredBody struct {
 	tools      Units             // the most that the tools of the request can use
 	toolCalls  int               // the most calls of tools that the provider runs; 0: the body does not say
 	asksSearch bool              // the body has web_search_options
+	mapsAlone  bool              // its tools search maps, and not the web
 	imageModel string            // see [Request]
 	template   bool              // see [promptBound]
 }
@@ -50,6 +52,7 @@ const (
 	resolutionWord // of a video
 	ttlWord        // for how long the provider keeps a prompt
 	expiryWord     // until when it does
+	memoryWord     // of a container
 	wordCount
 )
 
@@ -72,8 +75,8 @@ var toolUnits = map[string]toolUnit{}
 // mostCounted bounds the uses of a tool, so that sums do not overflow.
 const mostCounted = math.MaxInt32
 
-// addTool adds a tool of a type, that may be used so often.
-func (u *Units) addTool(kind string, uses []byte) {
+// addTool adds a tool of a type, that may be used so often. What it runs in costs as much as so many containers.
+func (u *Units) addTool(kind string, uses []byte, containers int64) {
 	if kind == "" || kind == "function" || kind == "custom" { // the client runs nearly all tools
 		return
 	}
@@ -83,14 +86,46 @@ func (u *Units) addTool(kind string, uses []byte) {
 			if !ok || most == 0 || t.most == waived {
 				most = t.most
 			}
+			if t.unit == Containers && most > 0 {
+				most *= containers
+			}
 			u[t.unit] = max(min(u[t.unit]+most, mostCounted), waived)
 		}
 	}
 }
 
+// containerSizes are the sizes of OpenAI's containers, the largest first: a container costs as much as so many of one
+// gigabyte, which is the usual size.
+var containerSizes = []struct {
+	word string
+	size int64
+}{{"64g", 64}, {"16g", 16}, {"4g", 4}}
+
+const largestContainer = 64
+
+// containersFor returns how many containers of a gigabyte the value costs in which a tool says what it runs in: none, if
+// the provider makes nothing for it. An escape could hide a word, and counts as the largest size.
+func containersFor(key string, value []byte) int64 {
+	has := func(word string) bool { return bytes.Contains(value, []byte(`"`+word+`"`)) }
+	switch {
+	case bytes.IndexByte(value, '\\') >= 0:
+		return largestContainer
+	case key == "container" && len(value) > 0 && value[0] == '"': // the id of one that was made before
+		return 0
+	case key == "environment" && !has("container_auto") && (has("local") || has("container_reference")):
+		return 0
+	}
+	for _, c := range containerSizes {
+		if has(c.word) {
+			return c.size
+		}
+	}
+	return 1
+}
+
 // measureTools returns the most that the tools of a request can use.
 func measureTools(b measuredBody) (m measured) {
-	m.units, m.draws, m.waived = b.tools, b.imageModel, b.tools[Containers] < 0
+	m.units, m.draws = b.tools, b.imageModel
 	if b.template { // its tools are settled, and nothing says what to reserve for them
 		m.draws, m.template = cmp.Or(m.draws, usualDrawing), true
 	}
@@ -111,7 +146,6 @@ type measured struct {
 	images    int    // images of the prompt
 	elsewhere bool   // the context window alone bounds the prompt
 	once      bool   // however often it searches, it is billed once
-	waived    bool   // its containers are free
 	template  bool   // see [promptBound]
 	kept      int64  // for how many seconds the provider keeps the prompt
 }
@@ -139,11 +173,12 @@ func (r *Request) Used(u Usage) Usage {
 	if r.SearchesOnce {
 		u.Units[WebSearches] = min(u.Units[WebSearches], 1)
 	}
-	most := r.Units[Containers] // however often it runs code there
-	if r.StoredTools {
-		most = max(most, 1)
+	if u.Units[Containers] > 0 { // however often it runs code there
+		u.Units[Containers] = r.Units[Containers]
+		if r.StoredTools {
+			u.Units[Containers] = max(u.Units[Containers], 1)
+		}
 	}
-	u.Units[Containers] = min(u.Units[Containers], most)
 	return u
 }
 
@@ -156,9 +191,6 @@ func (r *Request) TellsUnits() bool {
 	}
 	return r.ImageModel == "" || r.Units[Images] == 0
 }
-
-// WaivesContainers reports whether the containers of the request are free, because it has a tool that includes them.
-func (r *Request) WaivesContainers() bool { return r.waived }
 
 // A unitNumber is the number of an answer that counts a unit.
 type unitNumber struct {

@@ -2,6 +2,8 @@ package llm
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -10,7 +12,10 @@ const (
 	webmSegment     = 0x18538067
 	webmTracks      = 0x1654ae6b
 	webmTrack       = 0xae
+	webmAudio       = 0xe1
+	webmRate        = 0xb5
 	webmCodec       = 0x86
+	webmPrivate     = 0x63a2
 	webmEncodings   = 0x6d80
 	webmCluster     = 0x1f43b675
 	webmSimpleBlock = 0xa3
@@ -18,10 +23,14 @@ const (
 	webmBlock       = 0xa1
 )
 
-// webmTime adds up the packets of Opus in the blocks of a file. Blocks with several packets, and other codecs, are not
-// read.
+// webmTime adds up the packets of Opus or Vorbis, or the samples, in the blocks of a file with one track. Blocks with
+// several packets, and other codecs, are not read.
 func webmTime(b []byte) (sum audioTime, ok bool) {
-	opus, ok := false, true
+	var codec string
+	var private []byte
+	var rate int64
+	var timeOf func(packet []byte) audioTime
+	ok = true
 	clusters := bytes.Count(b, []byte{0x1f, 0x43, 0xb6, 0x75}) // a decoder may look for others than those that follow one another
 	for len(b) > 0 && ok {
 		var id, size uint64
@@ -39,7 +48,7 @@ func webmTime(b []byte) (sum audioTime, ok bool) {
 			clusters--
 		}
 		switch id {
-		case webmSegment, webmTracks, webmTrack, webmCluster, webmBlockGroup: // their elements follow
+		case webmSegment, webmTracks, webmTrack, webmAudio, webmCluster, webmBlockGroup: // their elements follow
 			continue
 		}
 		if unknown || size > uint64(len(b)) {
@@ -49,17 +58,58 @@ func webmTime(b []byte) (sum audioTime, ok bool) {
 		b = b[size:]
 		switch id {
 		case webmCodec:
-			opus, ok = true, string(content) == "A_OPUS"
+			ok = codec == "" && timeOf == nil
+			codec = string(content)
+		case webmPrivate:
+			private = content
+		case webmRate:
+			ok = rate == 0
+			rate = webmFloat(content)
 		case webmEncodings: // the blocks are compressed
 			ok = false
 		case webmSimpleBlock, webmBlock:
-			ok = opus && len(content) > 4 && content[0]&0x80 != 0 && content[3]&6 == 0
+			if timeOf == nil {
+				timeOf = webmCodecTime(codec, private, rate)
+			}
+			ok = timeOf != nil && len(content) > 4 && content[0]&0x80 != 0 && content[3]&6 == 0
 			if ok {
-				sum = min(sum+opusTime(content[4:]), maxAudio)
+				sum = min(sum+timeOf(content[4:]), maxAudio)
 			}
 		}
 	}
 	return sum, ok && sum > 0 && clusters == 0
+}
+
+// webmCodecTime returns what measures the blocks of a codec, by what the track says of it, or nil if it is another one.
+func webmCodecTime(codec string, private []byte, rate int64) func(packet []byte) audioTime {
+	switch codec {
+	case "A_OPUS":
+		return opusTime
+	case "A_VORBIS":
+		if at := bytes.Index(private, []byte("\x01vorbis")); at >= 0 && bytes.Count(private, []byte("\x01vorbis")) == 1 {
+			return oggCodec(private[at:])
+		}
+	case "A_PCM/INT/LIT", "A_PCM/INT/BIG", "A_PCM/FLOAT/IEEE":
+		if rate > 0 {
+			return func(packet []byte) audioTime { return samplesTime(int64(len(packet)), rate) } // a byte each, or more
+		}
+	}
+	return nil
+}
+
+// webmFloat reads a number with a point, rounded down. It is 0 if it is none that a rate can be.
+func webmFloat(b []byte) int64 {
+	f := 0.0
+	switch len(b) {
+	case 4:
+		f = float64(math.Float32frombits(binary.BigEndian.Uint32(b)))
+	case 8:
+		f = math.Float64frombits(binary.BigEndian.Uint64(b))
+	}
+	if !(f >= 1 && f <= 768_000) {
+		return 0
+	}
+	return int64(f)
 }
 
 // webmNumber reads a number of up to so many bytes, whose first byte says how many there are. A mark of that is a part

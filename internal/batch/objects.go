@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -14,7 +15,7 @@ import (
 type Object struct {
 	ID         string
 	Status     string // OpenAI's and Gemini's
-	OutputFile string // the file with the results of OpenAI's; empty: there is none yet, or never
+	OutputFile string // the file with the results of OpenAI's or Gemini's; empty: there is none yet, or never
 	Inline     []InlineResult
 }
 
@@ -55,6 +56,7 @@ type operation struct {
 }
 
 type output struct {
+	File    string `json:"responsesFile"`
 	Inlined struct {
 		Responses []InlineResult `json:"inlinedResponses"`
 	} `json:"inlinedResponses"`
@@ -70,7 +72,8 @@ func ReadOperation(text []byte) []Object {
 	if list == nil {
 		list = o.Metadata.Output.Inlined.Responses
 	}
-	return []Object{{ID: strings.TrimPrefix(o.Name, "batches/"), Status: o.Metadata.State, Inline: list}}
+	file := strings.TrimPrefix(cmp.Or(o.Response.File, o.Metadata.Output.File), "files/")
+	return []Object{{ID: strings.TrimPrefix(o.Name, "batches/"), Status: o.Metadata.State, Inline: list, OutputFile: file}}
 }
 
 // object is an [Object] in JSON.

@@ -17,13 +17,14 @@ type Result struct {
 
 var errResult = errors.New("ratelimit: it is no result of a batch")
 
-// ReadResult reads a line of the results of a batch, in the format of OpenAI or of Anthropic. The usage
+// ReadResult reads a line of the results of a batch, in the format of OpenAI, of Anthropic or of Gemini. The usage
 // of an answer that does not report it is not exact.
 func ReadResult(line []byte) (Result, error) {
 	var r struct {
 		Response *struct {
 			StatusCode int             `json:"status_code"`
 			Body       json.RawMessage `json:"body"`
+			Usage      json.RawMessage `json:"usageMetadata"` // Gemini's
 		} `json:"response"`
 		Error  json.RawMessage `json:"error"`
 		Result *struct {
@@ -35,6 +36,10 @@ func ReadResult(line []byte) (Result, error) {
 		return Result{}, errResult
 	}
 	switch {
+	case r.Response != nil && len(r.Response.Usage) > 0:
+		var whole InlineResult
+		json.Unmarshal(line, &whole) // it can be read, since the line can
+		return whole.Read()
 	case r.Result != nil && r.Result.Type == "succeeded":
 		return metered(llm.Messages, r.Result.Message)
 	case r.Result != nil && slices.Contains([]string{"errored", "canceled", "expired"}, r.Result.Type):

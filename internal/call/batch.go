@@ -46,7 +46,11 @@ type batchTold struct {
 	Not  bool `json:"not,omitempty"`  // some of it is not told, so that all stays as it was reserved
 	Once bool `json:"once,omitempty"` // each call is billed for one search of the web, however often it searches
 
-	Waived bool `json:"waived,omitempty"` // the containers of all calls are free
+	// InBodies says that all tools are in the bodies of the calls, so that all containers together are no more than was
+	// reserved. Containers is the most of them that one call has, and Draws the model that draws for stored prompts.
+	InBodies   bool   `json:"in_bodies,omitempty"`
+	Containers int64  `json:"containers,omitempty"`
+	Draws      string `json:"draws,omitempty"`
 }
 
 // Total is what calls use together.
@@ -69,9 +73,10 @@ const (
 	maxModelName = 256 // the most bytes of each name: the store keeps them as long as the batch is open
 )
 
-// Expect adds a call to the batch. projectID is the project by which the estimator learns. Tokens are reserved as they
-// are expected, but dollars as many as the call can cost: nobody sees what a batch uses before it is too late.
-func (b *Batch) Expect(projectID string, r *llm.Request) error {
+// Expect adds a number of equal calls to the batch. projectID is the project by which the estimator learns. Tokens are
+// reserved as they are expected, but dollars as many as the calls can cost: nobody sees what a batch uses before it is too
+// late.
+func (b *Batch) Expect(projectID string, r *llm.Request, calls int) error {
 	if n := len(r.Model); n > maxModelName {
 		return fmt.Errorf("ratelimit: a model's name of %d bytes: it may have %d", n, maxModelName)
 	}
@@ -113,14 +118,30 @@ func (b *Batch) Expect(projectID string, r *llm.Request) error {
 		}
 	}
 	b.told.Not, b.told.Once = b.told.Not || !r.TellsUnits(), b.told.Once || r.SearchesOnce
-	b.told.Waived = (b.told.Waived || b.expected.Calls == 0) && r.WaivesContainers()
-	for i, n := range r.Units {
-		b.expected.Units[i] = min(b.expected.Units[i]+max(n, 0), maxTotal)
+	b.told.InBodies = (b.told.InBodies || b.expected.Calls == 0) && !r.StoredTools
+	b.told.Containers = max(b.told.Containers, r.Units[llm.Containers])
+	if r.StoredTools {
+		b.told.Draws = r.ImageModel
 	}
-	b.expected.add(llm.Usage{Input: t.Input, Output: t.Output}, dollars)
-	b.most.Input, b.most.Output = min(b.most.Input+most.Input, maxTotal), min(b.most.Output+most.Output, maxTotal)
+	for i, n := range r.Units {
+		b.expected.Units[i] = min(b.expected.Units[i]+int64(times(int(max(n, 0)), calls)), maxTotal)
+	}
+	if dollars != price.Unknown {
+		dollars = price.Amount(times(int(dollars), calls))
+	}
+	b.expected.add(llm.Usage{Input: times(t.Input, calls), Output: times(t.Output, calls)}, dollars)
+	b.expected.Calls += calls - 1
+	b.most.Input, b.most.Output = min(b.most.Input+times(most.Input, calls), maxTotal), min(b.most.Output+times(most.Output, calls), maxTotal)
 	b.unbounded = b.unbounded || r.API.Generates() && r.MaxOutput == 0
 	return nil
+}
+
+// times returns n, which is not below 0, for each of so many calls, and no more than a batch may ask for.
+func times(n, calls int) int {
+	if n > int(maxReserved)/max(calls, 1) {
+		return int(maxReserved)
+	}
+	return n * calls
 }
 
 // ExpectPriced adds a request that is no call of a model and costs so much.
@@ -217,16 +238,26 @@ func (r *Results) Add(model string, used llm.Usage) {
 	if r.batch.told.Once {
 		used.Units[llm.WebSearches] = min(used.Units[llm.WebSearches], 1)
 	}
-	used.Units[llm.Containers] = min(used.Units[llm.Containers], 1) // however often it runs code there
-	if r.batch.told.Waived {
-		used.Units[llm.Containers] = 0
-	}
+	used.Units[llm.Containers] = r.containers(used.Units[llm.Containers])
 	for i, n := range used.Units {
 		r.Exact = r.Exact && n >= 0
 		used.Units[i] = max(n, 0)
 		r.Units[i] = min(r.Units[i]+used.Units[i], maxTotal)
 	}
 	r.add(used, r.batch.cost(model, used))
+}
+
+// containers returns what a call is charged for that has run code so often. Nobody knows which of the calls it is, so that
+// it is charged for the most containers of one call, as long as all calls together have no more than they asked for.
+func (r *Results) containers(runs int64) int64 {
+	if runs <= 0 {
+		return runs
+	}
+	most := max(r.batch.told.Containers, 1)
+	if r.batch.told.InBodies {
+		most = min(most, r.batch.expected.Units[llm.Containers]-r.Units[llm.Containers])
+	}
+	return most
 }
 
 // AddFree adds a call that costs nothing.
@@ -251,11 +282,22 @@ func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 	if used.CostTold {
 		return p.Total(used, b.at)
 	}
-	beside := b.Prices.beside(p, &used, b.at)
-	if beside == price.Unknown {
+	beside, drawn := b.Prices.beside(p, &used, b.at), b.drawn(used)
+	if beside == price.Unknown || drawn == price.Unknown {
 		return price.Unknown
 	}
-	return beside + p.Total(used, b.at)
+	return beside + drawn + p.Total(used, b.at)
+}
+
+// drawn returns what the images have cost that the tool of a stored prompt has generated. Those of tools in the bodies stay
+// as they were reserved.
+func (b *Batch) drawn(used llm.Usage) price.Amount {
+	if b.told.Draws == "" {
+		return 0
+	}
+	c := Call{Prices: b.Prices, Provider: b.Provider, Request: llm.Request{ImageModel: b.told.Draws}}
+	c.quoteAt(b.at)
+	return c.drawnPrice(used)
 }
 
 // Unread says that something in the results could not be read.

@@ -147,11 +147,11 @@ func (x *exchange) expect(b *call.Batch, r *llm.Request, body []byte) error {
 		b.ExpectPriced(0)
 		return nil
 	}
-	return b.Expect(x.Project, r)
+	return b.Expect(x.Project, r, 1)
 }
 
-// readGenerate reads the calls of a batch of Gemini's in the body. The calls in a file cannot be read, since Gemini gives
-// no uploaded file back: such a batch is a request to an endpoint that the gateway does not read.
+// readGenerate reads the calls of a batch of Gemini's in the body. Of those in a file, it is known what was read when the
+// file was uploaded. A batch with a file that was not read is a request to an endpoint that the gateway does not read.
 func (x *exchange) readGenerate(b *call.Batch, model string) *refusal {
 	file, err := batch.EachGenerate(x.body, model, func(r llm.Request, body []byte) error { return x.expect(b, &r, body) })
 	if err != nil {
@@ -163,8 +163,17 @@ func (x *exchange) readGenerate(b *call.Batch, model string) *refusal {
 	if owner, allowed := x.forbids(model); allowed != nil {
 		return refusalf(http.StatusForbidden, "%s may not call %q, but only %s", owner, model, strings.Join(allowed, ", "))
 	}
+	if _, priced := x.upstream.EndpointPrice(x.r.Method, x.target.Path); !priced {
+		if known, refused := x.expectFile(b, file, model); known || refused != nil {
+			return refused
+		}
+	}
 	b.ExpectPriced(x.passedPrice())
-	return x.checkUnknown()
+	refused := x.checkUnknown()
+	if refused != nil {
+		refused.Message += "; or the file must be uploaded through the gateway, with one request in each line"
+	}
+	return refused
 }
 
 // readInline reads the calls in the body.
@@ -229,7 +238,7 @@ func (x *exchange) get(h http.Header, target url.URL) (*http.Response, error) {
 	defer func() { x.r, x.target, x.RequestID, x.Upstream = request, before, id, took }()
 	own := *x.r
 	own.Method, own.ContentLength, own.Header = http.MethodGet, 0, maps.Clone(h)
-	for _, field := range []string{"Content-Type", "Content-Length", "Idempotency-Key"} {
+	for _, field := range []string{"Content-Type", "Content-Length", "Idempotency-Key", "Accept-Encoding"} {
 		delete(own.Header, field)
 	}
 	x.r, x.target = &own, target

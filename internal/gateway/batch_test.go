@@ -269,6 +269,12 @@ func TestMediaInBatches(t *testing.T) {
 		{"/v1/responses", `{"model":"gpt-5.4","input":"news?","max_output_tokens":50,"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]}`, "gpt-5.4", "web-searches=2 code-runs=3", func(t mockprovider.Totals) int64 {
 			return int64(t.Input)*1_250 + int64(t.Output)*7_500 + t.Units[llm.WebSearches]*10_000_000 + t.Units[llm.Containers]*30_000_000
 		}},
+		{"/v1/responses", `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[{"type":"shell","environment":{"type":"container_auto","memory_limit":"4g"}}]}`, "gpt-5.4", "code-runs=3", func(t mockprovider.Totals) int64 {
+			return int64(t.Input)*1_250 + int64(t.Output)*7_500 + t.Units[llm.Containers]*30_000_000
+		}},
+		{"/v1/responses", `{"model":"gpt-5.4","input":"a cat","max_output_tokens":50,"prompt":{"id":"pmpt_1"}}`, "gpt-5.4", "images=2 code-runs=1", func(t mockprovider.Totals) int64 { // by gpt-image-2
+			return int64(t.Input)*1_250 + int64(t.Output)*7_500 + t.Units[llm.Images]*(20*5_000+500*30_000) + t.Units[llm.Containers]*30_000_000
+		}},
 		{"/v1/moderations", `{"model":"omni-moderation-latest","input":"a"}`, "", "", func(mockprovider.Totals) int64 { return 0 }},
 	} {
 		r := newRig(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1000}}\n", mockprovider.Config{})
@@ -290,16 +296,14 @@ func TestMediaInBatches(t *testing.T) {
 	}
 }
 
-// Code that a batch of Anthropic's runs costs a container for each call, unless each has a tool that includes it.
+// Code that a batch of Anthropic's runs costs a container for each call, unless the call has a tool that includes it.
 func TestContainersInBatches(t *testing.T) {
-	for tools, want := range map[string]int64{
-		`{"type":"code_execution_20250825","name":"code_execution"}`:                                                    2,
-		`{"type":"code_execution_20250825","name":"code_execution"},{"type":"web_search_20260209","name":"web_search"}`: 0,
-	} {
+	const code, web = `{"type":"code_execution_20250825","name":"code_execution"}`, `{"type":"web_search_20260209","name":"web_search"}`
+	for tools, want := range map[[2]string]int64{{code, code}: 2, {code + "," + web, code + "," + web}: 0, {code, code + "," + web}: 1, {code + "," + web, code}: 1} {
 		r := newRig(t, "providers: {anthropic: {base_url: MOCK}}\nprojects: {acme: {dollars: 1000}}\n", mockprovider.Config{})
-		call := `{"custom_id":"c","params":{"model":"claude-opus-4-5","max_tokens":50,"messages":[{"role":"user","content":"compute"}],"tools":[` + tools + `]}}`
+		call := `{"custom_id":"c","params":{"model":"claude-opus-4-5","max_tokens":50,"messages":[{"role":"user","content":"compute"}],"tools":[`
 		path := "/anthropic/v1/messages/batches"
-		path += "/" + field(t, r.post(t, path, `{"requests":[`+call+`,`+strings.Replace(call, `"c"`, `"d"`, 1)+`]}`, "X-Project-ID", "acme"), "id")
+		path += "/" + field(t, r.post(t, path, `{"requests":[`+call+tools[0]+`]}},`+strings.Replace(call, `"c"`, `"d"`, 1)+tools[1]+`]}}]}`, "X-Project-ID", "acme"), "id")
 		r.do(t, "GET", path, "", "X-Project-ID", "acme", "X-Mock", "code-runs=3")
 		r.do(t, "GET", path+"/results", "", "X-Project-ID", "acme")
 		total, got := r.provider.Totals()["claude-opus-4-5"], r.usage(t, books.Query{Project: "acme"}).Total

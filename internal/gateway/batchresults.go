@@ -10,6 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // batchAnswer returns what reads the answer to a request that is no call of a model: one that says how
@@ -22,6 +23,12 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	switch {
 	case get && names.is(1, "content") && names.is(3, "files"):
 		read = x.readFileResults(names.at(2))
+	case get && x.upstream.Kind == llm.Gemini && names.is(2, "files"):
+		open := x.resultsIn(names.at(1))
+		if open == nil {
+			return nil
+		}
+		read = x.readResults(func() *openBatch { return open })
 	case get && names.is(1, "results") && names.is(3, "batches"):
 		read = x.readResults(func() *openBatch { return x.g.batches.find(batchID{x.Provider, names.at(2)}.name()) })
 	case get && (names.is(1, "batches") || names.is(2, "batches")), names.is(1, "cancel") && names.is(3, "batches"):
@@ -38,6 +45,15 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	}
 	x.askAllFields()
 	return read
+}
+
+// resultsIn returns the open batch of Gemini's whose results are downloaded, or nil. name is the last one of the path.
+func (x *exchange) resultsIn(name string) *openBatch {
+	file, ok := strings.CutSuffix(name, ":download")
+	if !ok {
+		return nil
+	}
+	return x.g.batches.find(fileName(x.Provider, file))
 }
 
 // followBatches finds out in which files the results of batches are. A batch that has ended without

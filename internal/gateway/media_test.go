@@ -116,6 +116,7 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: search, mock: "web-searches=3", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:streamGenerateContent?alt=sse", model: "gemini-3.5-flash", body: search, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
 		endpointCall{endpoint: gemini + "gemini-3.5-flash:generateContent", model: "gemini-3.5-flash", body: `{` + ask + `,"tools":[{"googleMaps":{}}]}`, mock: "places=3", counted: "tokens, web searches (Maps)", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000)},
+		endpointCall{endpoint: gemini + "gemini-2.5-flash:generateContent", model: "gemini-2.5-flash", body: `{` + ask + `,"tools":[{"googleMaps":{}}]}`, mock: "places=3", counted: "tokens, web searches (Maps)", bill: plus(perToken(300, 2_500), llm.WebSearches, 25_000_000)},
 		endpointCall{
 			endpoint: "POST /v1beta/interactions", model: "gemini-3.5-flash", mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(1_500, 9_000), llm.WebSearches, 14_000_000),
 			body: `{"model":"gemini-3.5-flash","input":"what is new?","generation_config":{"max_output_tokens":50},"tools":[{"type":"google_search"}]}`,
@@ -166,6 +167,7 @@ func others() []endpointCall {
 		endpointCall{endpoint: "POST /v1/rerank", model: "rank-t", body: `{"model":"rank-t"` + rank, counted: "tokens", bill: perToken(100, 0)},
 	), of("bedrock",
 		endpointCall{endpoint: "POST /model/amazon.titan-embed-text-v1/invoke", model: "amazon.titan-embed-text-v1", body: `{"inputText":"one and two"}`, counted: "tokens", bill: perToken(100, 0)},
+		endpointCall{endpoint: "POST /model/amazon.titan-embed-text-v2:0/invoke", model: "amazon.titan-embed-text-v2:0", body: `{"inputText":"one and two"}`, counted: "tokens", bill: perToken(20, 0)},
 	), of("groq",
 		endpointCall{endpoint: "POST /openai/v1/audio/transcriptions", model: "whisper-large-v3", body: short, kind: kind, counted: "seconds of audio, 10 at least", bill: func(t mockprovider.Totals) int64 { return (t.Units[llm.AudioSeconds]*1_850_000 + 59) / 60 }},
 	), of("together",
@@ -245,9 +247,22 @@ func endpointCalls() []endpointCall {
 		endpointCall{endpoint: "POST /v1/responses (stream)", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=2", body: strings.Replace(tool("gpt-5.4", "file_search"), "{", `{"stream":true,`, 1)},
 		endpointCall{endpoint: "POST /v1/responses", model: "computer-use-preview", counted: "tokens (computer use)", bill: perToken(3_000, 12_000), body: tool("computer-use-preview", "computer_use_preview")},
 	)
+	code := `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[`
+	calls = append(calls,
+		endpointCall{
+			endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, a container of 4 GB", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=3",
+			body: code + `{"type":"code_interpreter","container":{"type":"auto","memory_limit":"4g"}}]}`,
+		},
+		endpointCall{
+			endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, containers (shell)", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=2",
+			body: code + `{"type":"shell","environment":{"type":"container_auto"}}]}`,
+		},
+		endpointCall{endpoint: "POST /v1/containers", model: "container", counted: "containers", bill: perUnit(llm.Containers, 30_000_000), body: `{"name":"mine","memory_limit":"16g"}`},
+		endpointCall{endpoint: "POST /v1/videos/" + storedVideo + "/remix", model: "sora-2-pro", counted: "seconds of video", bill: perUnit(llm.VideoSeconds, 300_000_000), body: `{"prompt":"a dog"}`},
+	)
 	return append(calls, endpointCall{
 		endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, containers", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=3",
-		body: `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`,
+		body: code + `{"type":"code_interpreter","container":{"type":"auto"}}]}`,
 	})
 }
 
@@ -291,7 +306,7 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		{"vertex", true, []string{"POST /v1/projects/p/locations/l/publishers/google/models/veo-3.1-generate-001:fetchPredictOperation"}},
 		{"anthropic", true, []string{"POST /v1/messages/count_tokens", "POST /v1/files", "POST /v1/messages/batches/b/cancel"}},
 		{"gemini", true, []string{"POST /v1beta/batches/b:cancel"}},
-		{"openai", false, []string{"POST /v1/videos/video_1/remix", "POST /v1/fine_tuning/jobs", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files", "POST /v1/containers"}},
+		{"openai", false, []string{"POST /v1/videos/edits", "POST /v1/videos/extensions", "POST /v1/fine_tuning/jobs", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files"}},
 		{"gemini", false, []string{"PATCH /v1beta/cachedContents/c", "POST /v1beta/models/gemini-e:asyncBatchEmbedContent"}},
 		{"vertex", false, []string{"POST /v1/projects/p/locations/l/batchPredictionJobs"}},
 		{"jina", false, []string{"POST /v1/classify"}},
@@ -316,10 +331,30 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 	checkEndpointsPage(t, table.String())
 }
 
+// storedVideo is the id of a video of eight seconds that the mock has.
+var storedVideo = fmt.Sprintf("video_%x_1", "sora-2-pro 8 1280x720")
+
 // inTable returns an endpoint without the folders of Vertex's paths, so that lines of the table are not too long.
 func inTable(endpoint string) string {
-	return strings.Replace(endpoint, "/v1/projects/p/locations/l/publishers/google", "…", 1)
+	return strings.NewReplacer("/v1/projects/p/locations/l/publishers/google", "…", storedVideo, "video_1").Replace(endpoint)
 }
+
+// whyPriced says why endpoints need a price in the configuration.
+const whyPriced = `
+## Why some need a price
+
+- **Fine-tuning** is billed by the tokens of a file times the epochs, which OpenAI chooses unless the request says how
+  many there are, or by the hour. Neither is known when a job is begun, and the table has no prices of training.
+- **Vector stores** are billed by the gigabyte and the day, for as long as they are kept. A request names files and not
+  their size, and nothing says when somebody will delete the store.
+- **Edits and extensions of videos** may be of a video in the form itself, of which nobody says how long it is.
+- **A cache that is kept longer** (` + "`PATCH`" + `): the request does not say how many tokens it has.
+- **Batches of embeddings** and **Vertex's batches** have their calls in files, some of them in a bucket or a database.
+- The others have no format that the gateway reads.
+
+Anthropic limits ` + "`count_tokens`" + ` apart from messages, by a number of requests a minute that no header reports. It counts
+as a request of the project, and not towards the quota of the model.
+`
 
 // checkEndpointsPage compares the table in the documents with what was found.
 func checkEndpointsPage(t *testing.T, table string) {
@@ -334,7 +369,7 @@ endpoints are charged.
 
 | provider | endpoint | model | counted in | passes, and is billed exactly |
 |---|---|---|---|---|
-` + table
+` + table + whyPriced
 	if *updateEndpoints {
 		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -51,7 +51,9 @@ func (x *exchange) pass() *refusal {
 	if refused != nil {
 		return refused
 	}
+	sent, uploaded := x.readUpload(sent)
 	response, err := x.sendPassed(d, sent, length, read != nil)
+	uploaded(response)
 	x.settlePassed(paid, response)
 	switch {
 	case err != nil && body.timedOut():

@@ -20,8 +20,9 @@ type batches struct {
 	count   int
 	files   map[string]*file
 	byID    map[string]*batch
-	ordered []*batch // the latest first
-	fileIDs []string // the latest first
+	ordered []*batch          // the latest first
+	fileIDs []string          // the latest first
+	pieces  map[string][]byte // of Gemini's files that are being uploaded
 }
 
 type file struct {
@@ -35,7 +36,7 @@ type batch struct {
 	inline  bool   // it is one of Anthropic's
 	model   string // of Gemini's
 	answers []object
-	input   string // OpenAI's file
+	input   string // the file with its calls; empty: they were in its body
 	path    string // that all calls of OpenAI's have
 	calls   []batchCall
 	results []byte // nil: it was not run
@@ -53,6 +54,7 @@ type batchCall struct {
 	Body     json.RawMessage `json:"body"`
 	Params   json.RawMessage `json:"params"`  // Anthropic's
 	Request  json.RawMessage `json:"request"` // Gemini's
+	Key      string          `json:"key"`     // Gemini's
 }
 
 // servesBatches answers a request that has to do with files or batches, and reports whether it has.
@@ -111,6 +113,8 @@ func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
 		e.w.Header().Set("Content-Type", "application/octet-stream")
 		http.ServeContent(e.w, e.r, "", f.at, bytes.NewReader(f.content))
 		return nil
+	case "files GET ID":
+		return e.serveGoogleFile(id)
 	case "files GET":
 		return e.listFiles()
 	case "batches POST":
@@ -274,7 +278,14 @@ func (e *exchange) run(b *batch) {
 		b.results = append(append(b.results, encode(b.result(i, c.CustomID, w))...), '\n')
 		b.answers = append(b.answers, generated(w))
 	}
-	if !b.inline && b.model == "" {
+	if b.model != "" && b.input != "" {
+		b.results = nil
+		for i, c := range b.calls {
+			b.answers[i]["key"] = c.Key
+			b.results = append(append(b.results, encode(b.answers[i])...), '\n')
+		}
+	}
+	if !b.inline && (b.model == "" || b.input != "") {
 		b.output = e.server.batches.add(&file{purpose: "batch_output", content: b.results, at: e.now})
 	}
 }

@@ -1,6 +1,7 @@
 package mockprovider
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -208,11 +209,12 @@ func (interactions) broken(a *answer) event {
 	return event{name: "error", data: body}
 }
 
-// submitToGemini keeps a batch of Gemini's, whose calls are in its body.
+// submitToGemini keeps a batch of Gemini's, whose calls are in its body or in a file.
 func (e *exchange) submitToGemini(model string) {
 	var body struct {
 		Batch struct {
 			Input struct {
+				File     string `json:"fileName"`
 				Requests struct {
 					Requests []batchCall `json:"requests"`
 				} `json:"requests"`
@@ -230,7 +232,16 @@ func (e *exchange) submitToGemini(model string) {
 		all.files, all.byID = map[string]*file{}, map[string]*batch{}
 	}
 	all.count++
-	b := &batch{id: fmt.Sprintf("mock%d", all.count), model: model, calls: body.Batch.Input.Requests.Requests, status: "PENDING", at: e.now}
+	input := body.Batch.Input
+	b := &batch{id: fmt.Sprintf("mock%d", all.count), model: model, input: strings.TrimPrefix(input.File, "files/"), calls: input.Requests.Requests, status: "PENDING", at: e.now}
+	if f := all.files[b.input]; f != nil {
+		for line := range bytes.Lines(f.content) {
+			var c batchCall
+			if json.Unmarshal(line, &c) == nil {
+				b.calls = append(b.calls, c)
+			}
+		}
+	}
 	all.byID[b.id] = b
 	e.json(http.StatusOK, encode(b.operation()))
 }
@@ -249,6 +260,9 @@ func (b *batch) operation() object {
 	o := object{"name": "batches/" + b.id, "metadata": metadata}
 	if b.results != nil {
 		output := object{"inlinedResponses": object{"inlinedResponses": b.answers}}
+		if b.input != "" {
+			output = object{"responsesFile": "files/" + b.output}
+		}
 		metadata["state"], metadata["output"] = "BATCH_STATE_SUCCEEDED", output
 		o["done"], o["response"] = true, output
 	}

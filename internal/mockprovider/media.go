@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"mime"
@@ -134,6 +136,11 @@ func (a *answer) useTools() {
 		a.units[llm.WebSearches], a.units[llm.Images], a.units[llm.Containers] = int64(a.WebSearches), int64(a.Images), int64(min(a.CodeRuns, 1))
 		a.units[llm.FileSearches] = int64(a.FileSearches)
 	}
+	runs := func(tool map[string]any, in string) int64 { // what the containers cost in which its code runs
+		size, _ := strings.CutSuffix(cmp.Or(fields(tool).in(in).text("memory_limit"), "1g"), "g")
+		n, _ := strconv.Atoi(size)
+		return int64(n * min(a.CodeRuns, 1))
+	}
 	defer func() { // with Anthropic's newer tools for the web, code is free
 		if a.API == llm.Messages && strings.Contains(string(a.Body), `"web_search_20260209"`) {
 			a.units[llm.Containers] = 0
@@ -151,7 +158,9 @@ func (a *answer) useTools() {
 		case strings.HasPrefix(kind, "code_execution"):
 			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
 		case kind == "code_interpreter" && fields(tool).in("container") != nil:
-			a.units[llm.Containers] = int64(min(a.CodeRuns, 1))
+			a.units[llm.Containers] = runs(tool, "container")
+		case kind == "shell" && fields(tool).in("environment").text("type") == "container_auto":
+			a.units[llm.Containers] = runs(tool, "environment")
 		case tool["googleMaps"] != nil:
 			a.units[llm.WebSearches] = int64(min(a.Places, 1))
 		case (tool["googleSearch"] != nil || kind == "google_search") && strings.HasPrefix(a.Model, "gemini-2"):
@@ -169,22 +178,79 @@ func (videos) read(c *Call) error {
 	if c.fields.text("prompt") == "" {
 		return errors.New("prompt: a text is required")
 	}
-	seconds, _ := strconv.Atoi(cmp.Or(c.fields.text("seconds"), "4"))
+	stored, _ := remixed(c.Path)
+	seconds, _ := strconv.Atoi(cmp.Or(stored.seconds, c.fields.text("seconds"), "4"))
 	seconds = max(seconds, c.fields.number("seconds"))
 	c.units[llm.VideoSeconds] = int64(seconds)
 	return nil
 }
 
+// model returns the model of a remix, which is that of the video that it is of.
+func (videos) model(c *Call) string {
+	stored, _ := remixed(c.Path)
+	return stored.model
+}
+
+// videoFacts are what a video was asked for with. Its id has them, so that the server need not keep them.
+type videoFacts struct{ model, seconds, size string }
+
+func (v videoFacts) id(number int) string {
+	return fmt.Sprintf("video_%x_%d", v.model+" "+v.seconds+" "+v.size, number)
+}
+
+func factsOf(id string) (v videoFacts, ok bool) {
+	text, _, _ := strings.Cut(strings.TrimPrefix(id, "video_"), "_")
+	facts, err := hex.DecodeString(text)
+	words := strings.Split(string(facts), " ")
+	if err != nil || len(words) != 3 {
+		return v, false
+	}
+	return videoFacts{words[0], words[1], words[2]}, true
+}
+
+// remixed returns the facts of the video that the path of a remix names.
+func remixed(path string) (v videoFacts, ok bool) {
+	before, isRemix := strings.CutSuffix(path, "/remix")
+	if !isRemix {
+		return v, false
+	}
+	return factsOf(before[strings.LastIndexByte(before, '/')+1:])
+}
+
 func (videos) whole(a *answer) object {
+	stored, _ := remixed(a.Path)
+	v := videoFacts{a.Model, strconv.FormatInt(a.units[llm.VideoSeconds], 10), cmp.Or(stored.size, a.fields.text("size"), "720x1280")}
 	return object{
-		"id": a.id("video_"), "object": "video", "model": a.Model, "status": "queued", "progress": 0, "created_at": a.at.Unix(),
-		"seconds": strconv.FormatInt(a.units[llm.VideoSeconds], 10), "size": cmp.Or(a.fields.text("size"), "720x1280"),
+		"id": v.id(a.Number), "object": "video", "model": v.model, "status": "queued", "progress": 0, "created_at": a.at.Unix(),
+		"seconds": v.seconds, "size": v.size,
 	}
 }
 
 // video returns a video that is ready.
 func video(id string) object {
-	return object{"id": id, "object": "video", "status": "completed", "progress": 100}
+	v, _ := factsOf(id)
+	return object{"id": id, "object": "video", "status": "completed", "progress": 100, "model": v.model, "seconds": v.seconds, "size": v.size}
+}
+
+// containers are OpenAI's containers.
+type containers struct{ single }
+
+func (containers) model(*Call) string { return "container" }
+
+func (containers) read(c *Call) error {
+	size, ok := map[string]int64{"": 1, "1g": 1, "4g": 4, "16g": 16, "64g": 64}[c.fields.text("memory_limit")]
+	if c.units[llm.Containers] = size; !ok || c.fields.text("name") == "" {
+		return errors.New("name: a text is required, and memory_limit is 1g, 4g, 16g or 64g")
+	}
+	return nil
+}
+
+func (containers) whole(a *answer) object {
+	return object{
+		"id": a.id("cntr_"), "object": "container", "created_at": a.at.Unix(), "last_active_at": a.at.Unix(), "status": "running",
+		"name": a.fields.text("name"), "memory_limit": cmp.Or(a.fields.text("memory_limit"), "1g"),
+		"expires_after": object{"anchor": "last_active_at", "minutes": 20},
+	}
 }
 
 // speech is OpenAI's text to speech, which answers with audio.

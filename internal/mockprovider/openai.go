@@ -23,6 +23,8 @@ var _ = register(imitation{
 		{end: "/images/edits", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
 		{end: "/images/variations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
 		{end: "/v1/videos", endpoint: endpoint{api: llm.Videos, format: videos{}}},
+		{end: "/remix", endpoint: endpoint{api: llm.Videos, format: videos{}}},
+		{end: "/v1/containers", endpoint: endpoint{api: llm.NewContainers, format: containers{}}},
 		{end: "/audio/speech", endpoint: endpoint{api: llm.Speech, format: speech{}}},
 		{end: "/audio/transcriptions", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}},
 		{end: "/audio/translations", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"iter"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -90,7 +91,11 @@ func (f responses) items(a *answer) []object {
 	for range a.units[llm.Images] {
 		items = append(items, object{"id": a.id("ig_"), "type": "image_generation_call", "status": "completed", "result": "iVBORw0KGgo="})
 	}
-	for range a.CodeRuns * int(a.units[llm.Containers]) {
+	for range a.CodeRuns * int(min(a.units[llm.Containers], 1)) {
+		if strings.Contains(string(a.Body), `"container_auto"`) {
+			items = append(items, object{"id": a.id("sh_"), "type": "shell_call", "status": "completed", "call_id": a.id("call_"), "action": object{"commands": []string{"ls"}, "timeout_ms": nil, "max_output_length": nil}, "environment": nil})
+			continue
+		}
 		items = append(items, object{"id": a.id("ci_"), "type": "code_interpreter_call", "status": "completed", "container_id": a.id("cntr_"), "code": "1 + 1", "outputs": nil})
 	}
 	for range a.units[llm.FileSearches] {

@@ -30,6 +30,11 @@ type binaryFormat interface {
 	content() (kind string, body []byte)
 }
 
+// A modelFormat knows the model of calls that name none.
+type modelFormat interface {
+	model(c *Call) string
+}
+
 // endpoint is what a URL leads to.
 type endpoint struct {
 	api    llm.API

@@ -114,6 +114,9 @@ func (e *exchange) read() *failure {
 		return &failure{status: http.StatusBadRequest, message: "the body is neither a JSON object nor a form: " + err.Error()}
 	}
 	e.call.Model = cmp.Or(e.call.Model, e.call.fields.text("model"))
+	if f, ok := e.format.(modelFormat); ok && e.call.Model == "" {
+		e.call.Model = f.model(&e.call)
+	}
 	if e.call.Model == "" {
 		return &failure{status: http.StatusBadRequest, message: "you must provide a model"}
 	}

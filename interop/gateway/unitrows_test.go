@@ -64,6 +64,30 @@ var openAIRows = map[string]sdkRow{
 		_, err := respond(t, r, "code-runs=3", "", responses.ToolUnionParam{OfCodeInterpreter: &responses.ToolCodeInterpreterParam{Container: container}})
 		return err
 	}, perToken(2_500, 15_000, llm.Containers, 30_000_000)},
+	"OpenAI's responses run a shell": {"gpt-5.4", func(t *testing.T, r *rig) error {
+		environment := responses.FunctionShellToolEnvironmentUnionParam{OfContainerAuto: &responses.ContainerAutoParam{MemoryLimit: "4g"}}
+		_, err := respond(t, r, "code-runs=2", "", responses.ToolUnionParam{OfShell: &responses.FunctionShellToolParam{Environment: environment}})
+		return err
+	}, perToken(2_500, 15_000, llm.Containers, 30_000_000)},
+	"OpenAI's containers": {"container", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		c, err := client.Containers.New(t.Context(), openai.ContainerNewParams{Name: "mine", MemoryLimit: "16g"})
+		if err == nil && c.ID == "" {
+			t.Errorf("the SDK sees %+v", c)
+		}
+		return err
+	}, perToken(0, 0, llm.Containers, 30_000_000)},
+	"a remix of OpenAI's": {"sora-2", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		//lint:ignore SA1019 compatible servers have it
+		v, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2", Prompt: "a cat", Seconds: "8"})
+		if err != nil {
+			return err
+		}
+		//lint:ignore SA1019 compatible servers have it
+		_, err = client.Videos.Remix(t.Context(), v.ID, openai.VideoRemixParams{Prompt: "a dog"})
+		return err
+	}, perToken(0, 0, llm.VideoSeconds, 100_000_000)},
 	"OpenAI's responses search files": {"gpt-5.4", func(t *testing.T, r *rig) error {
 		_, err := respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{"vs_1"}}})
 		return err
@@ -167,6 +191,26 @@ var geminiRows = map[string]sdkRow{
 		}
 		return err
 	}, perToken(0, 0, llm.Images, 40_000_000)},
+	"a batch of Gemini's with a file": {"gemini-3.5-flash", func(t *testing.T, r *rig) error {
+		client := r.geminiSDK(t, "web-searches=3")
+		const call = `{"key":"a","request":{"contents":[{"parts":[{"text":"what is new?"}]}],"generationConfig":{"maxOutputTokens":50},"tools":[{"googleSearch":{}}]}}` + "\n"
+		file, err := client.Files.Upload(t.Context(), strings.NewReader(call+call), &genai.UploadFileConfig{MIMEType: "application/jsonl"})
+		if err != nil {
+			return err
+		}
+		batch, err := client.Batches.Create(t.Context(), "gemini-3.5-flash", &genai.BatchJobSource{FileName: file.Name}, nil)
+		if err != nil {
+			return err
+		}
+		if batch, err = client.Batches.Get(t.Context(), batch.Name, nil); err != nil {
+			return err
+		}
+		results, err := client.Files.Download(t.Context(), genai.NewDownloadURIFromFile(&genai.File{Name: batch.Dest.FileName, DownloadURI: batch.Dest.FileName}), nil)
+		if err == nil && strings.Count(string(results), "usageMetadata") != 2 {
+			t.Errorf("the SDK sees %s", results)
+		}
+		return err
+	}, perToken(750, 4_500, llm.WebSearches, 14_000_000)},
 	"a batch of Gemini's that searches": {"gemini-3.5-flash", func(t *testing.T, r *rig) error {
 		client := r.geminiSDK(t, "web-searches=3")
 		call := &genai.InlinedRequest{Contents: genai.Text("what is new?"), Config: &genai.GenerateContentConfig{MaxOutputTokens: 50, Tools: []*genai.Tool{{GoogleSearch: &genai.GoogleSearch{}}}}}

@@ -16,7 +16,9 @@ import (
 // characters is what a bill shows: s-anand.net, "OpenAI TTS cost", of November 2025; tts-1-hd is twice as dear. Sora:
 // anttisahla.com/ai/models/sora-2, of April 2026. Imagen: discuss.ai.google.dev, topic 101173. Veo 3.1:
 // github.com/api-evangelist/deepmind, of October 2026, and abzglobal.net ("Why AI video generation is much more
-// expensive"), of 2026. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025.
+// expensive"), of 2026. Containers: simoncarter.ai, "OpenAI Container Sessions Now Billed Per Minute", of 2026, which has the
+// price of 20 minutes by the memory; one of 1 GB is a quarter of one of 4 GB. Titan: the price lists of several public
+// repositories agree. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025.
 //
 // No page that was read has these, which are from memory: Sora's dearest size, and Veo 2 and 3.0. Check them against your
 // bill, and set your own in the configuration's prices.
@@ -33,6 +35,7 @@ var media = []struct {
 	{"openai", []string{"dall-e-3"}, price.Rates{Image: 120_000_000}},
 	{"openai", []string{"tts-1"}, price.Rates{Characters: 15 * price.Dollar}},
 	{"openai", []string{"tts-1-hd"}, price.Rates{Characters: 30 * price.Dollar}},
+	{"openai", []string{"container"}, price.Rates{Containers: 30_000_000}},
 	{"openai", []string{"sora-2"}, price.Rates{VideoSecond: 100_000_000}},
 	{"openai", []string{"sora-2-pro@720x1280", "sora-2-pro@1280x720"}, price.Rates{VideoSecond: 300_000_000}},
 	{"openai", []string{"sora-2-pro@1024x1792", "sora-2-pro@1792x1024"}, price.Rates{VideoSecond: 500_000_000}},
@@ -48,6 +51,7 @@ var media = []struct {
 	{"google", []string{"veo-3.1-generate-preview", "veo-3.1-generate-001"}, price.Rates{VideoSecond: 600_000_000}},
 	{"google", []string{"veo-3.1-fast-generate-preview@720p", "veo-3.1-fast-generate-preview@1080p", "veo-3.1-fast-generate-001@720p", "veo-3.1-fast-generate-001@1080p"}, price.Rates{VideoSecond: 150_000_000}},
 	{"google", []string{"veo-3.1-fast-generate-preview", "veo-3.1-fast-generate-001"}, price.Rates{VideoSecond: 350_000_000}},
+	{"aws", []string{"amazon.titan-embed-text-v2:0"}, price.Rates{Input: 20_000_000}},
 	{"cohere", []string{"rerank-v3.5", "rerank-english-v3.0", "rerank-multilingual-v3.0"}, price.Rates{SearchUnits: 2 * price.Dollar}},
 }
 
@@ -55,7 +59,7 @@ var media = []struct {
 // that fit, the first one counts. Second hand, too: searches of Gemini 3 by github.com/api-evangelist/deepmind, of October
 // 2026, and of those before by discuss.ai.google.dev, topic 102927; what cached contents of Pro cost by the hour by topic
 // 107349 there; searches of gpt-4o-search-preview by community.openai.com, topic 1363698. From memory, and in no page
-// that was read: what cached contents of Flash cost by the hour, and OpenAI's containers. Anthropic bills containers by
+// that was read: what cached contents of Flash cost by the hour. Anthropic bills containers by
 // the hour, of which an answer does not say how many there were: a container costs the 0.05 dollars of an hour.
 var extras = []struct {
 	provider, prefix string
@@ -73,9 +77,35 @@ var extras = []struct {
 	{"openai", "o", price.Rates{Containers: 30_000_000}},
 }
 
+// mapped are the models before Gemini 3 that search maps, and mapSearches is what a call costs that does: less than one
+// that searches the web. Read in the notes of version 0.14.0 of github.com/iyulab/TokenMeter, of 2026.
+var mapped = []string{"gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"}
+
+const mapSearches = 25 * price.Dollar
+
+// addMaps adds a variant of each model of mapped, for calls that search maps alone.
+func addMaps(p *provider) error {
+	for _, m := range slices.Clone(p.Models) {
+		if p.ID != "google" || !slices.Contains(mapped, m.ID) {
+			continue
+		}
+		terms := m.Price.Terms()
+		for i := range terms {
+			terms[i].WebSearches = mapSearches
+		}
+		found, err := price.New(terms...)
+		if err != nil {
+			return err
+		}
+		p.Models = append(p.Models, model{ID: m.ID + "@maps", Price: found})
+	}
+	return nil
+}
+
 // addMedia adds the models of media, and the prices of extras.
 func addMedia(all []provider) error {
 	for i := range all {
+		var own []model // they come first, since a pattern of the data set may fit one of them
 		for _, m := range media {
 			for _, id := range m.ids {
 				if m.provider != all[i].ID || slices.ContainsFunc(all[i].Models, func(known model) bool { return known.ID == id }) {
@@ -85,13 +115,17 @@ func addMedia(all []provider) error {
 				if err != nil {
 					return err
 				}
-				all[i].Models = append(all[i].Models, model{ID: id, Price: p})
+				own = append(own, model{ID: id, Price: p})
 			}
 		}
+		all[i].Models = append(own, all[i].Models...)
 		for j := range all[i].Models {
 			if err := all[i].Models[j].addExtras(all[i].ID); err != nil {
 				return err
 			}
+		}
+		if err := addMaps(&all[i]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,0 +1,244 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	deposits "dappco.re/go/core/go-ratelimit/internal/accounts"
+	"dappco.re/go/core/go-ratelimit/internal/batch"
+	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// Gemini gives no uploaded file back, so the gateway reads the calls of a batch when their file is uploaded. The store
+// keeps a digest of them under the hash of the file's content. When a batch is submitted, the provider says which hash its
+// file has: so a client cannot have one file counted and another one used.
+
+// Bounds of files that are being uploaded.
+const (
+	maxUploads    = 16      // that come in several pieces, at a time
+	maxUploadLine = 4 << 20 // bytes of a line
+	maxDigests    = 1000    // that a gateway has the store keep
+	maxFileAnswer = 1 << 16 // bytes of what the provider says of a file
+)
+
+// An uploadedFile is a file of Gemini's that is being uploaded.
+type uploadedFile struct {
+	mu     sync.Mutex // the transport may still read the body of a request that was served
+	sum    hash.Hash
+	lines  batch.Lines
+	digest batch.Digest
+	begun  bool
+	other  bool // it is no file with calls
+}
+
+// Write reads the next bytes.
+func (f *uploadedFile) Write(p []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.other || len(p) == 0 {
+		return
+	}
+	f.other = !f.begun && p[0] != '{'
+	f.begun = true
+	if !f.other {
+		_, err := f.lines.Write(p)
+		f.other = err != nil
+		f.sum.Write(p)
+	}
+}
+
+// end returns the digest of the file, and the name by which the store keeps it. ok is false if it is no file with calls.
+func (f *uploadedFile) end(provider string) (name string, note []byte, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.other || !f.begun || f.lines.Close() != nil {
+		return "", nil, false
+	}
+	f.other = true
+	note, err := json.Marshal(f.digest)
+	return digestName(provider, f.sum.Sum(nil)), note, err == nil
+}
+
+// digestName returns the name in the store of the digest of a file, by the hash of its content.
+func digestName(provider string, sum []byte) string {
+	return "upload/" + url.PathEscape(provider) + "/" + hex.EncodeToString(sum)
+}
+
+// isDigest reports whether a name in the store is that of a digest.
+func isDigest(name string) bool { return strings.HasPrefix(name, "upload/") }
+
+// uploads are the files that are being uploaded, by the ids of their uploads, and the digests of those that were.
+type uploads struct {
+	mu   sync.Mutex
+	open map[string]*uploadedFile
+	kept []string // names of digests, the oldest first
+}
+
+// at returns the file of an upload. One that is new takes the place of any other if there are too many: the batch of that
+// file will not be counted.
+func (u *uploads) at(id string, first bool) *uploadedFile {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	f := u.open[id]
+	if f != nil && !first {
+		return f
+	}
+	if !first {
+		return nil // it was begun elsewhere
+	}
+	for other := range u.open {
+		if len(u.open) < maxUploads {
+			break
+		}
+		delete(u.open, other)
+	}
+	if u.open == nil {
+		u.open = map[string]*uploadedFile{}
+	}
+	f = &uploadedFile{sum: sha256.New()}
+	f.lines = batch.Lines{Max: maxUploadLine, Each: func(line []byte) error { return f.digest.Add(line) }}
+	u.open[id] = f
+	return f
+}
+
+func (u *uploads) forget(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.open, id)
+}
+
+// keep notes that the store keeps a digest, and returns the name of one that it is to forget for that, or "".
+func (u *uploads) keep(name string) (oldest string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.kept = append(u.kept, name); len(u.kept) > maxDigests {
+		oldest, u.kept = u.kept[0], u.kept[1:]
+	}
+	return oldest
+}
+
+// readUpload returns a body that is read as it passes if it is a piece of a file that is uploaded to Gemini, and what is
+// to be called with the answer.
+func (x *exchange) readUpload(body io.ReadCloser) (io.ReadCloser, func(*http.Response)) {
+	command, id := x.r.Header.Get("X-Goog-Upload-Command"), x.target.Query().Get("upload_id")
+	if x.upstream.Kind != llm.Gemini || id == "" || !strings.Contains(command, "upload") || x.r.Header["Content-Encoding"] != nil || x.g.batches.vault == nil {
+		return body, func(*http.Response) {}
+	}
+	all := &x.g.batches.uploads
+	id = x.Provider + "/" + id
+	f := all.at(id, x.r.Header.Get("X-Goog-Upload-Offset") == "0")
+	if f == nil {
+		return body, func(*http.Response) {}
+	}
+	return &readBeside{body, f}, func(response *http.Response) {
+		last := strings.Contains(command, "finalize")
+		if failed := response == nil || response.StatusCode != http.StatusOK; last || failed {
+			all.forget(id)
+			if !failed {
+				x.g.batches.keepDigest(f, x.Provider)
+			}
+		}
+	}
+}
+
+// readBeside is a body that a file reads, too.
+type readBeside struct {
+	io.ReadCloser
+	file *uploadedFile
+}
+
+func (r *readBeside) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.file.Write(p[:n])
+	return n, err
+}
+
+// keepDigest has the store keep the digest of a file with calls.
+func (o *openBatches) keepDigest(f *uploadedFile, provider string) {
+	name, note, ok := f.end(provider)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	switch err := o.vault.Deposit(ctx, name, nil, note); {
+	case errors.Is(err, deposits.ErrDeposited): // the same file was uploaded before
+	case err != nil:
+		o.g.log.Warn("batches with an uploaded file cannot be counted: the store does not keep what is in it", "error", err)
+	default:
+		if oldest := o.uploads.keep(name); oldest != "" {
+			o.vault.DropDeposit(ctx, oldest) // if it stays, it is dropped later: see closeThese
+		}
+	}
+}
+
+// geminiFile is what the names of Gemini's files look like.
+var geminiFile = regexp.MustCompile(`^files/[a-z0-9-]{1,60}$`)
+
+// expectFile adds the calls in a file to a batch of a model of Gemini's. It reports false if nothing is known of the file.
+func (x *exchange) expectFile(b *call.Batch, file, model string) (known bool, refused *refusal) {
+	folder := strings.LastIndex(x.target.Path, "/models/")
+	if x.g.batches.vault == nil || folder < 0 || !geminiFile.MatchString(file) {
+		return false, nil
+	}
+	sum, err := x.hashOf(url.URL{Path: x.target.Path[:folder+1] + file})
+	if err != nil {
+		return false, x.unreached(err)
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, batchTimeout)
+	defer cancel()
+	id, note, err := x.g.batches.vault.FindDeposit(ctx, digestName(x.Provider, sum))
+	if err != nil {
+		return false, x.undecided(err)
+	}
+	var digest batch.Digest
+	if id == "" || json.Unmarshal(note, &digest) != nil {
+		return false, nil
+	}
+	for _, g := range digest.Groups {
+		if named := g.Shape.Model; named != "" && llm.PlainName(llm.Gemini, named) != llm.PlainName(llm.Gemini, model) {
+			return false, refusalf(http.StatusBadRequest, "a call in the file %q has the model %.100q: it must be that of the path", file, named)
+		}
+		r := g.Shape.Request(llm.Endpoint{Provider: llm.Gemini, API: llm.Generate, Model: model})
+		if err := b.Expect(x.Project, &r, g.Calls); err != nil {
+			return false, refusalf(http.StatusBadRequest, "%v", err)
+		}
+	}
+	return b.Calls() > 0, nil
+}
+
+// hashOf asks the provider for the hash of a file's content: nil if it says none.
+func (x *exchange) hashOf(target url.URL) ([]byte, error) {
+	sent := x.sent
+	defer func() { x.sent = sent }()
+	response, err := x.get(x.r.Header, target)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxFileAnswer))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return nil, err
+	}
+	var about struct {
+		Hash string `json:"sha256Hash"`
+	}
+	json.Unmarshal(text, &about) // without a hash, the file is not known
+	sum, _ := base64.StdEncoding.DecodeString(about.Hash)
+	if plain, err := hex.DecodeString(string(sum)); err == nil && len(plain) == sha256.Size {
+		return plain, nil // Gemini writes base64 of the hash in hexadecimal digits
+	}
+	return sum, nil
+}
