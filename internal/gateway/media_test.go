@@ -352,8 +352,8 @@ const whyPriced = `
 - **Batches of embeddings** and **Vertex's batches** have their calls in files, some of them in a bucket or a database.
 - The others have no format that the gateway reads.
 
-Anthropic limits ` + "`count_tokens`" + ` apart from messages, by a number of requests a minute. No header of it is known. It counts
-as a request of the project, and not towards the quota of the model.
+Anthropic limits ` + "`count_tokens`" + ` apart from messages, by a number of requests a minute. No header of it is known. It
+counts as a request of the project, and not towards the quota of the model.
 `
 
 // checkEndpointsPage compares the table in the documents with what was found.
