@@ -4,6 +4,8 @@ package identity
 import (
 	"encoding/json"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -28,14 +30,25 @@ type rig struct {
 	id             *mockoidc.MockOIDC
 	gateway        *gateway.Gateway
 	clients, admin string
+
+	replace func(claims jwt.MapClaims) (token string, err error) // makes the tokens of users who sign in; nil: the provider does
 }
 
 const adminToken = "the-token-of-the-test"
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	id, err := mockoidc.Run()
+	r := &rig{}
+	id, err := mockoidc.NewServer(nil)
 	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id.AddMiddleware(r.replaceTokens)
+	if err := id.Start(listener, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { id.Shutdown() })
@@ -79,7 +92,64 @@ admin:
 	t.Cleanup(api.Close)
 	clients := httptest.NewServer(g)
 	t.Cleanup(clients.Close)
-	return &rig{id, g, clients.URL, api.URL}
+	r.id, r.gateway, r.clients, r.admin = id, g, clients.URL, api.URL
+	return r
+}
+
+// replaceTokens replaces the token of each user who signs in by what the test makes of its claims.
+func (r *rig) replaceTokens(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if r.replace == nil || req.URL.Path != mockoidc.TokenEndpoint {
+			next.ServeHTTP(w, req)
+			return
+		}
+		answer := httptest.NewRecorder()
+		next.ServeHTTP(answer, req)
+		var fields map[string]any
+		claims := jwt.MapClaims{}
+		err := json.Unmarshal(answer.Body.Bytes(), &fields)
+		if err == nil {
+			_, _, err = jwt.NewParser().ParseUnverified(fields["id_token"].(string), claims)
+		}
+		if err == nil {
+			fields["id_token"], err = r.replace(claims)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		json.NewEncoder(w).Encode(fields)
+	})
+}
+
+// token returns a token of the provider for a caller of the project acme, with some claims that differ.
+func (r *rig) token(t *testing.T, more jwt.MapClaims) string {
+	t.Helper()
+	text, err := r.id.Keypair.SignJWT(r.claims(more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func (r *rig) claims(more jwt.MapClaims) jwt.MapClaims {
+	now := time.Now()
+	all := jwt.MapClaims{"iss": r.id.Issuer(), "aud": r.id.ClientID, "sub": "alice", "team": "acme", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix()}
+	maps.Copy(all, more)
+	return all
+}
+
+// call makes a call with a token, and returns the status of its answer.
+func (r *rig) call(t *testing.T, token string) int {
+	t.Helper()
+	req, _ := http.NewRequest("POST", r.clients+"/openai/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o","max_tokens":5,"messages":[]}`))
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
 }
 
 // browser is a client that keeps cookies and follows redirections.
@@ -226,37 +296,11 @@ func TestAttacks(t *testing.T) {
 // issuer, another algorithm and no signature are refused.
 func TestCallers(t *testing.T) {
 	r := start(t)
-	claims := func(more jwt.MapClaims) jwt.MapClaims {
-		all := jwt.MapClaims{"iss": r.id.Issuer(), "aud": r.id.ClientID, "sub": "alice", "team": "acme", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()}
-		for name, value := range more {
-			all[name] = value
-		}
-		return all
-	}
-	signed := func(more jwt.MapClaims) string {
-		t.Helper()
-		text, err := r.id.Keypair.SignJWT(claims(more))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	call := func(token string) int {
-		t.Helper()
-		req, _ := http.NewRequest("POST", r.clients+"/openai/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o","max_tokens":5,"messages":[]}`))
-		req.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	symmetric, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims(nil)).SignedString([]byte(r.id.ClientSecret))
+	symmetric, err := jwt.NewWithClaims(jwt.SigningMethodHS256, r.claims(nil)).SignedString([]byte(r.id.ClientSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := jwt.NewWithClaims(jwt.SigningMethodNone, claims(nil)).SignedString(jwt.UnsafeAllowNoneSignatureType)
+	none, err := jwt.NewWithClaims(jwt.SigningMethodNone, r.claims(nil)).SignedString(jwt.UnsafeAllowNoneSignatureType)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,19 +309,19 @@ func TestCallers(t *testing.T) {
 		token string
 		want  int
 	}{
-		"valid":                    {signed(nil), 200},
-		"a clock that is ahead":    {signed(jwt.MapClaims{"iat": now.Add(30 * time.Second).Unix(), "nbf": now.Add(30 * time.Second).Unix()}), 200},
-		"a clock that is behind":   {signed(jwt.MapClaims{"exp": now.Add(-30 * time.Second).Unix()}), 200},
-		"expired":                  {signed(jwt.MapClaims{"exp": now.Add(-5 * time.Minute).Unix()}), 401},
-		"not yet valid":            {signed(jwt.MapClaims{"nbf": now.Add(5 * time.Minute).Unix()}), 401},
-		"another audience":         {signed(jwt.MapClaims{"aud": "somebody"}), 401},
-		"another issuer":           {signed(jwt.MapClaims{"iss": "https://evil.example"}), 401},
+		"valid":                    {r.token(t, nil), 200},
+		"a clock that is ahead":    {r.token(t, jwt.MapClaims{"iat": now.Add(30 * time.Second).Unix(), "nbf": now.Add(30 * time.Second).Unix()}), 200},
+		"a clock that is behind":   {r.token(t, jwt.MapClaims{"exp": now.Add(-30 * time.Second).Unix()}), 200},
+		"expired":                  {r.token(t, jwt.MapClaims{"exp": now.Add(-5 * time.Minute).Unix()}), 401},
+		"not yet valid":            {r.token(t, jwt.MapClaims{"nbf": now.Add(5 * time.Minute).Unix()}), 401},
+		"another audience":         {r.token(t, jwt.MapClaims{"aud": "somebody"}), 401},
+		"another issuer":           {r.token(t, jwt.MapClaims{"iss": "https://evil.example"}), 401},
 		"a shared secret":          {symmetric, 401},
 		"no signature":             {none, 401},
-		"no project":               {signed(jwt.MapClaims{"team": nil}), 403},
-		"a project that is no one": {signed(jwt.MapClaims{"team": "a//b"}), 403},
+		"no project":               {r.token(t, jwt.MapClaims{"team": nil}), 403},
+		"a project that is no one": {r.token(t, jwt.MapClaims{"team": "a//b"}), 403},
 	} {
-		if got := call(c.token); got != c.want {
+		if got := r.call(t, c.token); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -36,7 +36,7 @@ type keySet struct {
 
 	mu       sync.Mutex
 	now      *published    // nil: none were fetched yet
-	tried    time.Time     // when the last fetch began
+	tried    time.Time     // when the last fetch began that was not due, or that has failed
 	lastErr  error         // of the last fetch
 	fetching chan struct{} // closed when the fetch in progress has ended; nil: none is in progress
 }
@@ -79,11 +79,13 @@ func (s *keySet) find(id, algorithm string, now time.Time) ([]jose.JSONWebKey, *
 	return found, s.now, nil
 }
 
-// refresh begins to fetch the keys, unless that was tried a moment ago. The caller has locked mu.
+// refresh begins to fetch the keys, unless that was tried a moment ago. A fetch that was due does not count as such: a
+// rotation just after it is seen at once. The caller has locked mu.
 func (s *keySet) refresh(now time.Time) {
 	if s.fetching != nil || !s.tried.IsZero() && now.Sub(s.tried) < retryEvery {
 		return
 	}
+	due := s.now == nil || now.Sub(s.now.at) >= refreshEvery
 	s.tried, s.fetching = now, make(chan struct{})
 	go func() {
 		keys, err := s.fetch()
@@ -92,6 +94,9 @@ func (s *keySet) refresh(now time.Time) {
 		s.lastErr = err
 		if err == nil {
 			s.now = &published{keys, now}
+			if due {
+				s.tried = time.Time{}
+			}
 		}
 		close(s.fetching)
 		s.fetching = nil
