@@ -12,9 +12,10 @@ import (
 
 // The health check needs neither a token nor the name that a certificate has, and no admin API.
 func TestHealth(t *testing.T) {
-	plain := serveWith(t, "--state", "memory")
-	t.Setenv("TEST_TOKEN", "a-secret-of-some-length")
-	withTLS := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "admin: {token: {env: TEST_TOKEN}}\n"+certificateOf(t)))
+	with := func(config string) string {
+		return startGateway(t, "--state", "memory", "--config", file(t, "gateway.yaml", config)).base
+	}
+	token := "admin: {listen: '127.0.0.1:0', token: {file: " + filepath.ToSlash(file(t, "token", "a-secret-of-some-length")) + "}}\n"
 	strange := httptest.NewServer(http.NotFoundHandler())
 	defer strange.Close()
 	gone := httptest.NewServer(nil)
@@ -23,8 +24,11 @@ func TestHealth(t *testing.T) {
 		address, says string
 		code          int
 	}{
-		{plain.base, "", exitFine},
-		{withTLS.base, "", exitFine},
+		{with("admin: {listen: '127.0.0.1:0'}"), "", exitFine},
+		{with("admin: off\n"), "", exitFine},
+		{with("admin: off\n" + certificateOf(t)), "", exitFine},
+		{with(token), "", exitFine},
+		{with(token + certificateOf(t)), "", exitFine},
 		{strange.URL, "404", exitFailed},
 		{gone.URL, "no gateway serves at 127.0.0.1", exitFailed},
 		{"http://a b", "not an address", exitUsage},

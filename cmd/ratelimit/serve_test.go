@@ -27,12 +27,21 @@ type serving struct {
 	code        chan int
 }
 
-// serveWith starts a gateway with arguments.
+// serveWith starts a gateway with arguments, and with its admin API, which commands of the test then ask.
 func serveWith(t *testing.T, args ...string) *serving {
+	t.Helper()
+	s := startGateway(t, append([]string{"--admin", "127.0.0.1:0"}, args...)...)
+	s.admin = s.stderr.Await(t, `admin  (http\S+)`)
+	t.Setenv(adminVariable, s.admin)
+	return s
+}
+
+// startGateway starts a gateway with arguments.
+func startGateway(t *testing.T, args ...string) *serving {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	s := &serving{stderr: new(testkit.Log), end: end, code: make(chan int, 1)}
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
 	go func() {
 		s.code <- Main(ctx, args, strings.NewReader(""), io.Discard, s.stderr)
 		close(s.code)
@@ -42,9 +51,7 @@ func serveWith(t *testing.T, args ...string) *serving {
 		<-s.code
 	})
 	s.base = s.stderr.Await(t, `serves (http\S+)`)
-	s.admin = s.stderr.Await(t, `admin  (http\S+)`)
 	s.stderr.Await(t, `openai +http`)
-	t.Setenv(adminVariable, s.admin)
 	return s
 }
 

@@ -307,8 +307,10 @@ func TestListeners(t *testing.T) {
 	if c := parsed(t, "{listen: '127.0.0.1:0', admin: {listen: '127.0.0.1:0'}}"); c.Admin.Listen != "127.0.0.1:0" {
 		t.Errorf("any free port twice is %q", c.Admin.Listen)
 	}
-	if c := parsed(t, "admin: {listen: off}"); c.Admin.Listen != "" {
-		t.Errorf("off is %q", c.Admin.Listen)
+	for _, text := range []string{"admin: {listen: off}", "admin: off"} {
+		if c := parsed(t, text); c.Admin.Listen != "" {
+			t.Errorf("%s is %q", text, c.Admin.Listen)
+		}
 	}
 }
 

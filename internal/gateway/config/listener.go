@@ -101,6 +101,10 @@ func pem(p yamlValue, to *string, what string) (os.FileInfo, bool) {
 }
 
 func (c *Config) readAdmin(p yamlValue) {
+	if text, ok := p.Scalar(); ok && text == "off" {
+		c.Admin.Listen = ""
+		return
+	}
 	p.Fields(
 		field("listen", adminAddress(&c.Admin.Listen)),
 		field("tls", certificate(&c.Admin.TLS)),
