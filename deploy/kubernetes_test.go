@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -34,7 +35,8 @@ type objects struct {
 	budgets     []*policyv1.PodDisruptionBudget
 	policies    []*networkingv1.NetworkPolicy
 	ingresses   []*networkingv1.Ingress
-	others      []string // kinds that Kubernetes itself does not have
+	monitors    []*monitoringv1.ServiceMonitor
+	rules       []*monitoringv1.PrometheusRule
 }
 
 // read decodes manifests as the types of Kubernetes' API. Fields that a type does not have are faults.
@@ -63,8 +65,12 @@ func read(t *testing.T, name, text string) (all objects) {
 			all.policies = append(all.policies, strict[networkingv1.NetworkPolicy](t, name, document))
 		case "networking.k8s.io/v1 Ingress":
 			all.ingresses = append(all.ingresses, strict[networkingv1.Ingress](t, name, document))
+		case "monitoring.coreos.com/v1 ServiceMonitor":
+			all.monitors = append(all.monitors, strict[monitoringv1.ServiceMonitor](t, name, document))
+		case "monitoring.coreos.com/v1 PrometheusRule":
+			all.rules = append(all.rules, strict[monitoringv1.PrometheusRule](t, name, document))
 		default:
-			all.others = append(all.others, kind.Kind)
+			t.Errorf("%s: there is an object of the kind %s", name, kind.Kind)
 		}
 	}
 	return all
@@ -102,18 +108,18 @@ func TestChart(t *testing.T) {
 	for _, tt := range []struct {
 		name, values, state string
 		redis               int
-		others              int
+		monitors            int
 	}{
 		{"defaults", "", "redis://gw-redis:6379/0", 1, 0},
 		{"a Redis of one's own", "redisURL: rediss://redis.example.com:6380/0", "rediss://redis.example.com:6380/0", 0, 0},
 		{"a Redis whose URL is in a Secret", "redisURLSecret: {name: redis, key: address}", "rediss://redis.example.com:6380/0", 0, 0},
-		{"everything on", "serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\nreplicas: 5\nimage: {tag: v1.2.3}", "redis://gw-redis:6379/0", 1, 2},
+		{"everything on", "serviceMonitor: {enabled: true}\nprometheusRule: {enabled: true}\nreplicas: 5\nimage: {tag: v1.2.3}", "redis://gw-redis:6379/0", 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all := read(t, tt.name, render(t, tt.values))
 			check(t, all, tt.state)
-			if len(all.stateful) != tt.redis || len(all.others) != tt.others {
-				t.Errorf("%d stateful sets, others: %v", len(all.stateful), all.others)
+			if len(all.stateful) != tt.redis || len(all.monitors) != tt.monitors || len(all.rules) != tt.monitors {
+				t.Errorf("there are %d stateful sets, %d monitors and %d rules", len(all.stateful), len(all.monitors), len(all.rules))
 			}
 		})
 	}
@@ -123,7 +129,9 @@ func TestChart(t *testing.T) {
 func TestChartExtras(t *testing.T) {
 	all := read(t, "extras", render(t, `
 redisURLSecret: {name: redis}
-networkPolicy: {extraEgress: [{to: [{ipBlock: {cidr: 10.1.0.0/16}}], ports: [{port: 8000, protocol: TCP}]}]}
+networkPolicy:
+  extraIngress: [{from: [{namespaceSelector: {matchLabels: {name: monitoring}}}], ports: [{port: 8081, protocol: TCP}]}]
+  extraEgress: [{to: [{ipBlock: {cidr: 10.1.0.0/16}}], ports: [{port: 8000, protocol: TCP}]}]
 extraEnv: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
 extraVolumes: [{name: certificates, secret: {secretName: tls}}]
 extraVolumeMounts: [{name: certificates, mountPath: /etc/tls, readOnly: true}]
@@ -133,6 +141,9 @@ affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeS
 `))
 	if rules := all.policies[0].Spec.Egress; rules[len(rules)-1].To[0].IPBlock.CIDR != "10.1.0.0/16" {
 		t.Errorf("the gateway may reach %+v", rules)
+	}
+	if rules := all.policies[0].Spec.Ingress; rules[len(rules)-1].From[0].NamespaceSelector == nil {
+		t.Errorf("the gateway can be reached by %+v", rules)
 	}
 	pod := all.deployments[0].Spec.Template.Spec
 	c := pod.Containers[0]
@@ -161,8 +172,8 @@ func TestChartTLS(t *testing.T) {
 	if secret := pod.Volumes[1].Secret; secret == nil || secret.SecretName != "gateway-tls" || c.VolumeMounts[1].MountPath != "/etc/tls" {
 		t.Errorf("the volumes are %+v at %+v", pod.Volumes, c.VolumeMounts)
 	}
-	if !strings.Contains(text, "scheme: https\n      tlsConfig:\n        insecureSkipVerify: true\n") {
-		t.Errorf("Prometheus does not use TLS:\n%s", text)
+	if e := all.monitors[0].Spec.Endpoints[0]; *e.Scheme != "https" || !*e.TLSConfig.InsecureSkipVerify {
+		t.Errorf("Prometheus does not use TLS: %+v", e)
 	}
 	file := strings.ReplaceAll(all.configs[0].Data["gateway.yaml"], "/etc/tls", withCertificate(t))
 	if got := checkFile(t, file, "redis://gw-redis:6379/0"); got.TLS.Cert == "" || got.Admin.TLS.Cert == "" {
@@ -213,21 +224,35 @@ func TestChartRules(t *testing.T) {
 	if err != nil || string(got) != string(want) {
 		t.Errorf("the chart's alerts differ from telemetry/prometheus/alerts.yml, copy it: %v", err)
 	}
-	var rules, spec any
-	for _, document := range strings.Split(render(t, "prometheusRule: {enabled: true}"), "\n---\n") {
-		var object struct {
-			Kind string
-			Spec any
-		}
-		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-			t.Fatalf("%v\n%s", err, document)
-		}
-		if object.Kind == "PrometheusRule" {
-			spec = object.Spec
+	var rules monitoringv1.PrometheusRuleSpec
+	spec := read(t, "rules", render(t, "prometheusRule: {enabled: true}")).rules[0].Spec
+	if err := yaml.UnmarshalStrict(want, &rules); err != nil || !reflect.DeepEqual(rules, spec) {
+		t.Errorf("%v: the rules are %v, want %v", err, spec, rules)
+	}
+}
+
+// Prometheus sends a token that reads metrics alone, if there is one.
+func TestChartMetricsToken(t *testing.T) {
+	for values, want := range map[string]corev1.SecretKeySelector{
+		"serviceMonitor: {enabled: true}": {LocalObjectReference: corev1.LocalObjectReference{Name: "ratelimit"}, Key: "RATELIMIT_ADMIN_TOKEN"},
+		"serviceMonitor: {enabled: true, tokenSecret: {name: metrics}}": {LocalObjectReference: corev1.LocalObjectReference{Name: "metrics"}, Key: "token"},
+	} {
+		if got := *read(t, values, render(t, values)).monitors[0].Spec.Endpoints[0].Authorization.Credentials; got != want {
+			t.Errorf("%s: the token is in %+v", values, got)
 		}
 	}
-	if err := yaml.Unmarshal(want, &rules); err != nil || !reflect.DeepEqual(rules, spec) {
-		t.Errorf("%v: the rules are %v, want %v", err, spec, rules)
+}
+
+// Helm refuses a cluster that has not what the chart uses: a pause before the signal to stop.
+func TestChartVersion(t *testing.T) {
+	chart, err := loader.Load("helm/ratelimit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]bool{"v1.29.9": false, "v1.30.0": true, "v1.33.1-eks-1": true, "v1.34.1-gke.100": true} {
+		if got := chartutil.IsCompatibleRange(chart.Metadata.KubeVersion, version); got != want {
+			t.Errorf("%s: %t", version, got)
+		}
 	}
 }
 
