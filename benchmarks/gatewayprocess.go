@@ -67,7 +67,7 @@ func proxyChild(name string) error {
 }
 
 func proxyNamed(name string) (proxy, error) {
-	for _, p := range slices.Concat(proxies(), spenderProxies()) {
+	for _, p := range append(slices.Concat(proxies(), spenderProxies()), proxy{name: nameViewed, start: viewedGateway}) {
 		if p.name == name {
 			return p, nil
 		}

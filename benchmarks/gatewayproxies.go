@@ -26,7 +26,7 @@ type door struct {
 	Address string
 	Path    string // before the provider's own
 	Secret  string // the client's key
-
+	Admin   string // the address of the admin API; empty: there is none
 }
 
 // callPath is the provider's own.

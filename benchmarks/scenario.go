@@ -81,6 +81,7 @@ func scenarios() []scenario {
 		proxying("gateway/sse", "a call of 1 KB and its answer in 20 chunks through proxies, 64 connections", streamedCall(), callers, asFastAndSoon),
 		proxying("gateway/sse/alone", "a call of 1 KB and its answer in 20 chunks through proxies, one connection", streamedCall(), 1, asSoon),
 		{"gateway/budget", "how much of a budget 60 workers use, whose calls reserve the most or what is expected", budgetUse},
+		withRedis("gateway/viewers", "what a viewer of a fleet of four gateways with 1,000 projects costs each of them", viewing),
 		{"gateway/streams", "memory of proxies for each of 5,000 open streams", manyStreams},
 		{"allocs", "allocations a decision", allocations},
 	}

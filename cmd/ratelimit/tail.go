@@ -42,8 +42,9 @@ func newTail() *cobra.Command {
 		Long: `Show decisions and other events as they come, until Ctrl-C: what became of each call, budgets
 that reach a threshold, pauses of providers, changes, reloads, and the loss of Redis. The time
 of a call is that of its end. Several gateways on one Redis are shown as one: events of the
-others come within two seconds, and a gateway that does not answer is named. If the gateway
-goes, the command waits until it is back.`,
+others come within two seconds, and a gateway that does not answer is named. Of a gateway with
+more than 256 events a second, some are left out and counted. If the gateway goes, the command
+waits until it is back.`,
 		Example: `  ratelimit tail
   ratelimit tail --project acme --outcome denied,throttled
   ratelimit tail --kind change,pause,resume --json`,
@@ -127,7 +128,10 @@ func eventLine(event string, data []byte, width int) string {
 	}
 	fields, about := map[string]any{}, map[string]string{}
 	json.Unmarshal(data, &fields) // an event that is no JSON object has no fields to show
-	at, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(fields["time"]))
+	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(fields["time"]))
+	if err != nil { // events that are missed have none
+		at = time.Now()
+	}
 	parts := changesOf(fields["before"], fields["after"])
 	for _, shown := range []string{"time", "before", "after", "seq"} {
 		delete(fields, shown)

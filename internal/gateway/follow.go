@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,8 +35,9 @@ type Event struct {
 	Change   any    // what the admin API says of it
 	Err      error
 
-	once sync.Once
-	text []byte
+	borrowed bool // Record is the caller's until all followers were asked
+	once     sync.Once
+	text     []byte
 }
 
 // Text returns the event as JSON, which is made once for all who follow: value returns what to make it
@@ -65,11 +67,17 @@ type Follower struct {
 	come chan struct{} // has room for one
 
 	mu     sync.Mutex
-	events []*Event
-	missed uint64
+	events []Unread
 }
 
-// maxUnread is how many events wait for a follower. It misses those that come then.
+// Unread is an event that waits for a follower.
+type Unread struct {
+	*Event
+	Missed uint64 // how many events the follower has missed after this one
+}
+
+// maxUnread is how many events wait for a follower. It misses decisions that come then; other events are rare, and have
+// as much room again.
 const maxUnread = 1024
 
 // Follow returns a follower of the events that it wants.
@@ -98,14 +106,25 @@ func (f *Follower) Close() {
 // Come is sent to when there are events to Read.
 func (f *Follower) Come() <-chan struct{} { return f.come }
 
-// Read returns the events that have come since the last Read, and how many the follower has missed
-// after them.
-func (f *Follower) Read() (events []*Event, missed uint64) {
+// Read returns the next events, as many as most.
+func (f *Follower) Read(most int) []Unread {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	events, missed = f.events, f.missed
-	f.events, f.missed = nil, 0
-	return events, missed
+	n := min(most, len(f.events))
+	next := f.events[:n:n]
+	f.events = slices.Clone(f.events[n:])
+	if len(f.events) > 0 {
+		f.notify()
+	}
+	return next
+}
+
+// notify has Come sent to.
+func (f *Follower) notify() {
+	select {
+	case f.come <- struct{}{}:
+	default: // it is notified already
+	}
 }
 
 // add gives the follower an event, if it wants it and has room.
@@ -115,15 +134,13 @@ func (f *Follower) add(e *Event) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.events) == maxUnread {
-		f.missed++
+	if len(f.events) >= maxUnread && (e.Kind == EventDecision || len(f.events) >= 2*maxUnread) {
+		f.events[len(f.events)-1].Missed++
 		return
 	}
-	f.events = append(f.events, e)
-	select {
-	case f.come <- struct{}{}:
-	default: // it is notified already
-	}
+	e.keep()
+	f.events = append(f.events, Unread{Event: e})
+	f.notify()
 }
 
 // Publish sends an event to all followers. It waits for none of them.
@@ -148,8 +165,16 @@ func (all *followers) publishRecord(rec *Record) {
 	if all.count.Load() == 0 {
 		return
 	}
-	kept := *rec
-	all.publish(&Event{Kind: EventDecision, Record: &kept})
+	all.publish(&Event{Kind: EventDecision, Record: rec, borrowed: true})
+}
+
+// keep copies the record of an event that a follower keeps, if it is the caller's. Most events of a busy gateway are
+// missed, and not copied.
+func (e *Event) keep() {
+	if e.borrowed {
+		kept := *e.Record
+		e.Record, e.borrowed = &kept, false
+	}
 }
 
 // Followers returns how many follow.

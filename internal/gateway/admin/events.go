@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +20,13 @@ const eventMissed = "missed"
 
 // following is the comment from which on no event is missed.
 const following = "following"
+
+// eventsEach is how many events of a gateway a client gets in a second, in batches of eventBatch. The events of a busy
+// gateway cost it no more than that, and are more than anybody reads.
+const (
+	eventsEach = 256
+	eventBatch = 64
+)
 
 // Threshold is a budget that has reached a threshold.
 type Threshold struct {
@@ -59,7 +67,7 @@ type StoreEvent struct {
 	Error       string    `json:"error,omitempty"`
 }
 
-// Missed says how many events a follower was not sent, because it reads too slowly.
+// Missed says how many events a client was not sent, because there were too many or it reads too slowly.
 type Missed struct {
 	Count uint64 `json:"count"`
 }
@@ -112,21 +120,33 @@ func (a *Admin) follow(ctx context.Context, follower *gateway.Follower, to *feed
 			return nil
 		case <-follower.Come():
 		}
-		events, missed := follower.Read()
-		for _, e := range events {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err := to.sendText(string(e.Kind), e.Text(a.eventValue)); err != nil {
-				return err
-			}
+		events := a.readEvents(follower, eventBatch)
+		if err := to.sendAll(events); err != nil {
+			return err
 		}
-		if missed > 0 {
-			if err := to.send(eventMissed, Missed{missed}); err != nil {
-				return err
-			}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Duration(len(events)) * time.Second / eventsEach):
 		}
 	}
+}
+
+// textEvent is an event with its JSON.
+type textEvent struct {
+	Kind string
+	Data json.RawMessage
+}
+
+// readEvents returns the next events of a follower, and where some are missing, how many.
+func (a *Admin) readEvents(f *gateway.Follower, most int) (all []textEvent) {
+	for _, e := range f.Read(most) {
+		all = append(all, textEvent{string(e.Kind), e.Text(a.eventValue)})
+		if e.Missed > 0 {
+			all = append(all, textEvent{eventMissed, marshal(Missed{e.Missed})})
+		}
+	}
+	return all
 }
 
 // wants reports whether an event is of the project, the model, the key and the outcome of a filter. An
@@ -135,7 +155,7 @@ func wants(f *gateway.Filter, e *gateway.Event) bool {
 	rec := gateway.Record{}
 	switch e.Kind {
 	case gateway.EventDecision:
-		rec = *e.Record
+		return f.Match(e.Record)
 	case gateway.EventThreshold:
 		rec.Project = e.Limiter.Project
 		if kind, id, _ := strings.Cut(e.Limiter.Budget.Owner, " "); kind == "key" {

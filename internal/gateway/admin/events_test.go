@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
@@ -209,52 +211,69 @@ func TestEventFilters(t *testing.T) {
 	}
 }
 
-// A follower that does not read holds up nobody, and is told how much it has missed, where it is missing.
+// A follower that does not read delays nobody. Where events are missing, it gets their number, and events that are not
+// decisions have room beside those.
 func TestSlowFollower(t *testing.T) {
-	r := newRig(t, lively)
-	f := r.gateway.Follow(func(*gateway.Event) bool { return true })
+	a, g := new(Admin), new(gateway.Gateway)
+	f := g.Follow(func(*gateway.Event) bool { return true })
 	defer f.Close()
-	const calls = 1500
-	for range calls {
-		r.asks(t, "once")
+	publish := func(seq uint64) {
+		g.Publish(&gateway.Event{Kind: gateway.EventDecision, Record: &gateway.Record{Seq: seq}})
 	}
-	events, missed := f.Read()
-	if len(events) != 1024 || missed != calls-1024 || !strings.HasSuffix(events[0].Record.ID, "_1") || !strings.HasSuffix(events[1023].Record.ID, "_1024") {
-		t.Errorf("%d events, and %d are missed", len(events), missed)
+	for i := range uint64(1500) {
+		publish(i + 1)
 	}
-	r.asks(t, "once")
-	if events, missed = f.Read(); len(events) != 1 || missed != 0 || !strings.HasSuffix(events[0].Record.ID, fmt.Sprint("_", calls+1)) {
-		t.Errorf("%d events, and %d are missed", len(events), missed)
+	g.Publish(&gateway.Event{Kind: gateway.EventReload})
+	seen := uint64(0) // the number of the last decision that has come, or is missing
+	others := 0
+	read := func(most int) {
+		t.Helper()
+		for _, e := range a.readEvents(f, most) {
+			switch e.Kind {
+			case eventMissed:
+				seen += as[Missed](t, answer{text: string(e.Data)}).Count
+			case "decision":
+				if seen++; as[Decision](t, answer{text: string(e.Data)}).Seq != seen {
+					t.Fatalf("%s comes in place of the decision %d", e.Data, seen)
+				}
+			default:
+				others++
+			}
+		}
+	}
+	read(1000)
+	if seen != 1000 || others != 0 {
+		t.Errorf("%d decisions and %d other events", seen, others)
+	}
+	publish(1501)
+	read(1000)
+	if seen != 1501 || others != 1 {
+		t.Errorf("%d decisions and %d other events", seen, others)
 	}
 }
 
-// What a follower has missed comes as an event, behind those that it has got.
-func TestMissedIsAnEvent(t *testing.T) {
-	r := newRig(t, lively)
-	f := r.follows(t, "/v1/events?kind=change")
-	const changes = 20_000 // more than the buffers of the connection have room for
-	text := strings.Repeat("x", 1000)
-	for i := range changes {
-		r.gateway.Publish(&gateway.Event{Kind: gateway.EventChange, Change: Entry{Seq: uint64(i + 1), Action: "quota.set", Subject: text, Result: done, Who: "token x"}})
-	}
-	got, missed := uint64(0), uint64(0)
-	for got+missed < changes {
-		kind, data := f.next()
-		switch kind {
-		case "change":
-			if seq := as[Entry](t, answer{text: data}).Seq; seq != got+missed+1 {
-				t.Fatalf("%d comes after %d, and %d that are missed", seq, got, missed)
+// However many calls a gateway serves, a client gets so many events a second.
+func TestEventsArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, g := new(Admin), new(gateway.Gateway)
+		f := g.Follow(func(*gateway.Event) bool { return true })
+		got := httptest.NewRecorder()
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- a.follow(ctx, f, &feed{w: got, control: http.NewResponseController(got)}) }()
+		const length = 20
+		for range length * 1000 {
+			time.Sleep(time.Millisecond)
+			for range 20 {
+				g.Publish(&gateway.Event{Kind: gateway.EventDecision, Record: &gateway.Record{}})
 			}
-			got++
-		case "missed":
-			missed += as[Missed](t, answer{text: data}).Count
-		default:
-			t.Fatalf("%q %s", kind, data)
 		}
-	}
-	if missed == 0 || got < 1024 {
-		t.Errorf("%d have come, and %d are missed", got, missed)
-	}
+		end()
+		<-ended
+		if n := strings.Count(got.Body.String(), "event: decision\n"); n < length*eventsEach*9/10 || n > length*eventsEach+eventBatch {
+			t.Errorf("%d events in %d seconds", n, length)
+		}
+	})
 }
 
 // Followers that leave are forgotten, and many can follow at a time.

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -42,14 +41,8 @@ type remote struct {
 
 // ownEvents is what has happened at one gateway since it was last asked.
 type ownEvents struct {
-	Events []remoteEvent
-	Missed uint64
+	Events []textEvent
 	Full   bool // there are too many followers
-}
-
-type remoteEvent struct {
-	Kind string
-	Data json.RawMessage
 }
 
 // ownEvents returns the events since the last question with the same id. The first one begins to follow.
@@ -74,12 +67,7 @@ func (a *Admin) ownEvents(q url.Values) (any, error) {
 		r.all[id] = f
 	}
 	f.end.Reset(endRemote)
-	events, missed := f.Read()
-	own := ownEvents{Missed: missed}
-	for _, e := range events {
-		own.Events = append(own.Events, remoteEvent{string(e.Kind), e.Text(a.eventValue)})
-	}
-	return own, nil
+	return ownEvents{Events: a.readEvents(f.Follower, eventsEach)}, nil
 }
 
 // remove ends a follower.
@@ -142,15 +130,8 @@ func (o *others) send(all gathered[ownEvents], to *feed) error {
 		}
 	}
 	for _, of := range all.answers {
-		for _, e := range of.Events {
-			if err := to.sendText(e.Kind, e.Data); err != nil {
-				return err
-			}
-		}
-		if of.Missed > 0 {
-			if err := to.send(eventMissed, Missed{of.Missed}); err != nil {
-				return err
-			}
+		if err := to.sendAll(of.Events); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -29,14 +29,8 @@ type group struct {
 
 // viewer is one who watches.
 type viewer struct {
-	events chan liveEvent
+	events chan textEvent
 	behind bool // it has not got the last overview: a snapshot comes next
-}
-
-// liveEvent is an event with its JSON.
-type liveEvent struct {
-	name string
-	text []byte
 }
 
 const (
@@ -67,7 +61,7 @@ func (a *Admin) overviewLive(r *http.Request) (any, error) {
 				if !ok {
 					return errNobodyLooks
 				}
-				if err := f.sendText(e.name, e.text); err != nil {
+				if err := f.sendAll([]textEvent{e}); err != nil {
 					return err
 				}
 			}
@@ -84,7 +78,7 @@ func (l *live) join(n int) *viewer {
 		g = &group{viewers: map[*viewer]struct{}{}}
 		l.groups[n] = g
 	}
-	v := &viewer{events: make(chan liveEvent, maxUnsent), behind: true}
+	v := &viewer{events: make(chan textEvent, maxUnsent), behind: true}
 	g.viewers[v] = struct{}{}
 	if !l.running {
 		l.running = true
@@ -199,7 +193,7 @@ func (g *group) show(o Overview) {
 // send sends an event to the viewer, unless too many wait for it already.
 func (v *viewer) send(name string, text []byte) bool {
 	select {
-	case v.events <- liveEvent{name, text}:
+	case v.events <- textEvent{name, text}:
 		return true
 	default:
 		return false

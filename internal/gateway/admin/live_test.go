@@ -203,7 +203,7 @@ func TestLiveViewersShareOneLook(t *testing.T) {
 		for second := range seconds + 1 { // a snapshot, and then deltas
 			texts := map[*byte]int{}
 			for _, v := range all {
-				texts[&(<-v.events).text[0]]++
+				texts[&(<-v.events).Data[0]]++
 			}
 			if len(texts) != 2 && second > 0 { // viewers may come while snapshots are sent to those before them
 				t.Fatalf("there are %d texts for two numbers of projects", len(texts))

@@ -96,14 +96,21 @@ func (f *feed) send(event string, value any) error {
 	if err != nil {
 		panic(err) // all events are types of this package, which marshal
 	}
-	return f.sendText(event, text)
+	return f.sendAll([]textEvent{{event, text}})
 }
 
-// sendText writes an event with a value that is JSON already.
-func (f *feed) sendText(event string, text []byte) error {
+// sendAll writes events in one go.
+func (f *feed) sendAll(events []textEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	var parts [][]byte
+	for _, e := range events {
+		parts = append(parts, []byte("event: "+e.Kind+"\ndata: "), e.Data, []byte("\n\n"))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.write([]byte("event: "+event+"\ndata: "), text, []byte("\n\n"))
+	return f.write(parts...)
 }
 
 // comment writes a line that is no event.
