@@ -40,6 +40,13 @@ projects:
 	r.call(t, "acme/search/bob", "gpt-4o")
 	b.until(fmt.Sprintf(`(%s)[3].startsWith('search/bob | 1 | 0 | 0 | 2 of ')`, sharesShown))
 	b.until(fmt.Sprintf(`(%s)[1].startsWith('search | 3 | 1 | 0 | 3 of ')`, sharesShown))
+	for range 3 {
+		r.call(t, "acme/ads", "gpt-4o")
+	}
+	b.until(fmt.Sprintf(`(%s)[0].startsWith('ads | 1 | 0 | 0 | 4 of ')`, sharesShown))
+	if shown := eval[[]string](b, sharesShown)[0]; strings.Contains(shown, "full") || strings.Contains(shown, "near") {
+		t.Errorf("a project that borrows what nobody wants is an alarm: %s", shown)
+	}
 	for i := range 101 {
 		r.call(t, fmt.Sprintf("crowd/user-%d", i), "gpt-4o")
 	}

@@ -153,7 +153,13 @@ func inWords(seconds float64) string {
 	case d > 2*day:
 		return fmt.Sprintf("%d days", (d+day-1)/day)
 	case d > time.Hour:
-		return strings.TrimSuffix((d + time.Minute - 1).Truncate(time.Minute).String(), "0s")
+		unit = time.Minute
 	}
-	return (d + unit - 1).Truncate(unit).String()
+	text := (d + unit - 1).Truncate(unit).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

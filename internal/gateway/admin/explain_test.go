@@ -295,7 +295,8 @@ func TestInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		1500 * time.Microsecond: "2ms",
 		48*time.Second + 1:      "49s",
-		time.Hour:               "1h0m0s",
+		time.Hour:               "1h",
+		24*time.Hour - 1:        "24h",
 		23*time.Hour + 58*time.Minute + 33*time.Second:  "23h59m",
 		326*time.Hour + 55*time.Minute + 38*time.Second: "14 days",
 	} {

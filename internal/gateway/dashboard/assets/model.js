@@ -3,7 +3,7 @@
 import {get} from './api.js';
 import {pauseOrResume, reset, resource} from './act.js';
 import {h, keyed, setText} from './dom.js';
-import {compact, count, dollars, percent, plural} from './format.js';
+import {compact, count, dimension, dollars, percent, plural} from './format.js';
 import {live} from './live.js';
 import {setLimits} from './limits.js';
 import {decisions, every, history, line, panel} from './pieces.js';
@@ -89,14 +89,14 @@ function competitors(model) {
 
 function competitor(c, share) {
   const tightest = (share?.limits ?? []).filter((s) => s.share > 0).sort((a, b) => b.used / b.share - a.used / a.share)[0];
-  const text = tightest ? `${percent(tightest.used / tightest.share)} of ${compact(tightest.share)} ${tightest.limit}` : '–';
-  const lent = tightest?.lent > 0 ? `, ${compact(tightest.lent)} lent` : tightest?.borrowed > 0 ? `, ${compact(tightest.borrowed)} borrowed` : '';
+  const text = tightest ? `${percent(tightest.used / tightest.share)} of ${compact(tightest.share)} ${dimension(tightest.limit).short}` : '–';
+  const lent = tightest?.lent > 0 ? `${compact(tightest.lent)} lent` : tightest?.borrowed > 0 ? `${compact(tightest.borrowed)} borrowed` : '';
   return h('tr', {},
     h('td', {}, h('a', {href: link('project', c.project)}, c.project)),
     h('td', {class: 'number'}, c.calls_per_minute.toFixed(1)),
     h('td', {class: 'number'}, compact(c.tokens_per_minute)),
     h('td', {class: 'number'}, compact(share?.waiting ?? c.waiting)),
     h('td', {class: 'number'}, compact(c.denied)),
-    h('td', {class: 'number'}, text + lent));
+    h('td', {class: 'number'}, text, lent && h('div', {class: 'note'}, lent)));
 }
 

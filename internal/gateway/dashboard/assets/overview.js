@@ -82,11 +82,12 @@ function attention(models, projects) {
       if (row.paused) add(1.5, 'warn', what, row.name, ' is paused by an operator');
       const stopped = (row.minute?.denied ?? 0) + (row.minute?.refused ?? 0);
       const denied = stopped > 0 && (row.denied_by?.[0] ?? {});
-      if (row.harm === 'blocked') {
+      const elsewhere = what === 'model' && denied && !isOwn(row, denied.limit); // the projects whose limits deny have sentences of their own
+      if (row.harm === 'blocked' && !elsewhere) {
         add(5 + stopped / 1e6, 'bad', what, row.name, `: all calls are denied, ${stopped} in a minute${because(row, denied)}`);
-      } else if (row.waiting > 0 && row.harm !== 'denied') {
+      } else if (row.waiting > 0 && (row.harm !== 'denied' || elsewhere)) {
         add(3 + row.waiting / 1e6, 'bad', what, row.name, `: ${plural(row.waiting, 'call')} ${row.waiting === 1 ? 'waits' : 'wait'}${row.longest_wait_seconds > 0 ? `, up to ${duration(row.longest_wait_seconds)}` : ''}${why(row)}`);
-      } else if (denied) {
+      } else if (denied && !elsewhere) {
         add(4 + stopped / 1e6, 'bad', what, row.name, `: ${plural(stopped, 'call')} denied in a minute${because(row, denied)}`);
       } else if (row.harm === 'near') {
         add(2 + row.pressure / 10, 'warn', what, row.name, nearness(row).replace(/^;/, ' is'));
@@ -97,6 +98,9 @@ function attention(models, projects) {
   if (found.length > 3) found.splice(2, found.length - 2, {key: 'more', kind: found[2].kind, text: `and ${found.length - 2} more below`});
   return found.length > 0 ? found : [{key: 'none', kind: 'good', text: 'Nothing: no call waits, and nothing is near its limit.'}];
 }
+
+// isOwn reports whether a limit is one of a row, and not of a project that calls a model.
+const isOwn = (row, limit) => limit === 'paused' || (row.dimensions ?? []).some((d) => limit === d.name || limit === `${d.name}_pace`);
 
 // because says by what calls of a row are denied, since when, and what to do.
 function because(row, denied) {

@@ -32,13 +32,14 @@ class Gauge extends HTMLElement {
   // show shows a dimension of a row, and what the provider says about it, if that is known.
   show(d, owner, provider) {
     const words = dimension(d.name);
+    const share = Boolean(d.model) || d.name.endsWith('_share');
     const used = d.limit > 0 ? d.used / d.limit : 0;
     const text = `${amount(d.used, words.dollars)} of ${amount(d.limit, words.dollars)}`;
     setText(this.#label, d.model ? `${words.short} of ${d.model}` : words.short);
-    this.toggleAttribute('data-share', Boolean(d.model));
+    this.toggleAttribute('data-share', share);
     setText(this.#extra, extraOf(d, words.dollars, this.closest('.large') !== null));
     setText(this.#value, text);
-    setAttribute(this, 'data-level', d.model ? 'fine' : levelOf(used)); // a share that is used up harms nobody by itself
+    setAttribute(this, 'data-level', share ? 'fine' : levelOf(used)); // a share that is used up harms nobody by itself
     setAttribute(this, 'aria-label', `${words.long} of ${owner}`);
     setAttribute(this, 'aria-valuenow', Math.max(0, d.used));
     setAttribute(this, 'aria-valuemax', Math.max(d.limit, d.used, 1));
