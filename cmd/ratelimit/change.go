@@ -29,13 +29,18 @@ func (f *changeFlags) flags(c *cobra.Command) {
 func (f *changeFlags) settingFlags(c *cobra.Command) {
 	f.flags(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
-	f.termFlags(c)
+	f.termFlags(c, "undo it after this `TIME`, such as 30m, 2h or 7d; \"forever\" keeps it whatever the configuration says, \"reload\" until that is next read (default reload)")
 	c.Flags().StringSliceVar(&f.remove, "remove", nil, "remove this `FIELD`, as FIELD=none does")
 }
 
+// pauseFlags are the flags of commands that pause something.
+func (f *changeFlags) pauseFlags(c *cobra.Command) {
+	f.termFlags(c, "resume it after this `TIME`, such as 30m, 2h or 7d (default: never)")
+}
+
 // termFlags are the flags that say for how long a change holds, and why it is made.
-func (f *changeFlags) termFlags(c *cobra.Command) {
-	c.Flags().StringVar(&f.until, "until", "", "undo it after this `TIME`, such as 30m, 2h or 7d; \"forever\" keeps it whatever the configuration says, \"reload\" until that is next read (default reload)")
+func (f *changeFlags) termFlags(c *cobra.Command, until string) {
+	c.Flags().StringVar(&f.until, "until", "", until)
 	c.Flags().StringVar(&f.reason, "reason", "", "why, for the audit log: a `TEXT` of one line")
 }
 

@@ -74,7 +74,7 @@ func newKeyPause(a *adminFlags, pause bool) *cobra.Command {
 	})
 	f.flags(c)
 	if pause {
-		f.termFlags(c)
+		f.pauseFlags(c)
 	}
 	return c
 }

@@ -42,7 +42,7 @@ func newModelSet(a *adminFlags) *cobra.Command {
 		Short: "Set the quota and other fields of a model",
 		Long: `Set the quota and other fields of a model. The fields have the names of the configuration,
 what is not named stays, and none removes. If the configuration names the model, its quota
-holds until the configuration is read again.`,
+holds until the configuration is read again, unless --until says otherwise.`,
 		Example: `  ratelimit model set gpt-6-luna max_rpm=500 max_tpm=200_000
   ratelimit model set gpt-6-luna --remove max_rpd --dry-run`,
 		Args: someArguments,
@@ -62,7 +62,7 @@ holds until the configuration is read again.`,
 func modelNamed(c *cobra.Command, client *admin.Client, name string) editable {
 	return editable{
 		title:   "model " + name,
-		remark:  "If the configuration names the model, this holds until the configuration is read again: change it there, too.",
+		remark:  "If the configuration names the model, this holds until the configuration is read again: change it there, too, or add --until forever.",
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewQuota(c.Context(), name, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchQuota(c.Context(), name, p) },
 		term:    client.SetTerm,
@@ -86,7 +86,7 @@ func newModelPause(a *adminFlags, pause bool) *cobra.Command {
 	})
 	f.flags(c)
 	if pause {
-		f.termFlags(c)
+		f.pauseFlags(c)
 	}
 	return c
 }

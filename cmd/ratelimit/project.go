@@ -38,7 +38,7 @@ func newProjectSet(a *adminFlags) *cobra.Command {
 		Short: "Set limits and other fields of a project",
 		Long: `Set limits and other fields of a project. The fields have the names of the configuration,
 what is not named stays, and none removes. If the configuration names the project, its limits
-hold until the configuration is read again.`,
+hold until the configuration is read again, unless --until says otherwise.`,
 		Example: `  ratelimit project set acme requests_per_minute=100 dollars_per_day=2.50
   ratelimit project set acme tokens_per_day=none weight=3 models='gpt-6*,claude*'
   ratelimit project set acme --remove tokens_per_day --dry-run`,
@@ -65,7 +65,7 @@ hold until the configuration is read again.`,
 func projectNamed(c *cobra.Command, client *admin.Client, id string) editable {
 	return editable{
 		title:   "project " + id,
-		remark:  "If the configuration names the project, this holds until the configuration is read again: change it there, too.",
+		remark:  "If the configuration names the project, this holds until the configuration is read again: change it there, too, or add --until forever.",
 		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewProject(c.Context(), id, p) },
 		patch:   func(p admin.Patch) (any, error) { return client.PatchProject(c.Context(), id, p) },
 		term:    client.SetTerm,
@@ -92,7 +92,7 @@ func newProjectPause(a *adminFlags, pause bool) *cobra.Command {
 	})
 	f.flags(c)
 	if pause {
-		f.termFlags(c)
+		f.pauseFlags(c)
 	}
 	return c
 }

@@ -16,9 +16,9 @@ func newReload() *cobra.Command {
 		Use:   "reload",
 		Short: "Have a gateway read its configuration again",
 		Long: `Have a gateway read its configuration again, and show which limits that changes. Counters stay.
-Limits that were set at run time are taken back, for the projects and models that the file
-names. A file with a fault changes nothing: the command prints the fault, and the exit code
-is 1.`,
+Limits that were set at run time are undone, for the projects and models that the file names,
+unless they were set with --until. A file with a fault changes nothing: the command prints the
+fault, and the exit code is 1.`,
 		Example: "  ratelimit reload --dry-run\n  ratelimit reload",
 		Args:    arguments,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {

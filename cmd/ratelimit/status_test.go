@@ -30,7 +30,7 @@ gateway v1 at here, up 0s, state in redis, keys off, 4 requests active, 3 of the
 model  waiting  max_concurrent
 busy         2           1 / 1
 full         1           0 / 2  paused by the provider for 9 s
-(unused models hidden: 1)`,
+(1 unused model hidden)`,
 		},
 		"what is not limited": {
 			admin.State{Ready: true, Models: []admin.Model{

@@ -81,8 +81,11 @@ func modelLines(models []admin.Model, width int) []string {
 	if t.Len() > 0 {
 		lines = t.Lines(width)
 	}
-	if idle > 0 {
-		lines = append(lines, console.Faint(fmt.Sprintf("(unused models hidden: %d)", idle)))
+	switch {
+	case idle == 1:
+		lines = append(lines, console.Faint("(1 unused model hidden)"))
+	case idle > 1:
+		lines = append(lines, console.Faint(fmt.Sprintf("(%d unused models hidden)", idle)))
 	}
 	return lines
 }

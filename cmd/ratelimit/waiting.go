@@ -51,12 +51,12 @@ func waitingLines(list admin.WaitingList, now time.Time, width int) []string {
 	t := console.NewTable(console.Text("project").ShortenedAtStart(12), console.Text("model").Shortened(12), console.Number("waits"), console.Text("for").Shortened(20),
 		console.Number("place"), console.Number("passes in"), console.Number("gives up"), console.Number("tokens").Leaves(2), console.Text("id").Leaves(1))
 	for _, w := range list.Waiting {
-		waitsFor := "those before it"
+		waitsFor := "earlier calls"
 		switch {
 		case w.Owner != "":
 			waitsFor = admin.LimitInWords(w.Limit) + " of " + w.Owner
 		case w.Limit != "":
-			waitsFor = admin.LimitInWords(w.Limit) + ", in line" // those before it wait for the limit
+			waitsFor = admin.LimitInWords(w.Limit) + ", behind earlier calls" // which wait for the limit
 		}
 		t.Add(cmp.Or(w.Project, "(none)"), w.Model, fmt.Sprintf("%.1f s", w.Waited), waitsFor, fmt.Sprint(w.Position), until(w.PassesAt, now), until(w.Until, now), count(w.Tokens), w.ID)
 	}

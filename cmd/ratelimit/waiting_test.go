@@ -53,7 +53,7 @@ func TestWaiting(t *testing.T) {
 	want := `
 project      model           waits  for               place  passes in  gives up
 acme/search  gpt-6-luna      2.2 s  max_tpm of gpt-…      1      3.0 s    60.0 s
-(none)       gpt-6-luna\x1b  1.0 s  those before it       2          -     0.0 s
+(none)       gpt-6-luna\x1b  1.0 s  earlier calls         2          -     0.0 s
 chat         gpt-6-luna      1.0 s  max_concurrent,…      3          -         -
 (and more)`
 	if got != want {

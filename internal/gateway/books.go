@@ -144,7 +144,7 @@ func (l *ledger) close() {
 }
 
 // ErrNoBooks is the error of a gateway that keeps no books.
-var ErrNoBooks = errors.New("ratelimit: usage is not kept: the configuration has books: off")
+var ErrNoBooks = errors.New("ratelimit: usage is not kept: the configuration has usage: off")
 
 // Usage returns what the books say. Calls that this gateway has denied are among them at once, those of others after a second.
 func (g *Gateway) Usage(ctx context.Context, q books.Query) (*books.Summary, error) {

@@ -81,7 +81,7 @@ func TestDenialsLeaveRoomInTheBooks(t *testing.T) {
 
 // Without books nothing is booked, and the gateway says so.
 func TestBooksOff(t *testing.T) {
-	r := newRig(t, oneOfEach+"books: off\n", mockprovider.Config{})
+	r := newRig(t, oneOfEach+"usage: off\n", mockprovider.Config{})
 	r.post(t, chat, hello)
 	r.settled(t)
 	if _, err := r.Usage(t.Context(), books.Query{}); !errors.Is(err, ErrNoBooks) {
@@ -95,7 +95,7 @@ func TestBooksOff(t *testing.T) {
 // Denials that nobody reads are written a second later, and the books are trimmed as the configuration says.
 func TestBooksOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := New(gatewaytest.Config(t, oneOfEach+"books: {hours: 1d, days: 3d}\n", "http://127.0.0.1:1"), Options{})
+		g, err := New(gatewaytest.Config(t, oneOfEach+"usage: {hours: 1d, days: 3d}\n", "http://127.0.0.1:1"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,9 +108,9 @@ func TestHistoryHasNoGaps(t *testing.T) {
 
 // Without books there are only minutes.
 func TestHistoryWithoutBooks(t *testing.T) {
-	r := newRig(t, usual+"books: off\n")
+	r := newRig(t, usual+"usage: off\n")
 	r.want(t, 200, "GET", "/v1/history", "")
-	if a := r.want(t, 404, "GET", "/v1/history?by=hour", ""); !strings.Contains(a.text, "books: off") {
+	if a := r.want(t, 404, "GET", "/v1/history?by=hour", ""); !strings.Contains(a.text, "usage: off") {
 		t.Error(a.text)
 	}
 }

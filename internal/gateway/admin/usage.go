@@ -59,7 +59,7 @@ func (a *Admin) report(ctx context.Context, q books.Query) (UsageReport, error) 
 	sum, err := a.gateway.Usage(ctx, q)
 	switch {
 	case errors.Is(err, gateway.ErrNoBooks):
-		return UsageReport{}, problemf(http.StatusNotFound, "usage is not kept: the configuration has books: off")
+		return UsageReport{}, problemf(http.StatusNotFound, "usage is not kept: the configuration has usage: off")
 	case errors.Is(err, books.ErrTooMany):
 		return UsageReport{}, invalid(err)
 	case err != nil:

@@ -85,6 +85,6 @@ func TestBadUsage(t *testing.T) {
 			t.Errorf("%s: %s", query, p.Detail)
 		}
 	}
-	off := newRig(t, usual+"books: off\n")
+	off := newRig(t, usual+"usage: off\n")
 	off.want(t, 404, "GET", "/v1/usage", "")
 }

@@ -15,9 +15,9 @@ func TestBooks(t *testing.T) {
 		json  string
 	}{
 		"":                                {config.Books{Hours: 35 * day, Days: 400 * day}, `{"days":"400d","hours":"35d"}`},
-		"books: off":                      {config.Books{Off: true}, `"off"`},
-		"books: {hours: 7d}":              {config.Books{Hours: 7 * day, Days: 400 * day}, `{"days":"400d","hours":"7d"}`},
-		"books: {hours: 1d, days: 3660d}": {config.Books{Hours: day, Days: 3660 * day}, `{"days":"3660d","hours":"1d"}`},
+		"usage: off":                      {config.Books{Off: true}, `"off"`},
+		"usage: {hours: 7d}":              {config.Books{Hours: 7 * day, Days: 400 * day}, `{"days":"400d","hours":"7d"}`},
+		"usage: {hours: 1d, days: 3660d}": {config.Books{Hours: day, Days: 3660 * day}, `{"days":"3660d","hours":"1d"}`},
 	} {
 		c, err := config.Parse("gateway.yaml", []byte(text))
 		if err != nil || c.Books != want.books {

@@ -27,7 +27,7 @@ type Config struct {
 	Projects    map[string]*Project  `json:"projects"` // by their paths, and templates such as acme/*
 	Users       Users                `json:"users,omitzero"`
 	Runs        Runs                 `json:"runs,omitzero"`
-	Books       Books                `json:"books"`
+	Books       Books                `json:"usage"`
 	Thresholds  Thresholds           `json:"thresholds"`
 	Prices      *price.Table         `json:"-"` // those of the file, and the embedded ones; see MarshalJSON
 	Unpriced    *price.Price         `json:"-"` // what models without a price cost; nil: their calls are denied where dollars are limited

@@ -24,7 +24,7 @@ func (c *Config) read(r *reader) {
 		field("projects", func(p yamlValue) { projects = append(projects, p) }),
 		field("users", c.Users.read),
 		field("runs", c.Runs.read),
-		field("books", c.Books.read),
+		field("usage", c.Books.read),
 		field("thresholds", c.Thresholds.read),
 		field("prices", c.readPrices),
 		field("unpriced", c.readUnpriced),
