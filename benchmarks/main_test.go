@@ -44,6 +44,12 @@ func TestEveryContestantHasARow(t *testing.T) {
 	for _, s := range spenders {
 		spending = append(spending, s.name)
 	}
+	var viewing []string
+	for _, calls := range []string{"", ", calls"} {
+		for _, v := range viewers {
+			viewing = append(viewing, v.name+calls)
+		}
+	}
 	growing := []string{"1,000", "10,000", "100,000", "1,000,000"}
 	want := map[string][]string{
 		"hot/admitted":           names(single()),
@@ -75,6 +81,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"gateway/sse":            passing,
 		"gateway/sse/alone":      passing,
 		"gateway/budget":         spending,
+		"gateway/viewers":        viewing,
 		"gateway/streams":        passing[1:],
 		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
