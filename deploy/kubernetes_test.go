@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -234,7 +234,7 @@ func TestChartRules(t *testing.T) {
 // Prometheus sends a token that reads metrics alone, if there is one.
 func TestChartMetricsToken(t *testing.T) {
 	for values, want := range map[string]corev1.SecretKeySelector{
-		"serviceMonitor: {enabled: true}": {LocalObjectReference: corev1.LocalObjectReference{Name: "ratelimit"}, Key: "RATELIMIT_ADMIN_TOKEN"},
+		"serviceMonitor: {enabled: true}":                               {LocalObjectReference: corev1.LocalObjectReference{Name: "ratelimit"}, Key: "RATELIMIT_ADMIN_TOKEN"},
 		"serviceMonitor: {enabled: true, tokenSecret: {name: metrics}}": {LocalObjectReference: corev1.LocalObjectReference{Name: "metrics"}, Key: "token"},
 	} {
 		if got := *read(t, values, render(t, values)).monitors[0].Spec.Endpoints[0].Authorization.Credentials; got != want {
