@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"slices"
 	"sync"
@@ -173,13 +174,20 @@ func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 		limits := distinct(c.Limits)
 		q.key(c.Key, hasLog(limits))
 		q.w.number(c.N)
-		q.w.byte(byte(len(limits)))
-		for _, l := range limits {
-			q.limit(l, c.N, now)
-		}
+		q.limits(limits, func(l limit.Limit) { q.limit(l, c.N, now) })
 	}
 	q.o.reads = step == stepPeek
 	return q.op()
+}
+
+// limits writes limits with the number of their bytes, by which the script keeps them.
+func (q *request) limits(limits []limit.Limit, write func(limit.Limit)) {
+	q.w.uint32(0)
+	begin := len(q.w)
+	for _, l := range limits {
+		write(l)
+	}
+	binary.LittleEndian.PutUint32(q.w[begin-4:], uint32(len(q.w)-begin))
 }
 
 // limit writes a limit that is asked for n.
@@ -234,9 +242,8 @@ func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 		} else {
 			w.float(-1)
 		}
-		w.byte(byte(len(limits)))
+		q.limits(limits, func(l limit.Limit) { q.settlement(l, t, actual[i]) })
 		for _, l := range limits {
-			q.settlement(l, t, actual[i])
 			if undo {
 				before := &t.before[slices.Index(t.charge.Limits, l)]
 				w.number(before.at)
@@ -269,12 +276,11 @@ func (q *request) settlement(l limit.Limit, t *chargeReceipt, actual int64) {
 	case kindCounter:
 		w.number(floor(t.At, l.Period()))
 		w.number(int64(l.Period()))
-	case kindLog:
+	case kindAnchored, kindLog:
 		w.number(int64(l.Period()))
 	default:
 		start, end := windowAt(l, t.At)
 		w.number(start)
 		w.number(end)
-		w.number(int64(l.Period()))
 	}
 }

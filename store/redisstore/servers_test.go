@@ -250,7 +250,11 @@ func TestExpiry(t *testing.T) {
 				}
 			case strings.HasSuffix(base, fmt.Sprintf(":%d:%s", len(key), key)):
 				found++
-				if want := (fullAt + 999_999) / 1e6; at != want {
+				want, slack := (fullAt+999_999)/1e6, int64(0)
+				if base != name {
+					slack = 60_000 // not every call says when a log expires
+				}
+				if at < want || at > want+slack {
 					t.Errorf("%s expires at %d, %d ms after it is full", name, at, at-want)
 				}
 			case at < 0:

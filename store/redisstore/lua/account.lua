@@ -36,6 +36,18 @@ const COUNTER '<Bc0Bc0dI4dI4dI4dI4dI4ddI4'
 const NO_EPOCH '\0\0\0\0\0\0\0\0'
 const MOST_COUNTERS 250 -- if there are more, Go removes those that are full again
 
+-- counter returns the counter of a limit, and creates it if the account has none. An account's counters are a list, in
+-- which each stands under the name of its limit as well.
+local function counter(a, l)
+	local counters, name = a[COUNTERS], l[2]
+	local c = counters[name]
+	if not c then
+		c = {name, l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+		counters[#counters + 1], counters[name] = c, c
+	end
+	return c
+end
+
 -- read_account decodes an account.
 local function read_account(raw, key)
 	local counters = {}
@@ -43,7 +55,7 @@ local function read_account(raw, key)
 	local at = a[HEAD_END]
 	for i = 1, a[HOW_MANY] do
 		local c = {unpack_from(COUNTER, raw, at)}
-		counters[i], at = c, c[COUNTER_END]
+		counters[i], counters[c[LIMIT]], at = c, c, c[COUNTER_END]
 	end
 	if a[LOGGED] == 1 then at = read_log(a, raw, at) end
 	if a[LOG] then a[RING] = key .. ':log' end -- even if this call does not use the log

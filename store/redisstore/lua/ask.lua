@@ -1,102 +1,170 @@
 -- inherits reports whether a limit that has no counter may take over the counter of another limit
--- of the same shape: one that is not among limits, which begin at index first. It also reports
--- true if there are too many counters.
-local function inherits(counters, limits, first, shape)
+-- of the same shape: one that is not among limits. It also reports true if there are too many
+-- counters.
+local function inherits(counters, limits, shape)
 	for i = 1, #counters do
 		local c, asked = counters[i], false
 		if c[SHAPE] == shape then
-			for k = first, #limits do asked = asked or limits[k][2] == c[LIMIT] end
+			for k = 1, #limits do asked = asked or limits[k][2] == c[LIMIT] end
 			if not asked then return true end
 		end
 	end
-	return #counters + #limits - first >= MOST_COUNTERS
+	return #counters + #limits > MOST_COUNTERS
 end
 
--- ask has a function for each kind of limit. The function returns whether n may pass, the state
--- of the counter after that, and until when that is in use. It adds the counter to the answer,
--- so that package limit can make the same decision.
-local ask = {}
+-- The answer: its status; for each charge an epoch and a revision; for each limit its counter: six
+-- values, or eleven for a bucket, with its refunds. So package limit can make the same decisions.
+local answer = {}
 
-local function report(c, answer, filled)
+-- ask has a function for each kind of limit, which reports whether n may pass, and adds the counter to
+-- the answer after index f. charge has one that charges a counter after all limits have let n pass.
+local ask, charge = {}, {}
+
+local function report(c, f)
 	if not c then
-		for i = filled + 1, filled + 6 do answer[i] = 0 end
+		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4], answer[f + 5], answer[f + 6] = 0, 0, 0, 0, 0, 0
 		return
 	end
-	if ahead(c[AT], c[AT + 1]) then trouble = UNREADY end
-	for i = 1, 6 do answer[filled + i] = c[AT - 1 + i] end
+	if nowh < c[AT] or nowh == c[AT] and nowl < c[AT + 1] then trouble = UNREADY end
+	answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4], answer[f + 5], answer[f + 6] = c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1]
 end
 
--- fixed is ask for a fixed window: the one that the counter is in, or else a new one from start to
--- end.
-local function fixed(c, l, charge, starth, startl, endh, endl)
-	local usedh, usedl = charge[3], charge[4]
-	if c and ahead(c[A], c[A + 1]) then
-		starth, startl, endh, endl = c[AT], c[AT + 1], c[A], c[A + 1]
-		usedh, usedl = plus(c[B], c[B + 1], usedh, usedl)
+-- current returns the start and the end of a fixed window that is current now.
+local function current(l)
+	if l[1] == ANCHORED then return nowh, nowl, plus(nowh, nowl, l[7], l[8]) end
+	if l[1] == ALIGNED then
+		local h, low = window_start(nowh, nowl, l[7], l[8], l[9], l[10])
+		return h, low, plus(h, low, l[9], l[10])
 	end
-	local allows = not less(l[5], l[6], usedh, usedl)
-	return allows, starth, startl, endh, endl, usedh, usedl, endh, endl
-end
-
-ask[ALIGNED] = function(a, c, l, charge, answer, filled)
-	report(c, answer, filled)
-	local h, low = window_start(nowh, nowl, l[7], l[8], l[9], l[10])
-	return fixed(c, l, charge, h, low, plus(h, low, l[9], l[10]))
-end
-
-ask[ANCHORED] = function(a, c, l, charge, answer, filled)
-	report(c, answer, filled)
-	return fixed(c, l, charge, nowh, nowl, plus(nowh, nowl, l[7], l[8]))
-end
-
-ask[CALENDAR] = function(a, c, l, charge, answer, filled)
-	report(c, answer, filled)
 	for i = 7, 11, 2 do
-		if not ahead(l[i], l[i + 1]) and ahead(l[i + 2], l[i + 3]) then
-			return fixed(c, l, charge, l[i], l[i + 1], l[i + 2], l[i + 3])
-		end
+		if not ahead(l[i], l[i + 1]) and ahead(l[i + 2], l[i + 3]) then return l[i], l[i + 1], l[i + 2], l[i + 3] end
 	end
 	trouble = SKEWED
 end
 
-ask[SLIDING] = function(a, c, l, charge, answer, filled)
-	report(c, answer, filled)
+ask[ALIGNED] = function(a, c, l, nh, nl, f)
+	report(c, f)
+	if c and (nowh < c[A] or nowh == c[A] and nowl < c[A + 1]) then
+		nh, nl = nh + c[B], nl + c[B + 1]
+		if nl >= BILLION then nh, nl = nh + 1, nl - BILLION end
+	elseif l[1] ~= ANCHORED then
+		current(l) -- for its trouble
+	end
+	return nh < l[5] or nh == l[5] and nl <= l[6]
+end
+ask[ANCHORED], ask[CALENDAR] = ask[ALIGNED], ask[ALIGNED]
+
+charge[ALIGNED] = function(a, c, l, nh, nl)
+	if nowh < c[A] or nowh == c[A] and nowl < c[A + 1] then
+		nh, nl = nh + c[B], nl + c[B + 1]
+		if nl >= BILLION then nh, nl = nh + 1, nl - BILLION end
+	else
+		c[AT], c[AT + 1], c[A], c[A + 1] = current(l)
+	end
+	c[B], c[B + 1] = nh, nl
+	in_use_until(a, c[A], c[A + 1])
+end
+charge[ANCHORED], charge[CALENDAR] = charge[ALIGNED], charge[ALIGNED]
+
+-- slid_now returns a sliding counter as of now: when its window begins and ends, what was used in the window before, and
+-- what is used in this one after n.
+local function slid_now(c, l, nh, nl)
 	local ph, pl = l[9], l[10]
 	local sh, sl = window_start(nowh, nowl, l[7], l[8], ph, pl)
 	local eh, el = plus(sh, sl, ph, pl)
 	local oldh, oldl, usedh, usedl = 0, 0, 0, 0
 	if c then oldh, oldl, usedh, usedl = slid(c, sh, sl, ph, pl) end
-	usedh, usedl = plus(usedh, usedl, charge[3], charge[4])
+	return sh, sl, eh, el, oldh, oldl, plus(usedh, usedl, nh, nl)
+end
+
+ask[SLIDING] = function(a, c, l, nh, nl, f)
+	report(c, f)
+	local _, _, eh, el, oldh, oldl, usedh, usedl = slid_now(c, l, nh, nl)
 	local roomh, rooml = minus(l[5], l[6], usedh, usedl)
-	local allows = roomh >= 0
-	if allows and (oldh > 0 or oldl > 0) then
-		local lefth, leftl = minus(eh, el, nowh, nowl)
-		roomh, rooml = plus(roomh, rooml, 0, 1)
-		allows = not within(roomh, rooml, ph, pl, oldh, oldl, lefth, leftl)
-	end
-	return allows, sh, sl, oldh, oldl, usedh, usedl, plus(eh, el, ph, pl)
+	if roomh < 0 or oldh == 0 and oldl == 0 then return roomh >= 0 end
+	local lefth, leftl = minus(eh, el, nowh, nowl)
+	roomh, rooml = plus(roomh, rooml, 0, 1)
+	return not within(roomh, rooml, l[9], l[10], oldh, oldl, lefth, leftl)
+end
+
+charge[SLIDING] = function(a, c, l, nh, nl)
+	local sh, sl, eh, el, oldh, oldl, usedh, usedl = slid_now(c, l, nh, nl)
+	c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = sh, sl, oldh, oldl, usedh, usedl
+	in_use_until(a, plus(eh, el, l[9], l[10]))
 end
 
 -- For a log, the answer has the sum of the window, the time of the newest entry, and the time of
--- the entry that must leave the window before what is denied can pass.
-ask[LOGGING] = function(a, c, l, charge, answer, filled)
-	for i = 1, 6 do answer[filled + i] = 0 end
-	log_ready(a, l[7], l[8], charge[5])
+-- the entry that must leave the window before what is denied can pass. log_charge charges the log.
+ask[LOGGING] = function(a, c, l, nh, nl, f)
+	answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4], answer[f + 5], answer[f + 6] = 0, 0, 0, 0, 0, 0
 	local log = a[LOG]
-	local w = log and window(log, l[7], l[8])
+	local w = log and log_ready(a, l[7], l[8], nh > 0 or nl > 0)
 	if trouble then return end
-	if not w then return not less(l[5], l[6], charge[3], charge[4]) end
-	slide(a, w)
-	answer[filled + 1], answer[filled + 2], answer[filled + 3], answer[filled + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
-	if l[4] == 1 then return false end
-	local usedh, usedl = plus(w[SUM], w[SUM + 1], charge[3], charge[4])
-	local overh, overl = minus(usedh, usedl, l[5], l[6])
-	if overh < 0 or overh == 0 and overl == 0 then return true end
-	local i = w[FIRST]
-	while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
+	if w then
+		slide(a, w)
+		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
+		if l[4] == 1 then return false end
+		nh, nl = nh + w[SUM], nl + w[SUM + 1]
+		if nl >= BILLION then nh, nl = nh + 1, nl - BILLION end
+	end
+	if nh < l[5] or nh == l[5] and nl <= l[6] then return true end
+	local overh, overl = minus(nh, nl, l[5], l[6])
+	local i = w and w[FIRST] or 0
+	while w and i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
 		local e = entry(a, i)
 		overh, overl = minus(overh, overl, e[3], e[4])
-		answer[filled + 5], answer[filled + 6], i = e[1], e[2], i + 1
+		answer[f + 5], answer[f + 6], i = e[1], e[2], i + 1
 	end
 	return false
+end
+
+-- pour adds the cost of a charge to the backlog of a bucket, whose counter is c, or nil if it has
+-- none. It returns whether the bucket has room for the cost, the new backlog in ns and parts, and
+-- when that will have drained. It returns nil if the clock went back.
+local function pour(c, l)
+	local ah, al, bh, bl = l[7], l[8], l[9], l[10] -- its cost
+	if c then
+		local sinceh, sincel = nowh - c[AT], nowl - c[AT + 1]
+		if sincel < 0 then sinceh, sincel = sinceh - 1, sincel + BILLION end
+		if sinceh < 0 then return nil end
+		local lefth, leftl = c[A] - sinceh, c[A + 1] - sincel
+		if leftl < 0 then lefth, leftl = lefth - 1, leftl + BILLION end
+		if lefth >= 0 then
+			ah, al, bh, bl = ah + lefth, al + leftl, bh + c[B], bl + c[B + 1]
+			if bl >= BILLION then bh, bl = bh + 1, bl - BILLION end
+			if bh > l[5] or bh == l[5] and bl >= l[6] then -- the parts make a whole nanosecond
+				al, bh, bl = al + 1, bh - l[5], bl - l[6]
+				if bl < 0 then bh, bl = bh - 1, bl + BILLION end
+			end
+			if al >= BILLION then ah, al = ah + 1, al - BILLION end
+		end
+	end
+	local untilh, untill = nowh + ah, nowl + al
+	if bh > 0 or bl > 0 then untill = untill + 1 end
+	if untill >= BILLION then untilh, untill = untilh + 1, untill - BILLION end
+	local fits = bh < l[13] or bh == l[13] and bl <= l[14]
+	if ah ~= l[11] then
+		fits = ah < l[11]
+	elseif al ~= l[12] then
+		fits = al < l[12]
+	end
+	return fits and l[4] == 0, ah, al, bh, bl, untilh, untill
+end
+
+ask[BUCKET] = function(a, c, l, nh, nl, f)
+	local allows = pour(c, l)
+	if allows == nil then trouble = UNREADY end
+	report(c, f)
+	if c then
+		answer[f + 7], answer[f + 8], answer[f + 9], answer[f + 10], answer[f + 11] = c[9], c[10], c[11], c[12], c[CHANGES]
+	else
+		answer[f + 7], answer[f + 8], answer[f + 9], answer[f + 10], answer[f + 11] = 0, 0, 0, 0, 0
+	end
+	return allows
+end
+
+charge[BUCKET] = function(a, c, l)
+	local _, ah, al, bh, bl, untilh, untill = pour(c, l)
+	c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = nowh, nowl, ah, al, bh, bl
+	in_use_until(a, untilh, untill)
 end

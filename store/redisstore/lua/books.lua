@@ -65,7 +65,9 @@ end
 local function add_sums(sums, added)
 	for i = #sums + 1, #added do sums[i] = 0 end
 	for i = 1, #added, 2 do
-		sums[i], sums[i + 1] = correct(sums[i], sums[i + 1], added[i], added[i + 1])
+		if added[i] ~= 0 or added[i + 1] ~= 0 then
+			sums[i], sums[i + 1] = correct(sums[i], sums[i + 1], added[i], added[i + 1])
+		end
 	end
 end
 

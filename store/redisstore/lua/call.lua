@@ -18,13 +18,12 @@ local touched, order          -- accounts that the call has read, by key and in 
 local nowh, nowl              -- the time of the call
 local trouble                 -- UNREADY or SKEWED if an operation cannot be done here
 local epoch                   -- of the accounts that the call creates
-local parsed                  -- requests by their bytes
 local pages, marks            -- of the books, and of operations that happen once
 
 local function begin(keys, args)
 	KEYS, ARGV = keys, args
 	call, pack, unpack_from, byte = redis.call, struct.pack, struct.unpack, string.byte
-	touched, order, epoch, parsed, pages, marks = {}, {}, nil, {}, {}, {}
+	touched, order, epoch, pages, marks = {}, {}, nil, {}, {}
 end
 
 -- foreign raises an error for a key that another program has written.

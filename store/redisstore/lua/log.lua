@@ -13,6 +13,7 @@ const PERIOD 1
 const FIRST 3
 const SUM 4
 const WINDOW_END 6
+const LEAVES 6 -- a time before which no entry leaves the window; it is not stored
 const WINDOW '<dI4ddI4'
 -- An entry of the ring: a time, and an amount.
 const ENTRY '<dI4dI4'
@@ -25,6 +26,7 @@ const MOST_ENTRIES 4096 -- in a longer ring, Go merges neighbours
 -- in the ring; log.cached is how many. log.changed has the slots that must be written. log.whole has
 -- the bytes of a new ring.
 const MOST_CACHED 64 -- entries that are kept between calls
+const SLACK 60000
 
 local function read_log(a, raw, at)
 	local log, windows = {unpack_from(LOG_HEAD, raw, at)}, {}
@@ -32,6 +34,7 @@ local function read_log(a, raw, at)
 	for i = 1, log[HOW_MANY_WINDOWS] do
 		local w = {unpack_from(WINDOW, raw, at)}
 		windows[i], at = w, w[WINDOW_END]
+		w[LEAVES], w[LEAVES + 1] = 0, 0
 	end
 	log.windows, log.entries, log.cached, log.changed, a[LOG] = windows, {}, 0, {}, log
 	return at
@@ -64,6 +67,11 @@ local function put(log, i, ath, atl, nh, nl)
 	log.entries[slot], log.changed[slot], log.cached = {ath, atl, nh, nl}, true, log.cached + 1
 end
 
+-- set changes the amount of an entry.
+local function set(log, i, e, nh, nl)
+	e[3], e[4], log.changed[i % log[SIZE]] = nh, nl, true
+end
+
 local function window(log, h, l)
 	local windows = log.windows
 	for i = 1, #windows do
@@ -86,12 +94,16 @@ local function lower(a, w, nh, nl)
 	end
 end
 
--- slide removes the entries that have left the window w.
+-- slide removes the entries that have left the window w. It keeps until when no entry leaves it.
 local function slide(a, w)
+	if nowh < w[LEAVES] or nowh == w[LEAVES] and nowl < w[LEAVES + 1] then return end
 	local fromh, froml = minus(nowh, nowl, w[PERIOD], w[PERIOD + 1])
 	while w[FIRST] < a[LOG][NEXT] do
 		local e = entry(a, w[FIRST])
-		if less(fromh, froml, e[1], e[2]) then return end
+		if less(fromh, froml, e[1], e[2]) then
+			w[LEAVES], w[LEAVES + 1] = plus(e[1], e[2], w[PERIOD], w[PERIOD + 1])
+			return
+		end
 		w[FIRST] = w[FIRST] + 1
 		lower(a, w, e[3], e[4])
 	end
@@ -135,23 +147,26 @@ end
 
 local function is_full(log) return log[NEXT] - log[OLDEST] >= log[SIZE] end
 
--- log_ready sets trouble unless the log can be used: it is complete, has a window of the
--- period, no entry in the future, and can have one more entry if adds is set.
+-- log_ready returns the log's window of a period, or nil if it has none. It sets trouble unless the log can be used: it is
+-- complete, has such a window or no entries, no entry in the future, and can have one more entry if adds is set.
 local function log_ready(a, periodh, periodl, adds)
 	local log = a[LOG]
-	if not log then return end
-	if not log.whole and not log.checked then
-		local bytes = redis.pcall('STRLEN', a[RING])
-		if type(bytes) == 'table' then foreign(a[RING], bytes) end
-		log.checked = bytes == log[SIZE] * ENTRY_BYTES
-		if not log.checked then trouble = UNREADY end
+	if not log.checked then
+		if not log.whole then
+			local bytes = redis.pcall('STRLEN', a[RING])
+			if type(bytes) == 'table' then foreign(a[RING], bytes) end
+			if bytes ~= log[SIZE] * ENTRY_BYTES then trouble = UNREADY end
+		end
+		log.checked = not trouble
 	end
-	if log[NEXT] > log[OLDEST] and (ahead(log[NEWEST], log[NEWEST + 1]) or not window(log, periodh, periodl)) then
+	local w = window(log, periodh, periodl)
+	if log[NEXT] > log[OLDEST] and (not w or nowh < log[NEWEST] or nowh == log[NEWEST] and nowl < log[NEWEST + 1]) then
 		trouble = UNREADY
 	end
-	if trouble or not adds or not is_full(log) then return end
+	if trouble or not adds or log[NEXT] - log[OLDEST] < log[SIZE] then return w end
 	drop(a)
 	if is_full(log) and log[SIZE] >= MOST_ENTRIES then trouble = UNREADY end
+	return w
 end
 
 -- ensure_window returns the log's window of a period. It creates the log and the window if they
@@ -164,23 +179,24 @@ local function ensure_window(a, periodh, periodl)
 	local log = a[LOG]
 	local w = window(log, periodh, periodl)
 	if not w then
-		w = {periodh, periodl, log[OLDEST], 0, 0}
-		table.insert(log.windows, w)
+		w = {periodh, periodl, log[OLDEST], 0, 0, 0, 0}
+		log.windows[#log.windows + 1], log.longesth = w, nil
 	end
 	return w
 end
 
 local function add(a, ath, atl, nh, nl)
 	local log = a[LOG]
-	local last = log[NEXT] - 1
+	local last, windows = log[NEXT] - 1, log.windows
 	local merges = last >= log[OLDEST] and log[NEWEST] == ath and log[NEWEST + 1] == atl
-	for _, w in ipairs(log.windows) do
+	for i = 1, #windows do
+		local w = windows[i]
 		merges = merges and last >= w[FIRST]
 		w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], nh, nl)
 	end
 	if merges then
 		local e = entry(a, last)
-		put(log, last, ath, atl, correct(e[3], e[4], nh, nl))
+		set(log, last, e, correct(e[3], e[4], nh, nl))
 	else
 		if is_full(log) then grow(a) end
 		put(log, log[NEXT], ath, atl, nh, nl)
@@ -189,10 +205,12 @@ local function add(a, ath, atl, nh, nl)
 end
 
 local function longest(log)
+	if log.longesth then return log.longesth, log.longestl end
 	local h, l = 0, 0
 	for _, w in ipairs(log.windows) do
 		if less(h, l, w[PERIOD], w[PERIOD + 1]) then h, l = w[PERIOD], w[PERIOD + 1] end
 	end
+	log.longesth, log.longestl = h, l
 	return h, l
 end
 
@@ -201,29 +219,32 @@ local function log_in_use(a)
 	if log[NEXT] > log[OLDEST] then in_use_until(a, plus(log[NEWEST], log[NEWEST + 1], longest(log))) end
 end
 
--- log adds an entry for a charge.
-local function log_charge(a, charge)
-	for k = 7, #charge do
-		local l = charge[k]
+-- log_charge adds an entry for a charge of n.
+local function log_charge(a, limits, nh, nl)
+	for k = 1, #limits do
+		local l = limits[k]
 		if l[1] == LOGGING then ensure_window(a, l[7], l[8]) end
 	end
-	add(a, nowh, nowl, charge[3], charge[4])
+	add(a, nowh, nowl, nh, nl)
 	log_in_use(a)
 end
 
--- flush_log writes the ring, which expires at due.
+-- flush_log writes the ring, which expires at due or up to SLACK milliseconds later, so that not every call must say when.
 local function flush_log(a, due)
 	local log = a[LOG]
 	if log.whole then
 		call('SET', a[RING], ring_bytes(a))
-		log.whole = nil
+		log.whole, log.due = nil, nil
 	else
 		for slot in pairs(log.changed) do
 			local e = log.entries[slot]
 			call('SETRANGE', a[RING], slot * ENTRY_BYTES, pack(ENTRY, e[1], e[2], e[3], e[4]))
 		end
 	end
-	call('PEXPIREAT', a[RING], due)
+	if not log.due or due > log.due then
+		log.due = due + SLACK
+		call('PEXPIREAT', a[RING], string.format('%d', log.due))
+	end
 	log.changed, log.checked = {}, nil
 	if log.cached > MOST_CACHED then log.entries, log.cached = {}, 0 end
 end

@@ -1,10 +1,7 @@
 -- run runs one operation, and returns its answer.
 local function run(sec, ns, base, body)
-	nowh, nowl = sec, ns
-	local step = byte(body)
-	if step <= PEEK then return take(body, base - 1) end
-	trouble = nil
-	return steps[step](body, base - 1)
+	nowh, nowl, trouble = sec, ns, nil
+	return steps[byte(body)](body, base - 1)
 end
 
 -- flush writes the changed accounts, and the books. A key expires when nothing of it is in use any more.
@@ -17,10 +14,9 @@ local function flush()
 		elseif a[DIRTY] then
 			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
 			if ARGV[3] ~= '' then due = 99999999999999 end -- by the clock of a test, keys do not expire
-			due = string.format('%d', due) -- Redis would format it with an exponent
 			if a[LOG] then flush_log(a, due) end
 			local bytes = bytes_of(a)
-			call('SET', a[KEY], bytes, 'PXAT', due)
+			call('SET', a[KEY], bytes, 'PXAT', string.format('%d', due)) -- Redis would format it with an exponent
 			remember(a, bytes)
 		end
 	end

@@ -1,18 +1,8 @@
 -- Settling. s is a settlement: the index of its key, the index of its log's key or 0, the epoch
 -- of the take, n, the time of the take, the actual amount, the revision of the account after
--- the take if the take is to be undone, the number of limits, and the limits from index 13 on.
--- s.more says whether the actual amount is more than n, and s.same whether the account is still
--- the one that was taken from.
-
-local function counter(a, l)
-	local counters, name = a[COUNTERS], l[2]
-	for i = 1, #counters do
-		if counters[i][LIMIT] == name then return counters[i] end
-	end
-	local c = {l[2], l[3], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-	counters[#counters + 1] = c
-	return c
-end
+-- the take if the take is to be undone, and the limits. s.more says whether the actual amount is more
+-- than n, s.same whether the account is still the one that was taken from, and s.before has the counters
+-- before a take that is to be undone.
 
 local fix = {}
 
@@ -58,11 +48,16 @@ end
 fix[ALIGNED] = function(a, s, l)
 	local c, anchored, nothing = counter(a, l), l[1] == ANCHORED, s[4] == 0 and s[5] == 0
 	if s.more and not less(s[6], s[7], c[A], c[A + 1]) and (nothing or not anchored) then -- the window was forgotten, or nothing was taken
-		c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = l[4], l[5], l[6], l[7], 0, 0
+		c[B], c[B + 1] = 0, 0
+		if anchored then
+			c[AT], c[AT + 1], c[A], c[A + 1] = s[6], s[7], plus(s[6], s[7], l[4], l[5])
+		else
+			c[AT], c[AT + 1], c[A], c[A + 1] = l[4], l[5], l[6], l[7]
+		end
 	end
 	local bh, bl = c[AT], c[AT + 1]
 	if anchored and nothing then -- the window began later, since nothing was taken
-		bh, bl = minus(bh, bl, l[8], l[9])
+		bh, bl = minus(bh, bl, l[4], l[5])
 		bh, bl = plus(bh, bl, 0, 1)
 	end
 	if not less(s[6], s[7], bh, bl) and less(s[6], s[7], c[A], c[A + 1]) then
@@ -135,12 +130,13 @@ local function fix_log(a, s)
 	end
 	local e = entry(a, i)
 	local h, l = correct(e[3], e[4], dh, dl)
-	put(log, i, e[1], e[2], h, l)
+	local nh, nl = e[3], e[4]
+	set(log, i, e, h, l)
 	for _, w in ipairs(log.windows) do
 		if w[FIRST] <= i and s.more then
-			w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], minus(h, l, e[3], e[4]))
+			w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], minus(h, l, nh, nl))
 		elseif w[FIRST] <= i then
-			lower(a, w, minus(e[3], e[4], h, l))
+			lower(a, w, minus(nh, nl, h, l))
 		end
 	end
 	while log[NEXT] > log[OLDEST] do -- the newest entry determines when the log is empty
@@ -157,31 +153,28 @@ end
 
 local SETTLES = {
 	'<BBc0Bc0dI4dI4dI4dI4dI4dI4dI4d', -- count, difference, its parts, backlog left, its parts, refunded, its parts, changes
-	'<BBc0Bc0dI4dI4dI4',              -- start and end of the window of its time, period
-	'<BBc0Bc0dI4dI4dI4',
-	'<BBc0Bc0dI4dI4dI4',
+	'<BBc0Bc0dI4dI4',                 -- start and end of the window of its time
+	'<BBc0Bc0dI4',                    -- period
+	'<BBc0Bc0dI4dI4',                 -- start and end of the window of its time
 	'<BBc0Bc0dI4dI4',                 -- start of the window of its time, period
 	'<BBc0Bc0dI4',                    -- period
+	limits = {}, how_many = 0,
 }
 
 -- check_settlement sets trouble unless a settlement can be done here.
 local function check_settlement(a, s)
 	if not a[LIVE] then return end
-	local same_birth = string.sub(s[3], 1, 6) == string.sub(a[EPOCH], 1, 6)
-	if ahead(a[SEEN], a[SEEN + 1]) or ahead(s[6], s[7]) or same_birth and s[3] ~= a[EPOCH] then trouble = UNREADY end
-	for k = 13, #s do
-		local l = s[k]
+	local limits, counters = s[LIMITS], a[COUNTERS]
+	if ahead(a[SEEN], a[SEEN + 1]) or ahead(s[6], s[7]) or s[3] ~= a[EPOCH] and string.sub(s[3], 1, 6) == string.sub(a[EPOCH], 1, 6) then
+		trouble = UNREADY
+	end
+	for k = 1, #limits do
+		local l = limits[k]
+		local c = counters[l[2]]
 		if l[1] == LOGGING then
-			log_ready(a, l[4], l[5], less(s[4], s[5], s[8], s[9]))
-		else
-			local found = false
-			for _, c in ipairs(a[COUNTERS]) do
-				if c[LIMIT] == l[2] then
-					found = true
-					if ahead(c[AT], c[AT + 1]) then trouble = UNREADY end
-				end
-			end
-			if not found and inherits(a[COUNTERS], s, 13, l[3]) then trouble = UNREADY end
+			if a[LOG] then log_ready(a, l[4], l[5], less(s[4], s[5], s[8], s[9])) end
+		elseif c and ahead(c[AT], c[AT + 1]) or not c and inherits(counters, limits, l[3]) then
+			trouble = UNREADY
 		end
 		if l[1] == SLIDING then window_start(nowh, nowl, l[4], l[5], l[6], l[7]) end
 	end
@@ -191,42 +184,44 @@ local function settle_one(a, s)
 	s.more, s.same = less(s[4], s[5], s[8], s[9]), a[LIVE] and s[3] == a[EPOCH]
 	if not s.more and not s.same and (s[3] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take was forgotten
 	if not a[LIVE] then give_epoch(a) end
-	local logged = false
-	for k = 13, #s do
-		local l = s[k]
+	local limits = s[LIMITS]
+	for k = 1, #limits do
+		local l = limits[k]
 		if l[1] == LOGGING then
 			ensure_window(a, l[4], l[5])
-			logged = true
 		elseif s[10] == a[REVISION] then -- nothing has changed since: restore the state
-			local c = counter(a, l)
-			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = l.before[1], l.before[2], l.before[3], l.before[4], l.before[5], l.before[6]
+			local c, before = counter(a, l), s.before[k]
+			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = before[1], before[2], before[3], before[4], before[5], before[6]
 		else
 			fix[l[1]](a, s, l)
 		end
 	end
-	if logged then fix_log(a, s) end
+	if limits.logged then fix_log(a, s) end
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 end
+
+const SETTLEMENT '<BBc8dI4dI4dI4dI4c0'
+const LIMITS 11
+const SETTLEMENT_END 12
 
 -- settle corrects takes to the actual amounts.
 local function settle(body, base)
 	local all, at = {}, 3
 	for i = 1, byte(body, 2) do
-		local s = {unpack_from('<BBc8dI4dI4dI4dB', body, at)}
-		local limits = s[11]
-		at = s[12]
-		for k = 13, 12 + limits do
-			local l = {unpack_from(SETTLES[byte(body, at)], body, at)}
-			s[k], at = l, l[#l]
-			if s[10] >= 0 then -- the state before the take
-				l.before = {unpack_from('<dI4dI4dI4', body, at)}
-				at = l.before[7]
+		local s = {unpack_from(SETTLEMENT, body, at)}
+		local limits = limits_of(SETTLES, s[LIMITS])
+		s[LIMITS], at = limits, s[SETTLEMENT_END]
+		if s[10] >= 0 then
+			s.before = {}
+			for k = 1, #limits do
+				s.before[k] = {unpack_from('<dI4dI4dI4', body, at)}
+				at = s.before[k][7]
 			end
 		end
 		check_settlement(find(KEYS[base + s[1]], s[2] > 0 and KEYS[base + s[2]]), s)
 		all[i] = s
 	end
 	if trouble then return trouble end
-	for _, s in ipairs(all) do settle_one(touched[KEYS[base + s[1]]], s) end
+	for i = 1, #all do settle_one(touched[KEYS[base + all[i][1]]], all[i]) end
 	return ALLOWED
 end

@@ -39,4 +39,4 @@ local function replace(body, base)
 	return ALLOWED
 end
 
-local steps = {[SETTLE] = settle, [READ] = read, [REPLACE] = replace, [REPLACE_EACH] = replace}
+local steps = {[TAKE] = take, [PEEK] = take, [SETTLE] = settle, [READ] = read, [REPLACE] = replace, [REPLACE_EACH] = replace}
