@@ -1,12 +1,14 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/store"
@@ -86,7 +88,7 @@ func (l *link) giveUp(b *batch, err error) {
 // reply is the server's answer to a batch.
 type reply struct {
 	at      int64
-	answers []rueidis.RedisMessage
+	answers [][]byte
 }
 
 // try sends b once.
@@ -155,24 +157,33 @@ func (l *link) marker(b *batch) string {
 	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + which + l.id
 }
 
-// read decodes the server's answer to a number of ops.
+// read decodes the server's answer to a number of ops: see session.lua.
 func read(result rueidis.RedisResult, ops int) (reply, error) {
-	all, err := result.ToArray()
+	all, err := result.AsBytes()
 	if err != nil {
 		return reply{}, malformed{err}
 	}
-	if len(all) != 2+ops {
-		return reply{}, malformed{fmt.Errorf("%d answers to %d questions", len(all)-2, ops)}
+	line, rest, _ := bytes.Cut(all, []byte{'\n'})
+	head := strings.Split(string(line), " ")
+	if len(head) != 4+ops {
+		return reply{}, malformed{fmt.Errorf("%d answers to %d questions", len(head)-4, ops)}
 	}
-	sec, err := all[0].AsInt64()
-	if err != nil {
-		return reply{}, malformed{err}
+	numbers := make([]int64, 0, 2+ops)
+	for _, text := range head[2:] {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return reply{}, malformed{err}
+		}
+		numbers = append(numbers, n)
 	}
-	ns, err := all[1].AsInt64()
-	if err != nil {
-		return reply{}, malformed{err}
+	r := reply{at: numbers[0]*1e9 + numbers[1], answers: make([][]byte, ops)}
+	for i, n := range numbers[2:] {
+		if n < 0 || n > int64(len(rest)) {
+			return reply{}, malformed{errCorrupt}
+		}
+		r.answers[i], rest = rest[:n:n], rest[n:]
 	}
-	return reply{at: sec*1e9 + ns, answers: all[2:]}, nil
+	return r, nil
 }
 
 // deliver passes the answers to the ops of b.
@@ -184,17 +195,13 @@ func (l *link) deliver(b *batch, r reply) {
 	}
 	l.mu.Unlock()
 	for i, o := range b.ops {
-		a, err := answer(&r.answers[i])
+		a, err := answer(r.answers[i])
 		l.finish(o, result{answer: a, at: r.at, err: err})
 	}
 }
 
 // answer returns an op's answer, or its own error.
-func answer(m *rueidis.RedisMessage) ([]byte, error) {
-	a, err := m.AsBytes()
-	if err != nil {
-		return nil, fmt.Errorf("ratelimit: not an answer: %w", err)
-	}
+func answer(a []byte) ([]byte, error) {
 	if len(a) > 0 && a[0] == '!' {
 		return nil, fmt.Errorf("ratelimit: redis: %s", a[1:])
 	}

@@ -125,7 +125,7 @@ func (l *link) direct(o *op) error {
 		return err
 	}
 	o.at = r.at
-	o.answer, err = answer(&r.answers[0])
+	o.answer, err = answer(r.answers[0])
 	return err
 }
 

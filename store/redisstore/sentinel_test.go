@@ -88,7 +88,8 @@ func TestStoreBehindSentinel(t *testing.T) {
 func TestMasterDies(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.NewSentinel(t)
-	l := everyKind(400)["sliding log"]
+	const count = 4000 // more than pass before the master is dead
+	l := everyKind(count)["sliding log"]
 	n := newNode(t, sentinel.URL(), Config{})
 	var passed atomic.Int64
 	some := make(chan struct{})
@@ -121,7 +122,7 @@ func TestMasterDies(t *testing.T) {
 	all.Wait()
 	n.awaitHealed()
 	n.checkEvents(t)
-	if got := passed.Load(); got < 400-8 || got > 400+before+8 {
-		t.Errorf("%d have passed of 400, %d before the master died", got, before)
+	if got := passed.Load(); got < count-8 || got > count+before+8 {
+		t.Errorf("%d have passed of %d, %d before the master died", got, count, before)
 	}
 }

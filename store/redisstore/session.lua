@@ -2,7 +2,10 @@
 -- keys and the arguments of the call; run, which decides one operation; and flush, which writes the
 -- changes of all of them.
 --
--- KEYS[1]  the caller's marker: the number of its last batch, and the answers
+-- It returns a line with the batch's number, the birth mark, the time in seconds and nanoseconds, and the length of each
+-- answer, and after it the answers.
+--
+-- KEYS[1]  the caller's marker: what its last batch has returned
 -- KEYS[2]  the birth mark: since when the server remembers
 -- KEYS[3…] the keys of the operations, in order
 -- ARGV[1]  the batch's number, or "" if it only reads
@@ -17,33 +20,34 @@ local function session(KEYS, ARGV)
 	local sec, ns = tonumber(time[1]), tonumber(time[2]) * 1000
 	local number, sent = ARGV[1], tonumber(ARGV[2])
 
-	local marker, born
+	local born, marker, last = ARGV[5], false, nil
 	if number ~= '' then
-		local found = redis.call('MGET', KEYS[1], KEYS[2])
-		marker, born = found[1], found[2]
-	else
-		born = redis.call('GET', KEYS[2])
+		marker = redis.call('GET', KEYS[1])
 	end
-	if (born or '') ~= ARGV[5] or not born and number ~= '' then -- the server is new to the caller, or has forgotten everything
-		if not born then
-			born = time[1] .. '.' .. time[2]
-			local written = redis.pcall('SET', KEYS[2], born)
+	local known
+	if marker then
+		last, known = string.match(marker, '^(%d+) (%S+)')
+	end
+	if known ~= born then -- or the server has the birth mark that the caller knows
+		known = redis.call('GET', KEYS[2])
+	end
+	if (known or '') ~= born or not known and number ~= '' then -- the server is new to the caller, or has forgotten everything
+		if not known then
+			known = time[1] .. '.' .. time[2]
+			local written = redis.pcall('SET', KEYS[2], known)
 			if written.err then
 				return written
 			end
 		end
-		return redis.error_reply('BORN ' .. born)
+		return redis.error_reply('BORN ' .. known)
 	end
 
 	if number ~= '' then
-		if marker then
-			local last = string.match(marker, '^%d+') -- a space and the answers follow
-			if last == number then
-				return cmsgpack.unpack(string.sub(marker, #last + 2))
-			end
-			if tonumber(last) > tonumber(number) then
-				return redis.error_reply('STALE the caller has gone on')
-			end
+		if last == number then
+			return marker
+		end
+		if last and tonumber(last) > tonumber(number) then
+			return redis.error_reply('STALE the caller has gone on')
 		end
 		-- The marker of a batch that has run lives for a minute. So a batch does not run if it may
 		-- have been under way for that long, or if the clocks differ so much that nobody knows.
@@ -57,8 +61,7 @@ local function session(KEYS, ARGV)
 		sec, ns = tonumber(s), tonumber(n)
 	end
 
-	local answers = {sec, ns}
-	local base = 3
+	local head, answers, base = {number, born, sec, ns}, {}, 3
 	for i = 1, #ARGV[4] / 2 do
 		local high, low = string.byte(ARGV[4], 2 * i - 1, 2 * i)
 		local ok, answer = pcall(run, sec, ns, base, ARGV[5 + i])
@@ -68,13 +71,14 @@ local function session(KEYS, ARGV)
 			end
 			answer = '!' .. tostring(answer)
 		end
-		answers[i + 2] = answer
+		head[i + 4], answers[i] = #answer, answer
 		base = base + 256 * high + low
 	end
 
+	local reply = table.concat(head, ' ') .. '\n' .. table.concat(answers)
 	if number ~= '' then
 		-- If the server refuses writes, it refuses this one, and nothing has happened.
-		local written = redis.pcall('SET', KEYS[1], number .. ' ' .. cmsgpack.pack(answers), 'PX', 60000)
+		local written = redis.pcall('SET', KEYS[1], reply, 'PX', 60000)
 		if written.err then
 			return written
 		end
@@ -84,5 +88,5 @@ local function session(KEYS, ARGV)
 			error(fault, 0)
 		end
 	end
-	return answers
+	return reply
 end

@@ -72,11 +72,12 @@ local function add_sums(sums, added)
 end
 
 -- book adds to lines. The request has the most separate lines of a page, and of each line its field, how many numbers are
--- added, and these. The keys are the page and the set of all pages.
-local function book(body, base)
-	local p, most, at = page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, 2), 10
+-- added, and these. It ends at index last, or with the body. The keys are the page and the set of all pages.
+local function book(body, base, at, last)
+	local p, most = page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, at + 1)
 	local lines = {}
-	while at <= #body do
+	at, last = at + 9, last or #body
+	while at <= last do
 		local field, numbers
 		field, numbers, at = unpack_from('<I4c0B', body, at)
 		local added = {unpack_from(numbers == NUMBERS and SUMS or LONG_SUMS, body, at)}
@@ -90,9 +91,10 @@ end
 -- move moves lines from an hour to its day. The request has the most separate lines of a page, and
 -- the fields of the lines; those that are gone were moved before. The keys are the hour, the day, and
 -- the set of all pages.
-local function move(body, base)
+local function move(body, base, at)
 	local hour, day = page(KEYS[base + 1], KEYS[base + 3]), page(KEYS[base + 2], KEYS[base + 3])
-	local most, at = unpack_from('<d', body, 2), 10
+	local most = unpack_from('<d', body, at + 1)
+	at = at + 9
 	while at <= #body do
 		local field
 		field, at = unpack_from('<I4c0', body, at)
@@ -120,10 +122,11 @@ end
 -- booked runs an operation, and adds to lines if it could be done. The request has the length of that
 -- of book, that of book, and that of the operation. The keys are the page, the set of all pages, and
 -- those of the operation.
-local function booked(body, base)
-	local length = unpack_from('<I4', body, 2)
-	local answer = steps[byte(body, 6 + length)](string.sub(body, 6 + length), base + 2)
-	if answer == ALLOWED then book(string.sub(body, 6, 5 + length), base) end
+local function booked(body, base, at)
+	local length, first = unpack_from('<I4', body, at + 1)
+	local next = first + length
+	local answer = steps[byte(body, next)](body, base + 2, next)
+	if answer == ALLOWED then book(body, base, first, next - 1) end
 	return answer
 end
 

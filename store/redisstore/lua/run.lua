@@ -1,7 +1,8 @@
--- run runs one operation, and returns its answer.
+-- run runs one operation, and returns its answer. A step gets a body, the index before that of its first key, and the index in
+-- the body where it begins.
 local function run(sec, ns, base, body)
 	nowh, nowl, trouble = sec, ns, nil
-	return steps[byte(body)](body, base - 1)
+	return steps[byte(body)](body, base - 1, 1)
 end
 
 -- flush writes the changed accounts, and the books. A key expires when nothing of it is in use any more.

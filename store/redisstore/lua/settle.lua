@@ -205,9 +205,10 @@ const LIMITS 11
 const SETTLEMENT_END 12
 
 -- settle corrects takes to the actual amounts.
-local function settle(body, base)
-	local all, at = {}, 3
-	for i = 1, byte(body, 2) do
+local function settle(body, base, at)
+	local all, count = {}, byte(body, at + 1)
+	at = at + 2
+	for i = 1, count do
 		local s = {unpack_from(SETTLEMENT, body, at)}
 		local limits = limits_of(SETTLES, s[LIMITS])
 		s[LIMITS], at = limits, s[SETTLEMENT_END]

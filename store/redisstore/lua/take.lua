@@ -97,9 +97,10 @@ local function enter(a, limits, nh, nl)
 end
 
 -- take is the step that takes all charges, or none if a limit denies one. PEEK takes none.
-local function take(body, base)
-	local step, count = byte(body, 1, 2)
-	local at, format = 3, no_charge
+local function take(body, base, at)
+	local step, count = byte(body, at, at + 1)
+	local format = no_charge
+	at = at + 2
 	for i = 1, count do
 		local key, ring, nh, nl, bytes, next = unpack_from(CHARGE, body, at)
 		local a, limits = find(KEYS[base + key], ring > 0 and KEYS[base + ring]), limits_of(TAKES, bytes)

@@ -7,9 +7,10 @@ end
 
 -- read returns accounts. The request has, for each account, the indexes of its key and its log's
 -- key.
-local function read(body, base)
-	local out, at = {ALLOWED}, 3
-	for i = 1, byte(body, 2) do
+local function read(body, base, at)
+	local out, count = {ALLOWED}, byte(body, at + 1)
+	at = at + 2
+	for i = 1, count do
 		local key, ring = byte(body, at, at + 1)
 		local a = find(KEYS[base + key], KEYS[base + ring])
 		local bytes, log = current_bytes(a), a[LIVE] and a[LOG] and ring_bytes(a) or ''
@@ -21,12 +22,13 @@ end
 -- replace writes accounts, unless one of them has changed since it was read; replace_each writes those
 -- that have not. The request has, for each account, the indexes of its key and its log's key, its old
 -- bytes, its new bytes, and the bytes of its log.
-local function replace(body, base)
-	local all, at = {}, 3
-	for i = 1, byte(body, 2) do
+local function replace(body, base, at)
+	local all, step, count = {}, byte(body, at, at + 1)
+	at = at + 2
+	for i = 1, count do
 		local r = {unpack_from('<BBI4c0I4c0I4c0', body, at)}
 		local same = current_bytes(find(KEYS[base + r[1]], KEYS[base + r[2]])) == r[3]
-		if same then all[#all + 1] = r elseif byte(body) == REPLACE then return DENIED end
+		if same then all[#all + 1] = r elseif step == REPLACE then return DENIED end
 		at = r[6]
 	end
 	for _, r in ipairs(all) do
