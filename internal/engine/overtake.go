@@ -90,7 +90,6 @@ func (e *Engine) overtakes(ctx context.Context, c *Call, scopes Scopes, r *Resul
 		return a, err
 	}
 	if passed, err = shared.TryOvertake(t); passed {
-		result.Reservation.line, result.Reservation.flow = shared, t.Flow
 		*r = *result
 	}
 	return passed, err

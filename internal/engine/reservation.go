@@ -34,8 +34,6 @@ type Reservation struct {
 
 	probe      int64         // the number of the probe that the call is, or 0
 	gated      *Scope        // whose gate it probes
-	line       *fair.Line    // in which it has had a turn, or nil
-	flow       string        // of the call, if it has waited in a line
 	waited     time.Duration // how long the call has waited in line
 	renewal    *renewal      // of its slots; nil: they are not renewed
 	extensions *extensions   // nil: the call is not charged to a scope that cuts, or does not extend its reservation
@@ -221,9 +219,6 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	if e.thresholds.Load() != nil {
 		r.noticeRaise(used)
 	}
-	if r.line != nil {
-		r.line.Charge(r.flow, r.costMore(used))
-	}
 	for i := range r.charged {
 		p := r.charged[i].plan
 		scope := p.scope.Real()
@@ -263,20 +258,6 @@ func (r *Reservation) actual(used *spent) []int64 {
 		}
 	}
 	return list
-}
-
-// costMore returns how much more of the shared scope the call has used than its turn has
-// cost. A slot that it gives back it has had, and so the tokens in flight.
-func (r *Reservation) costMore(used *spent) (more int64) {
-	taken := Ask{Amounts: r.inShared(), Split: true}
-	for i := range r.charged {
-		if p := r.charged[i].plan; p.scope.line == r.line && p.rules != nil {
-			had := Ask{Amounts: used.known(p.rules, &taken.Amounts), Split: true}
-			had.Amounts[Slots], had.Amounts[TokensInFlight] = taken.Amounts[Slots], taken.Amounts[TokensInFlight]
-			more = p.share(&had) - p.share(&taken)
-		}
-	}
-	return more
 }
 
 // observe sends the event of the end of a reservation. For a price that is not known, which is negative, the observer gets what

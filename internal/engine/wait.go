@@ -183,7 +183,7 @@ func (all Scopes) rules() []*Rules {
 // stand waits in the line of the shared scope or, without one, in the hall. first is what the call was
 // answered before it had the turn.
 func (w *wait) stand(ctx context.Context, t fair.Ticket, first fair.Answer) (err error) {
-	e, r := w.engine, &w.result
+	e := w.engine
 	t.Call = w.call
 	t.Overtake = func(first any, deniedFor time.Duration) (fair.Answer, error) {
 		return w.overtake(ctx, first, deniedFor)
@@ -199,8 +199,8 @@ func (w *wait) stand(ctx context.Context, t fair.Ticket, first fair.Answer) (err
 	}
 	if shared := w.scopes.line(); shared == nil {
 		err = e.hall.Wait(ctx, t, inTurn)
-	} else if err = shared.Wait(ctx, t, inTurn); err == nil && r.Reservation != nil {
-		r.Reservation.line, r.Reservation.flow = shared, t.Flow
+	} else {
+		err = shared.Wait(ctx, t, inTurn)
 	}
 	if o := w.impossible.Load(); o != nil && err != nil {
 		return w.neverBy(o)

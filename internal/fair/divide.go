@@ -24,7 +24,7 @@ func (p *Pool) compute(i int, now int64) {
 // measure finds how much of a quota everybody in a group is expected to want.
 func (p *Pool) measure(g *node, i int, now int64) {
 	q, sum := &p.quotas[i], &g.parts[i]
-	sum.calm = false
+	sum.calm, sum.actives, sum.newcomers = false, 0, 0
 	sum.active, sum.want, sum.floor, sum.waits, sum.lending.dirty = false, 0, 0, 0, true
 	sum.turn(q, now)
 	g.weights = 0
@@ -46,6 +46,10 @@ func (p *Pool) measure(g *node, i int, now int64) {
 		dedicated = dedicated || x.dedicated && x.name == g.name
 		if t.active {
 			g.weights += x.terms().weight()
+			sum.actives++
+		}
+		if p.reserve > 0 && p.isNew(x, i, now) {
+			sum.newcomers += x.terms().weight()
 		}
 		sum.active = sum.active || t.active
 		sum.want = min(sum.want+t.want, endless)
@@ -107,13 +111,7 @@ func (p *Pool) newcomer(x *node, i int, now int64) int64 {
 	if p.reserve == 0 || !p.isNew(x, i, now) {
 		return 0
 	}
-	sum := int64(0)
-	for _, o := range p.top.below {
-		if p.isNew(o, i, now) {
-			sum += o.terms().weight()
-		}
-	}
-	return mulDiv(p.quotas[i].part(p.reserve), x.terms().weight(), sum)
+	return mulDiv(p.quotas[i].part(p.reserve), x.terms().weight(), p.top.parts[i].newcomers)
 }
 
 // level divides an amount among siblings of one rank. It returns how much of it they have.

@@ -30,8 +30,6 @@ type flow struct {
 	// grows by its gain, and it has turns as long as its deficit covers what they cost.
 	deficit int64
 	visited bool // the round is at this flow, which has got its gain
-
-	beyond int64 // by how much the last turn that was corrected has cost more than was expected
 }
 
 func (f *flow) first() *waiter {

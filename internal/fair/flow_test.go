@@ -324,48 +324,6 @@ func TestThreeToOne(t *testing.T) {
 	})
 }
 
-// A flow pays for turns that have cost more than expected, and is refunded for those that have cost
-// less.
-func TestCharge(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		more int64
-		want int // of ten turns
-	}{
-		{"nothing", 0, 5},
-		{"more", WholeTurn / 10, 4},
-		{"much more", 6 * WholeTurn / 10, 2},
-		{"less", -WholeTurn / 10, 5},
-		{"very much less", -9 * WholeTurn, 5}, // it gains no more than a turn
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o := newOffice(t)
-				l := o.line()
-				l.Charge("x", tt.more) // it is not there
-				o.join(l, "", Ticket{Flow: "first", Cost: 1})
-				for i := range 20 {
-					o.join(l, fmt.Sprint("x", i), Ticket{Flow: "x", Cost: WholeTurn / 10})
-					o.join(l, fmt.Sprint("a", i), Ticket{Flow: "a", Cost: WholeTurn / 10})
-				}
-				l.Charge("x", tt.more)
-				o.let(l, 11)
-				count := 0
-				for _, name := range o.passed {
-					if strings.HasPrefix(name, "x") {
-						count++
-					}
-				}
-				if count < tt.want || count > tt.want+1 {
-					t.Errorf("%q: %d are x's; want %d, or one more", o.passed, count, tt.want)
-				}
-				o.let(l, 99)
-				o.wantNobody()
-			})
-		})
-	}
-}
-
 // A flow whose turns cost nothing does not have them without end: another flow has its turn too.
 func TestTurnsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package fair
 
 import (
-	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -32,11 +31,10 @@ type Line struct {
 	users   int // the number of calls that use the line, if it is one of Hall.own
 
 	flows   map[string]*flow
-	debts   map[string]int64 // what flows have used beyond their gain when their last call left; kept while any call waits
-	ready   ready            // the flows that have not stepped aside
-	turn    *waiter          // the waiter that has the turn; nil only if no flow is ready
-	denying bool             // the line's limits have denied the waiter that has the turn, or the one before it
-	denial                   // the answer to the last waiter that the line's limits have denied
+	ready   ready   // the flows that have not stepped aside
+	turn    *waiter // the waiter that has the turn; nil only if no flow is ready
+	denying bool    // the line's limits have denied the waiter that has the turn, or the one before it
+	denial          // the answer to the last waiter that the line's limits have denied
 
 	gathering  *waiter // the last waiter that the line's limits have denied until a known time
 	denials    int64   // how often the line's limits have denied a waiter that had the turn
@@ -44,80 +42,15 @@ type Line struct {
 	overtaking *waiter // the waiter that may try to overtake now, or does
 
 	resting map[string]*waiter // the groups whose flows yield, each with the waiter that asks for it again
+	yielded list.List          // of *waiter: those that have yielded for what calls hold, in the order in which they asked
 	wakes   int64              // how often Wake was called; from 1
 }
-
-// Ticket describes a call that joins a line.
-type Ticket struct {
-	Flow       string
-	Groups     []string // that the flow is in, such as the projects above a user: see [Answer].Group
-	Rank       int      // the rank of the flow: flows of a higher rank are served first
-	Weight     int      // the weight of the flow among those of its rank, from 1
-	Priority   int      // the priority of the call in its flow: a higher one is served first
-	Cost       int64    // the cost of the call's turn, as a part of [WholeTurn]
-	MaxWaiting int      // how many calls of the flow may wait; 0 means any number
-
-	Denied bool   // the call has asked before it joins, and the line's limits have denied it
-	Answer Answer // the answer to the call, if its flow's own limits have denied it
-
-	Call     any      // what the call asks for, for those that may overtake it; nil: no call may
-	Overtake Overtake // lets the call overtake another; nil: it never does
-}
-
-// Answer is the answer to a waiter that has the turn and asks.
-type Answer struct {
-	Done  bool          // the waiter need not wait any more
-	Again time.Duration // the time after which to ask again
-	Aside bool          // the flow's own limits deny the call, and not the line's
-	Yield bool          // the flow's share of the line's limits denies the call: others have their turns meanwhile
-	Group string        // of a call that yields: the group whose share denies it, so that all flows in it yield; empty: the flow's own does
-	Held  bool          // of a call that yields: what it waits for comes back when a call ends, so that it asks again then
-	By    string        // the limit that denies the call
-	Guess bool          // Again is a guess: nobody knows when By lets a call pass
-
-	Delays bool // the call would delay the one that it asks to overtake
-}
-
-// waiter is a call in a line.
-type waiter struct {
-	Ticket
-	flow    *flow
-	element *list.Element // the waiter's element in the flow
-	arrived int64         // the number of its arrival in the hall
-	aside   bool          // the waiter has stepped aside
-	asked   int64         // Line.wakes when the waiter asked last
-	held    bool          // the waiter has yielded for what calls hold
-	woken   chan struct{} // holds a value when the waiter should check whether it has the turn
-
-	denials   int64     // Line.denials when the waiter asked to overtake
-	retry     time.Time // until when the limits have denied the waiter when it asked to overtake
-	refusedAt int64     // Line.wakes at that time
-}
-
-// denial says when a denied waiter asks again, and which limit has denied it.
-type denial struct {
-	due   time.Time
-	by    string
-	guess bool // due is a guess
-}
-
-func newDenial(a Answer) denial { return denial{time.Now().Add(a.Again), a.By, a.Guess} }
-
-func (d denial) ahead() Ahead { return Ahead{Again: time.Until(d.due), By: d.by, Guess: d.guess} }
 
 // NewLine returns an empty line.
 func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}, wakes: 1} }
 
 // Waiting returns how many calls are in the line.
 func (l *Line) Waiting() int { return int(l.waiting.Load()) }
-
-// Ahead describes the waiting calls that come before a new one.
-type Ahead struct {
-	Again time.Duration // the time after which the first of them asks again
-	By    string        // the limit that has denied it
-	Guess bool          // Again is a guess: nobody knows when By lets a call pass
-	Own   bool          // By is a limit of the flow's own
-}
 
 // Ahead reports whether the line's limits have denied a call that still waits, so that no new call
 // of a flow of this rank should take anything; or whether calls of the same flow wait for its share.
@@ -189,8 +122,7 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	defer l.hall.mu.Unlock()
 	f := l.flows[t.Flow]
 	if f == nil {
-		f = &flow{name: t.Flow, groups: t.Groups, rank: t.Rank, deficit: -l.debts[t.Flow]}
-		delete(l.debts, t.Flow)
+		f = &flow{name: t.Flow, groups: t.Groups, rank: t.Rank}
 		l.flows[t.Flow] = f
 		l.putBack(f)
 	}
@@ -224,7 +156,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 		f.deficit -= w.Cost
 	}
 	l.hall.hasAsked(w)
-	l.endRest(w)
+	l.endYield(w)
 	blocking := w.aside || f.first() == w // calls of its flow behind this one wait until it has left
 	f.waiters.Remove(w.element)
 	l.waiting.Add(-1)
@@ -234,7 +166,6 @@ func (l *Line) leave(w *waiter, passed bool) {
 		l.hall.setWaitsForOwn(f, false)
 		l.takeOut(f)
 		delete(l.flows, f.name)
-		l.remember(f.name, -f.deficit)
 	case blocking:
 		l.putBackUnlessAside(f)
 	}
@@ -277,7 +208,7 @@ func (l *Line) mayAsk(w *waiter, ask func() (Answer, error)) func() (Answer, err
 // hall, steps aside too.
 func (l *Line) comesFirst(w *waiter) bool {
 	f := w.flow
-	l.endRest(w)
+	l.endYield(w)
 	if f.first() != w {
 		if l.turn == w {
 			l.turn = nil
@@ -322,8 +253,7 @@ func (l *Line) answered(w *waiter, a Answer) {
 	}
 	denial := newDenial(a)
 	if a.Yield {
-		w.held = a.Held
-		l.yield(w, a.Group, denial)
+		l.yield(w, a, denial)
 		return
 	}
 	l.denying, w.Denied = !a.Aside, !a.Aside
@@ -339,25 +269,6 @@ func (l *Line) answered(w *waiter, a Answer) {
 		l.gathering, l.tooLarge = w, w.Cost
 		l.offer()
 	}
-}
-
-// yield gives other flows their turns until w asks again: those that are not in the group that rests, if that is not
-// empty.
-func (l *Line) yield(w *waiter, group string, d denial) {
-	f := w.flow
-	f.deficit = min(f.deficit, w.Cost)
-	w.Denied = false
-	l.waitsForTurn(w)
-	if group == "" {
-		f.yields, f.denial = true, d
-		l.takeOut(f)
-	} else {
-		l.rest(w, group)
-	}
-	if l.turn == w {
-		l.turn, l.denying = nil, false
-	}
-	l.pass()
 }
 
 // goAside lets w step aside, and with it its flow: the flow has no turns until w comes back.
@@ -436,103 +347,3 @@ func (l *Line) pass() {
 	l.denying = l.denying || l.turn.Denied
 	l.turn.wake()
 }
-
-// maxDebts is how many flows' debts a line remembers.
-const maxDebts = 1 << 14
-
-// remember adds to the debt of a flow of which no call waits. When the line is empty, it forgets all
-// debts.
-func (l *Line) remember(flow string, debt int64) {
-	switch {
-	case len(l.flows) == 0:
-		l.debts = nil
-	case debt > 0 && len(l.debts) < maxDebts:
-		if l.debts == nil {
-			l.debts = map[string]int64{}
-		}
-		l.debts[flow] = min(l.debts[flow]+debt, WholeTurn)
-	}
-}
-
-// Charge corrects what a turn of a flow has cost, by more or, if more is negative, by less. It does
-// nothing if no call waits. A flow gains at most its next turn by it.
-func (l *Line) Charge(flow string, more int64) {
-	if l.waiting.Load() == 0 {
-		return
-	}
-	l.hall.mu.Lock()
-	defer l.hall.mu.Unlock()
-	f := l.flows[flow]
-	if f != nil {
-		f.beyond = max(more, 0)
-	}
-	switch {
-	case f == nil:
-		l.remember(flow, more)
-	case more > 0:
-		f.deficit -= min(more, WholeTurn)
-	default:
-		f.deficit = max(f.deficit, min(f.deficit-more, f.first().Cost))
-	}
-}
-
-// Wake lets the waiter that has the turn ask again, because something was given back, and when none has it, those that have
-// yielded for what calls hold.
-func (l *Line) Wake() {
-	if l.waiting.Load() == 0 {
-		return
-	}
-	l.hall.mu.Lock()
-	defer l.hall.mu.Unlock()
-	l.wakes++
-	if l.turn != nil {
-		l.turn.wake()
-	} else {
-		l.wakeHeld()
-	}
-}
-
-// WakeHeld is Wake because others hold or want less than before: a call that the line's limits have denied need not ask.
-func (l *Line) WakeHeld() {
-	if l.waiting.Load() == 0 {
-		return
-	}
-	l.hall.mu.Lock()
-	defer l.hall.mu.Unlock()
-	l.wakes++
-	if l.turn == nil {
-		l.wakeHeld()
-	}
-}
-
-// wakeHeld lets those ask again that have yielded for what calls hold, and have not asked since the last Wake.
-func (l *Line) wakeHeld() {
-	wake := func(w *waiter) {
-		if w.held && !w.aside && w.asked < l.wakes {
-			w.wake()
-		}
-	}
-	for _, w := range l.resting {
-		wake(w)
-	}
-	for _, f := range l.flows {
-		if f.yields {
-			wake(f.first())
-		}
-	}
-}
-
-// wake lets w check again whether it has the turn, and ask if it has.
-func (w *waiter) wake() {
-	select {
-	case w.woken <- struct{}{}:
-	default:
-	}
-}
-
-// compare orders two waiters of a flow: by priority, and then by arrival.
-func (w *waiter) compare(other *waiter) int {
-	return cmp.Or(cmp.Compare(other.Priority, w.Priority), cmp.Compare(w.arrived, other.arrived))
-}
-
-func (w *waiter) before(other *waiter) bool { return w.compare(other) < 0 }

@@ -195,7 +195,7 @@ func (o *office) wantNobody() {
 			len(h.aside), h.ownWaiting.Load(), len(h.own), len(h.asking), h.wakeable.Load())
 	}
 	for l := range o.open {
-		if len(l.flows) != 0 || len(l.debts) != 0 || len(l.ready) != 0 || l.turn != nil || l.overtaking != nil || l.denying || l.waiting.Load() != 0 {
+		if len(l.flows) != 0 || l.yielded.Len() != 0 || len(l.ready) != 0 || l.turn != nil || l.overtaking != nil || l.denying || l.waiting.Load() != 0 {
 			o.t.Errorf("a line has %d flows, %d ready, %d waiting, turn %v; want none", len(l.flows), len(l.ready), l.waiting.Load(), l.turn)
 		}
 	}

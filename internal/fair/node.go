@@ -75,6 +75,9 @@ type part struct {
 	floor  int64 // what it had whatever others wanted, in fine units
 	weight int64 // what it has by weight, when that was last read
 
+	actives   int   // of a group: how many of those below it were active then
+	newcomers int64 // of a group: the weights of those below it that had begun to call within the last period then
+
 	asks      asks
 	elsewhere PartReport // the sum of what other nodes have reported
 	unheard   int64      // the part of remote that a store has counted and that no other node has reported yet

@@ -33,12 +33,10 @@ func (l *Line) offer() {
 
 // mayOvertake reports whether w may try to overtake: its turn costs less than one that was refused,
 // its flow is not further ahead than the turn of the waiter that gathers would bring it level, and the
-// limits have not denied it at this time. A call is expected to cost more than it says by as much as
-// the last call of its flow has.
+// limits have not denied it at this time.
 func (l *Line) mayOvertake(w *waiter) bool {
 	f := w.flow
-	cost := w.Cost + f.beyond
-	if w.Overtake == nil || cost >= l.tooLarge || cost-f.deficit > l.turn.Cost/l.turn.flow.weight*f.weight {
+	if w.Overtake == nil || w.Cost >= l.tooLarge || w.Cost-f.deficit > l.turn.Cost/l.turn.flow.weight*f.weight {
 		return false
 	}
 	return w.refusedAt != l.wakes || !time.Now().Before(w.retry)

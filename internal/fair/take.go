@@ -230,12 +230,7 @@ func (t *part) serve(q *quota, x *node, n int64) {
 // denial describes that the share of a node on the way of a member denies a call.
 func (p *Pool) denial(m, by *node, i int, now, n int64) Denial {
 	q, t := &p.quotas[i], &by.parts[i]
-	d := Denial{Denied: true, Of: by.name, Group: by.group != nil, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Until: now + max(q.steady, 1)}
-	for _, x := range by.above.below {
-		if x.parts[i].active {
-			d.Members++
-		}
-	}
+	d := Denial{Denied: true, Of: by.name, Group: by.group != nil, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Members: by.above.parts[i].actives, Until: now + max(q.steady, 1)}
 	for x := m; x.above != nil; x = x.above {
 		d.Until = max(d.Until, p.until(x, i, now, n, m.parts[i].expected(n)))
 	}

@@ -152,6 +152,7 @@ func (x *exchange) send(d *deployment, body io.ReadCloser, length int64) (*http.
 	deleteConnectionFields(h)
 	deleteFields(h, notForwarded)
 	delete(h, x.cfg.Users.Header)
+	x.classify(h)
 	x.authorize(h, d, u)
 	ctx, mayHaveGot := traceSent(x.ctx, d.transport, x.cfg.Server.ReadOn)
 	out := (&http.Request{

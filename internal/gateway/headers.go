@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -77,6 +78,26 @@ func setOf(lists ...[]string) map[string]bool {
 // it is faster to look up the few.
 func deleteFields(h http.Header, unwanted map[string]bool) {
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return unwanted[name] })
+}
+
+// Headers by which inference gateways of Kubernetes share their servers (Gateway API Inference Extension): whose a call is,
+// and the name of the InferenceObjective that has its priority.
+const (
+	fieldFairness  = "X-Gateway-Inference-Fairness-Id"
+	fieldObjective = "X-Gateway-Inference-Objective"
+)
+
+// classify sets the project of the call and its priority for a provider that is an inference gateway, in place of what the
+// client says of them. A call of priority 0 has no objective, which is priority 0 there too.
+func (x *exchange) classify(h http.Header) {
+	if !x.upstream.InferenceGateway {
+		return
+	}
+	h[fieldFairness] = []string{x.path}
+	delete(h, fieldObjective)
+	if priority := x.g.limits.Projects.Limit(x.Project).Priority; priority != 0 {
+		h[fieldObjective] = []string{fmt.Sprintf("priority-%d", priority)}
+	}
 }
 
 // deleteConnectionFields deletes the headers that the Connection header names: they are meant

@@ -31,6 +31,10 @@ type crew struct {
 	tokens  int           // of a call
 	asks    int           // how many tokens the calls ask for, if not for as many as they use
 	answer  answers       // nil: each takes as long as the scene says
+	cancels bool          // the workers give up every call once it has passed, and use nothing
+	renames bool          // every call is of another user
+	burst   time.Duration // the workers call only in the first such part of each cycle of burst and calm
+	calm    time.Duration
 }
 
 // answers says how long the next answer takes.
@@ -45,9 +49,10 @@ type scene struct {
 	limits map[string]project.Limit
 	crews  []crew
 
-	want map[string]int           // percent of what was used in the second half, by outermost project or, if the calls have one, by key
-	wait map[string]time.Duration // of a hundred calls of the project in the second half, 99 wait no longer
-	used int                      // percent of the quota, at least; 0 is 98
+	want  map[string]int           // percent of what was used in the second half, by outermost project or, if the calls have one, by key
+	least map[string]int           // percent, as want, at least
+	wait  map[string]time.Duration // of a hundred calls of the project in the second half, 99 wait no longer
+	used  int                      // percent of the quota, at least; 0 is 98
 }
 
 // minutes returns how long the scene lasts: twenty minutes, or fewer with -short if many work in it. Its shares are
@@ -114,12 +119,25 @@ func (s *scene) run(t *testing.T) *played {
 			call.Project = fmt.Sprintf("%s/u%d", c.project, worker%c.users)
 		}
 		time.Sleep(c.from)
-		for {
+		for n := 0; ; n++ {
 			time.Sleep(time.Duration(r.ExpFloat64() * float64(c.pause)))
+			if cycle := c.burst + c.calm; c.burst > 0 {
+				if at := time.Since(began) % cycle; at >= c.burst {
+					time.Sleep(cycle - at)
+				}
+			}
+			if c.renames {
+				call.Project = fmt.Sprintf("%s/u%d-%d", c.project, worker, n)
+			}
 			asked := time.Now()
 			res := c.acquire(ctx, rl, call)
 			if res == nil {
 				return
+			}
+			if c.cancels {
+				time.Sleep(s.answer)
+				res.Cancel()
+				continue
 			}
 			p.count(&call, max(c.tokens, 1), time.Since(began), time.Since(asked))
 			if c.answer != nil {
@@ -161,9 +179,19 @@ func (s *scene) check(t *testing.T, p *played) {
 	for _, n := range p.by {
 		counted += n
 	}
+	for id, n := range p.by {
+		if len(p.by) <= 4 {
+			t.Logf("%s has %.1f%%", id, 100*float64(n)/float64(counted))
+		}
+	}
 	for id, want := range s.want {
 		if got := 100 * p.by[id] / counted; got < want-5 || got > want+5 {
 			t.Errorf("%s has %d%%: want %d%%", id, got, want)
+		}
+	}
+	for id, least := range s.least {
+		if got := 100 * p.by[id] / max(counted, 1); got < least {
+			t.Errorf("%s has %d%%: want %d%% at least", id, got, least)
 		}
 	}
 	for a := range s.want {
@@ -176,11 +204,13 @@ func (s *scene) check(t *testing.T, p *played) {
 	for id, most := range s.wait {
 		waits := p.waits[id]
 		slices.Sort(waits)
+		t.Logf("%s: half of the calls wait for %v, one of 100 for %v, the longest is %v", id, waits[len(waits)/2], waits[len(waits)*99/100], waits[len(waits)-1])
 		if got := waits[len(waits)*99/100]; got > most {
 			t.Errorf("%s: of 100 calls one waits for %v: want %v at most", id, got, most)
 		}
 	}
 	minute := cmp.Or(s.minute, max(s.quota.MaxRPM, s.quota.MaxTPM))
+	t.Logf("%.1f%% are used", 100*float64(p.all)/float64(minute*s.minutes()))
 	if all := minute * s.minutes(); p.all < all*cmp.Or(s.used, 98)/100 {
 		t.Errorf("%d of %d were used: %d%%", p.all, all, p.all*100/all)
 	}

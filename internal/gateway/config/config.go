@@ -93,6 +93,7 @@ type Upstream struct {
 	AllowCredentials bool // clients may create keys and tokens with which they can call the provider past the gateway
 	ClientLogin      bool // clients bring a login of their own to the provider, and the gateway's key in X-Gateway-Key
 	AllowManagement  bool // clients may load, change and delete the models of a server of one's own
+	InferenceGateway bool // the provider is an inference gateway of Kubernetes, which gets the project of each call and its priority
 
 	// UnknownEndpoints says what becomes of requests that the gateway forwards without reading them, and that may cost
 	// something: [UnknownPass], [UnknownCount] or [UnknownDeny]. Empty is deny where what they use is limited in tokens

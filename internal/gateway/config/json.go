@@ -112,12 +112,13 @@ func (p *Upstream) MarshalJSON() ([]byte, error) {
 		ClientLogin      bool `json:"client_login"`
 		AllowCredentials bool `json:"allow_credentials"`
 		AllowManagement  bool `json:"allow_management"`
+		InferenceGateway bool `json:"inference_gateway"`
 
 		UnknownEndpoints string         `json:"unknown_endpoints,omitempty"`
 		EndpointPrices   endpointFields `json:"endpoint_prices,omitempty"`
 	}{
 		p.Kind, itself, short(p.Timeout), short(p.MaxPause), p.Retries, p.HTTP2, p.StreamUsage, short(p.Margin),
-		deployments, p.Models, p.Unnamed, p.ClientLogin, p.AllowCredentials, p.AllowManagement, p.UnknownEndpoints, p.EndpointPrices,
+		deployments, p.Models, p.Unnamed, p.ClientLogin, p.AllowCredentials, p.AllowManagement, p.InferenceGateway, p.UnknownEndpoints, p.EndpointPrices,
 	})
 }
 

@@ -92,6 +92,7 @@ func readProvider(name string, at yamlValue) *Upstream {
 		field("client_login", strictyaml.Flag(&p.ClientLogin)),
 		field("allow_credentials", strictyaml.Flag(&p.AllowCredentials)),
 		field("allow_management", strictyaml.Flag(&p.AllowManagement)),
+		field("inference_gateway", strictyaml.Flag(&p.InferenceGateway)),
 		field("unknown_endpoints", strictyaml.OneOf(&p.UnknownEndpoints, UnknownPass, UnknownCount, UnknownDeny)),
 		field("endpoint_prices", p.readEndpointPrices),
 		field("unnamed_model", strictyaml.Any(&p.Unnamed, "one of the provider's models")),

@@ -1,0 +1,100 @@
+package fair
+
+import "slices"
+
+// yield gives other flows their turns until w asks again: those that are not in the group that rests, if that is not
+// empty.
+func (l *Line) yield(w *waiter, a Answer, d denial) {
+	f := w.flow
+	f.deficit = min(f.deficit, w.Cost)
+	w.Denied = false
+	l.waitsForTurn(w)
+	if a.Group == "" {
+		f.yields, f.denial = true, d
+		l.takeOut(f)
+	} else {
+		l.rest(w, a.Group)
+	}
+	if a.Held {
+		w.yielded = l.yielded.PushBack(w)
+	}
+	if l.turn == w {
+		l.turn, l.denying = nil, false
+	}
+	l.pass()
+}
+
+// rests reports whether a group that the flow is in rests.
+func (l *Line) rests(f *flow) bool {
+	return len(l.resting) > 0 && slices.ContainsFunc(f.groups, func(g string) bool { return l.resting[g] != nil })
+}
+
+// rest gives the flows of a group no turns until w asks again.
+func (l *Line) rest(w *waiter, group string) {
+	if l.resting == nil {
+		l.resting = map[string]*waiter{}
+	}
+	l.resting[group] = w
+	for _, f := range l.flows {
+		if slices.Contains(f.groups, group) {
+			l.takeOut(f)
+		}
+	}
+}
+
+// endYield ends that w has yielded, and the rest of the group for which w asks again.
+func (l *Line) endYield(w *waiter) {
+	if w.yielded != nil {
+		l.yielded.Remove(w.yielded)
+		w.yielded = nil
+	}
+	for group, by := range l.resting {
+		if by != w {
+			continue
+		}
+		delete(l.resting, group)
+		for _, f := range l.flows {
+			if slices.Contains(f.groups, group) && !f.yields && f.waiters.Len() > 0 {
+				l.putBackUnlessAside(f)
+			}
+		}
+	}
+}
+
+// Wake lets the waiter that has the turn ask again, because something was given back, and when none has it, those that have
+// yielded for what calls hold.
+func (l *Line) Wake() {
+	if l.waiting.Load() == 0 {
+		return
+	}
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	l.wakes++
+	if l.turn != nil {
+		l.turn.wake()
+	} else {
+		l.wakeHeld()
+	}
+}
+
+// WakeHeld is Wake because others hold or want less than before: a call that the line's limits have denied need not ask.
+func (l *Line) WakeHeld() {
+	if l.waiting.Load() == 0 {
+		return
+	}
+	l.hall.mu.Lock()
+	defer l.hall.mu.Unlock()
+	l.wakes++
+	if l.turn == nil {
+		l.wakeHeld()
+	}
+}
+
+// wakeHeld lets those ask again that have yielded for what calls hold, and have not asked since the last Wake.
+func (l *Line) wakeHeld() {
+	for e := l.yielded.Front(); e != nil && e.Value.(*waiter).asked < l.wakes; e = l.yielded.Front() {
+		e.Value.(*waiter).wake()
+		e.Value.(*waiter).yielded = nil
+		l.yielded.Remove(e)
+	}
+}
