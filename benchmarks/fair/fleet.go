@@ -57,16 +57,26 @@ admin: {listen: "off"}
 providers:
   mock:
     kind: openai
-    base_url: %s
+    base_url: MOCK
     margin: 0s
-    models: {%s: {max_rpm: %d}}
+    models: {%s: {%s}}
 defaults: {max_wait: 1h}
+users: {header: X-User-ID}
 projects:%s
 log: {level: "off"}
 `
 
-// newFleet starts a number of gateways for a load.
-func newFleet(ctx context.Context, program string, l *load, gateways int) (f *fleet, err error) {
+// configOf returns the configuration of the gateways of a load.
+func configOf(l *load) string {
+	projects := ""
+	for _, c := range l.clients {
+		projects += fmt.Sprintf("\n  %s: {weight: %d}", c.name, c.weight)
+	}
+	return fmt.Sprintf(fleetConfig, model, fmt.Sprintf("max_rpm: %d", l.quota), projects)
+}
+
+// newFleet starts a number of gateways with a configuration, before a provider whose answers take so long.
+func newFleet(ctx context.Context, program, config string, answer time.Duration, gateways int) (f *fleet, err error) {
 	f = &fleet{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 	defer func() {
 		if err != nil {
@@ -76,17 +86,12 @@ func newFleet(ctx context.Context, program string, l *load, gateways int) (f *fl
 	if f.redis, err = redistest.Start(redistest.Options{}); err != nil {
 		return nil, err
 	}
-	f.provider = httptest.NewServer(mockprovider.New(mockprovider.Config{Delay: l.answer}))
+	f.provider = httptest.NewServer(mockprovider.New(mockprovider.Config{Delay: answer}))
 	if f.dir, err = os.MkdirTemp("", "fair"); err != nil {
 		return nil, err
 	}
-	projects := ""
-	for _, c := range l.clients {
-		projects += fmt.Sprintf("\n  %s: {weight: %d}", c.name, c.weight)
-	}
 	file := filepath.Join(f.dir, "gateway.yaml")
-	text := fmt.Appendf(nil, fleetConfig, f.provider.URL, model, l.quota, projects)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "MOCK", f.provider.URL)), 0o600); err != nil {
 		return nil, err
 	}
 	for range gateways {
@@ -156,15 +161,23 @@ func (f *fleet) close() {
 
 // call makes a call of a project through a gateway, and waits for the answer. An empty project is none.
 func (f *fleet) call(ctx context.Context, g *gateway, project string) error {
-	body := fmt.Sprintf(`{"model": %q, "messages": [{"role": "user", "content": "hello"}]}`, model)
+	return f.post(ctx, g, "", map[string]string{"X-Project-ID": project})
+}
+
+// post makes a call through a gateway, with more fields of its body and with headers that are not empty, and waits for the
+// answer.
+func (f *fleet) post(ctx context.Context, g *gateway, fields string, headers map[string]string) error {
+	body := fmt.Sprintf(`{"model": %q, %s"messages": [{"role": "user", "content": "hello"}]}`, model, fields)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/mock/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer sk-0123456789abcdef")
-	if project != "" {
-		r.Header.Set("X-Project-ID", project)
+	for name, value := range headers {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
 	}
 	answer, err := f.client.Do(r)
 	if err != nil {

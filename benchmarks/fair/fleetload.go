@@ -126,7 +126,7 @@ func measureFleets(ctx context.Context, sizes []int, l *load, progress io.Writer
 	var done sync.WaitGroup
 	for i := range results {
 		fmt.Fprintf(progress, "starting %d gateways\n", sizes[i/2])
-		f, err := newFleet(ctx, program, l, sizes[i/2])
+		f, err := newFleet(ctx, program, configOf(l), l.answer, sizes[i/2])
 		if err != nil {
 			return nil, err
 		}
