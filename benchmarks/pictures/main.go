@@ -1,4 +1,4 @@
-// Command pictures draws the pictures of the README and of docs/concepts.md. They show no
+// Command pictures draws the pictures of the README and of the documents. They show no
 // durations, so that every machine draws the same bytes, and a test keeps the files current.
 package main
 
@@ -12,6 +12,7 @@ import (
 var pictures = map[string]func() []byte{
 	"overshoot.svg":  overshoot,
 	"algorithms.svg": algorithms,
+	"shares.svg":     shares,
 }
 
 // folder is where the documents expect the files, from the folder of the module.

@@ -73,6 +73,9 @@ func (p *Pool) lift(m *node, now int64) {
 			continue
 		}
 		for i := range p.quotas {
+			if p.quotas[i].held {
+				continue // nothing of it is lent
+			}
 			least := int64(math.MaxInt64)
 			for _, o := range x.above.below {
 				if o != x && o.wants(now) {
