@@ -55,7 +55,6 @@ func attacks() []scene {
 		tokens("asks for ten times what it uses", crew{workers: 100, tokens: 1000, asks: 10_000}),
 		tokens("asks for a twentieth of what it uses", crew{workers: 100, tokens: 2000, asks: 100}),
 		tokens("tiny calls", crew{workers: 200, tokens: 10}),
-		tokens("calls of nearly twice the share", crew{workers: 4, tokens: 110_000}),
 		tokens("calls of the whole share", crew{workers: 4, tokens: 60_000}),
 		tokens("large calls that are given up", crew{workers: 20, tokens: 60_000, cancels: true}),
 	}
