@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
 )
@@ -311,7 +312,7 @@ func TestARequestToAnotherServerIsNotSent(t *testing.T) {
 	}
 	var sent wire.Pieces
 	x := &exchange{r: &http.Request{URL: &url.URL{}}, target: url.URL{Path: "ment/x"}, cfg: gatewaytest.Config(t, "", ""), ctx: t.Context()}
-	x.upstream = &upstream{}
+	x.upstream = &upstream{Upstream: &config.Upstream{}}
 	if _, err := x.send(d, &sent, 0); err != errWrongTarget {
 		t.Errorf("a path that does not begin with / is sent: %v", err)
 	}
