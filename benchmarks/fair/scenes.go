@@ -89,6 +89,7 @@ type played struct {
 	mu     sync.Mutex
 	used   map[string]int // by project
 	failed int            // calls that failed otherwise than by being turned away
+	last   error          // why the last of them failed
 }
 
 // play lets the crews of a scene call through the gateways of a fleet.
@@ -116,7 +117,7 @@ func (s *scene) play(ctx context.Context, f *fleet) (*played, error) {
 					case c.retry > 0:
 						sleep(ctx, c.retry)
 					default:
-						p.fail()
+						p.fail(err)
 						sleep(ctx, time.Second)
 					}
 				}
@@ -125,7 +126,7 @@ func (s *scene) play(ctx context.Context, f *fleet) (*played, error) {
 	}
 	done.Wait()
 	if p.failed >= mostFailed {
-		return nil, fmt.Errorf("%s: %d calls have failed", s.name, p.failed)
+		return nil, fmt.Errorf("%s: %d calls have failed; the last: %w", s.name, p.failed, p.last)
 	}
 	return p, nil
 }
@@ -152,10 +153,11 @@ func (p *played) count(project string, n int) {
 	p.used[project] += n
 }
 
-func (p *played) fail() {
+func (p *played) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed++
+	p.last = err
 }
 
 // showScenes plays the scenes whose names match a pattern, all at once, and prints the table. It returns the exit status.

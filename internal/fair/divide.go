@@ -111,7 +111,8 @@ func (p *Pool) newcomer(x *node, i int, now int64) int64 {
 	if p.reserve == 0 || !p.isNew(x, i, now) {
 		return 0
 	}
-	return mulDiv(p.quotas[i].part(p.reserve), x.terms().weight(), p.top.parts[i].newcomers)
+	weight := x.terms().weight()
+	return mulDiv(p.quotas[i].part(p.reserve), weight, max(p.top.parts[i].newcomers, weight)) // it may have come since they were counted
 }
 
 // level divides an amount among siblings of one rank. It returns how much of it they have.

@@ -13,10 +13,12 @@ projects:
   many: {max_wait: 10m}
 `
 
-// The slots of a model are divided by weight among projects whose calls come to three gateways, although one of them calls
-// one gateway alone and the other all of them, with three times as many workers. Never are more taken than there are.
+// The slots of a model are divided by weight among projects whose calls come to three gateways, although one of them
+// calls one gateway alone and the other all of them, with three times as many workers. Never are more taken than there
+// are. On a busy machine a call is late with its next request, so this allows for twelve points; without shares it was
+// 25 to 54%, and TestSlotsAreSharedOverNodes has exact bounds in simulated time.
 func TestGatewaysShareSlots(t *testing.T) {
-	const warm, counted = 100, 800
+	const warm, counted = 100, 400
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, slotShares, p)
@@ -49,7 +51,7 @@ func TestGatewaysShareSlots(t *testing.T) {
 			}
 		}
 		t.Logf("the project of weight 3 has %d%% of the slots", 100*few/counted)
-		if percent := 100 * few / counted; percent < 75-7 || percent > 75+7 {
+		if percent := 100 * few / counted; percent < 75-12 || percent > 75+12 {
 			t.Errorf("the project of weight 3 has %d%% of the slots: want 75%%", percent)
 		}
 		if _, peak := p.busy(); peak > 12 {
