@@ -27,7 +27,6 @@ func run(args []string, progress io.Writer) error {
 	fs := flag.NewFlagSet("release", flag.ContinueOnError)
 	out := fs.String("out", "dist", "the `folder` to write to; it must be empty or missing")
 	only := fs.String("platforms", platforms, "build for these `platforms`, as os/arch,os/arch")
-	packages := fs.Bool("packages", true, "build deb and rpm, too")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func run(args []string, progress io.Writer) error {
 		if !ok {
 			return fmt.Errorf("-platforms: %q: want os/arch, such as linux/amd64", platform)
 		}
-		if err := r.make(target{goos, goarch}, *packages); err != nil {
+		if err := r.make(target{goos, goarch}); err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 		fmt.Fprintln(progress, "  "+platform)
@@ -55,7 +54,7 @@ func run(args []string, progress io.Writer) error {
 }
 
 // make builds everything for a platform.
-func (r *release) make(t target, packages bool) error {
+func (r *release) make(t target) error {
 	b, err := r.build(t)
 	if err != nil {
 		return err
@@ -69,13 +68,7 @@ func (r *release) make(t target, packages bool) error {
 	if t.os != "linux" {
 		return nil
 	}
-	if err := r.writeImage(b); err != nil {
-		return err
-	}
-	if !packages {
-		return nil
-	}
-	return errors.Join(r.writePackage(b, "deb"), r.writePackage(b, "rpm"))
+	return errors.Join(r.writeImage(b), r.writePackage(b, "deb"), r.writePackage(b, "rpm"))
 }
 
 // create makes a file of the release.

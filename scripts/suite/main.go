@@ -1,6 +1,6 @@
 // Command suite runs the tests of some modules with go test, all modules at once: while the last packages of one wait,
-// those of another compute. It prints the result of every package, everything that a failed test has printed, and at the end the slowest tests and those that failed. The
-// flags behind -- are go test's.
+// those of another compute. It prints the result of every package, everything that a failed test has printed, and at the
+// end the slowest tests and those that failed. The flags behind -- are go test's.
 package main
 
 import (
