@@ -65,25 +65,6 @@ func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Res
 	return r
 }
 
-// inShared returns what the call asked for of the shared scope, where input and output are
-// each charged with all tokens if they are not known.
-func (r *Reservation) inShared() (a Amounts) {
-	a = r.asked.Amounts
-	for i := range r.charged {
-		p := r.charged[i].plan
-		if p.rules == nil || !p.scope.OfModel() {
-			continue
-		}
-		for u := range units {
-			if r.asked.Split && !p.rules.hard || u == Requests {
-				continue
-			}
-			a[u] = p.rules.Amount(u, &r.asked)
-		}
-	}
-	return a
-}
-
 // Commit corrects what was reserved to the tokens that the call has used. What was reserved
 // of dollars stands. See CommitPriced.
 func (r *Reservation) Commit(t llm.Tokens) bool { return r.CommitPriced(t, -1) }

@@ -94,22 +94,6 @@ func orExpected(used int, expected int64) int64 {
 	return bounded(used)
 }
 
-// known returns what was used in a scope, whose rules may be nil, and of a part that is not known what was asked for.
-func (s *spent) known(r *Rules, asked *Amounts) Amounts {
-	all := s.Amounts
-	if r != nil && r.hard {
-		for u := range units {
-			all[u] = s.of(r, u)
-		}
-	}
-	for _, u := range [...]Unit{Input, Output} {
-		if all[u] < 0 {
-			all[u] = asked[u]
-		}
-	}
-	return all
-}
-
 // firstUsed returns how much of a unit was used in a scope of what the call has reserved at first: no more than that, if
 // extensions have reserved more.
 func (r *Reservation) firstUsed(p *plan, u Unit, used *spent) int64 {
