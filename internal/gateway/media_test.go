@@ -266,6 +266,13 @@ func endpointCalls() []endpointCall {
 	})
 }
 
+// searchingBatch submits a batch of two calls, of which each may search once.
+var searchingBatch = func() endpointCall {
+	const call = `{"custom_id":"ID","params":{"model":"claude-opus-4-5","max_tokens":50,"messages":[{"role":"user","content":"what is new?"}],"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":1}]}}`
+	body := `{"requests":[` + strings.Replace(call, "ID", "a", 1) + "," + strings.Replace(call, "ID", "b", 1) + `]}`
+	return endpointCall{endpoint: "POST /v1/messages/batches", model: "claude-opus-4-5", provider: "anthropic", body: body}
+}()
+
 // send sends the call through the gateway.
 func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 	kind := c.kind
@@ -411,6 +418,8 @@ func TestMediaAtOnce(t *testing.T) {
 		"drawings":   {"dollars: 60", all["POST /v1/responses (stream) gpt-5.4"], -1},
 		"heard":      {"audio_seconds_per_day: 100", all["POST /openai/v1/audio/transcriptions whisper-large-v3"], 0},
 		"spoken":     {"dollars: 0.0065", all["POST /v1/audio/speech tts-t"], 0},
+		"batches":    {"web_searches_per_day: 20", searchingBatch, 0}, // two calls each
+		"batched":    {"dollars: 0.215", searchingBatch, 10},          // ten of 50 tokens and a search for each call, and a little for prompts
 		"caches":     {"token_hours_per_day: 500", all["POST /v1beta/cachedContents gemini-2.5-flash"], -1},
 	}
 	limits := ""
@@ -428,7 +437,7 @@ func TestMediaAtOnce(t *testing.T) {
 // The same holds for every endpoint with a budget for ten of its calls, on every store: in a short run each endpoint has
 // one of the stores. A call that reserves more than ten cost never passes.
 func TestEveryEndpointAtOnce(t *testing.T) {
-	calls := append(endpointCalls(), otherCalls()...)
+	calls := append(append(endpointCalls(), otherCalls()...), searchingBatch)
 	limits := func(of func(i int) string) (text string) {
 		for i := range calls {
 			text += fmt.Sprintf("p%d: {%s}, ", i, of(i))

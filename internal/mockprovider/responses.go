@@ -14,8 +14,8 @@ type responses struct{}
 
 func (responses) read(c *Call) error {
 	f := c.fields
-	if f["input"] == nil {
-		return errors.New("input: a text, or an array, is required")
+	if f["input"] == nil && f["prompt"] == nil {
+		return errors.New("input: a text, or an array, or a stored prompt is required")
 	}
 	c.Stream = f.flag("stream")
 	c.MaxOutput = f.number("max_output_tokens")

@@ -2,11 +2,14 @@
 import { createMistral } from "@ai-sdk/mistral";
 import { question, serve } from "./asked.mjs";
 
+const client = (ask) => createMistral({ baseURL: ask.base, apiKey: ask.key });
+
 serve({
+  embeddings: async (ask, show) => show(await client(ask).textEmbeddingModel(ask.model).doEmbed({ values: ["one", "two and three"] })),
+
   async whole(ask, show) {
-    const mistral = createMistral({ baseURL: ask.base, apiKey: ask.key });
     try {
-      show(await mistral(ask.model).doGenerate({ prompt: [{ role: "user", content: [{ type: "text", text: question }] }] }));
+      show(await client(ask)(ask.model).doGenerate({ prompt: [{ role: "user", content: [{ type: "text", text: question }] }] }));
     } catch (error) {
       throw Object.assign(error, { status: error.statusCode });
     }

@@ -3,6 +3,7 @@ import { brief, each, question, serve, some, wantsTool, weather } from "./asked.
 
 const options = (ask) => ({ apiKey: ask.key || undefined, maxRetries: ask.retries, defaultHeaders: { "X-Mock": ask.mock } });
 const client = (ask) => new OpenAI({ baseURL: ask.base || undefined, ...options(ask) });
+const azure = (ask) => new AzureOpenAI({ endpoint: ask.base, apiVersion: "2025-04-01-preview", ...options(ask) });
 
 const chat = (ask) => ({
   model: ask.model,
@@ -53,10 +54,9 @@ serve({
   async upload(ask, show) {
     show(await client(ask).files.create({ file: await toFile(Buffer.alloc(100_000, "x"), "batch.jsonl"), purpose: "batch" }));
   },
-  async azure(ask, show) {
-    const azure = new AzureOpenAI({ endpoint: ask.base, apiVersion: "2025-04-01-preview", ...options(ask) });
-    show(await azure.chat.completions.create(chat(ask)));
-  },
+  azure: async (ask, show) => show(await azure(ask).chat.completions.create(chat(ask))),
+  "azure-embeddings": async (ask, show) => show(await azure(ask).embeddings.create({ model: ask.model, input: ["one", "two and three"] })),
+  "azure-images": async (ask, show) => show(await azure(ask).images.generate({ model: ask.model, prompt: "a cat", quality: "hd" })),
 
   async open(ask, show) {
     const stream = await client(ask).chat.completions.create({ ...chat(ask), max_completion_tokens: 5000, stream: true });

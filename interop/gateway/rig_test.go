@@ -36,6 +36,11 @@ providers:
   cohere: {kind: cohere, base_url: MOCK, key: {file: SECRETS/cohere}, models: {command-test: {LIMITS}, embed-test: {LIMITS}, rerank-test: {LIMITS}}}
   mistral: {kind: mistral, base_url: MOCK, key: {file: SECRETS/mistral}, models: {mistral-test: {LIMITS}}}
   bedrock: {kind: bedrock, base_url: MOCK, key: {file: SECRETS/bedrock}, models: {"anthropic.test-v1:0": {LIMITS, aliases: [best]}}}
+  voyageai: {kind: voyageai, key: {file: SECRETS/voyageai}, base_url: MOCK}
+  jina: {kind: compatible, key: {file: SECRETS/jina}, base_url: MOCK}
+  together: {kind: compatible, key: {file: SECRETS/together}, base_url: MOCK}
+  fireworks: {kind: compatible, key: {file: SECRETS/fireworks}, base_url: MOCK/inference}
+  vllm: {kind: compatible, key: {file: SECRETS/vllm}, base_url: MOCK}
   down: {base_url: "http://127.0.0.1:1", key: {file: SECRETS/openai}}
 `
 
@@ -54,6 +59,11 @@ var keyed = map[string]struct{ field, prefix string }{
 	"cohere":     {"Authorization", "Bearer "},
 	"mistral":    {"Authorization", "Bearer "},
 	"bedrock":    {"Authorization", "Bearer "},
+	"voyageai":   {"Authorization", "Bearer "},
+	"jina":       {"Authorization", "Bearer "},
+	"together":   {"Authorization", "Bearer "},
+	"fireworks":  {"Authorization", "Bearer "},
+	"vllm":       {"Authorization", "Bearer "},
 }
 
 // secretOf returns the key that a provider knows.

@@ -11,6 +11,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 	"google.golang.org/genai"
+	"google.golang.org/genai/interactions/models/interactions"
+	"google.golang.org/genai/interactions/models/operations"
 
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -24,8 +26,9 @@ func perToken(input, output int64, unit int, each int64) func(mockprovider.Total
 }
 
 // openAISDK returns OpenAI's SDK for Go, which calls the gateway.
-func (r *rig) openAISDK(mock string) openai.Client {
-	return openai.NewClient(option.WithMaxRetries(0), option.WithBaseURL(r.url+"/openai/v1"), option.WithAPIKey(r.key), option.WithHeader("X-Mock", mock))
+func (r *rig) openAISDK(mock string, more ...option.RequestOption) openai.Client {
+	options := []option.RequestOption{option.WithMaxRetries(0), option.WithBaseURL(r.url + "/openai/v1"), option.WithAPIKey(r.key), option.WithHeader("X-Mock", mock)}
+	return openai.NewClient(append(options, more...)...)
 }
 
 // anthropicSDK returns Anthropic's SDK for Go, which calls the gateway.
@@ -92,6 +95,20 @@ var openAIRows = map[string]sdkRow{
 		_, err := respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{"vs_1"}}})
 		return err
 	}, perToken(2_500, 15_000, llm.FileSearches, 2_500_000)},
+	"OpenAI's responses use a computer": {"computer-use-preview", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		computer := responses.ToolUnionParam{OfComputerUsePreview: &responses.ComputerUsePreviewToolParam{DisplayWidth: 1024, DisplayHeight: 768, Environment: "browser"}}
+		_, err := client.Responses.New(t.Context(), responses.ResponseNewParams{
+			Model: "computer-use-preview", MaxOutputTokens: openai.Int(50), Tools: []responses.ToolUnionParam{computer}, Truncation: "auto",
+			Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("what is there?")},
+		})
+		return err
+	}, perToken(3_000, 12_000, 0, 0)},
+	"a stored prompt of OpenAI's that searches": {"gpt-5.4", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("web-searches=2")
+		_, err := client.Responses.New(t.Context(), responses.ResponseNewParams{Model: "gpt-5.4", MaxOutputTokens: openai.Int(50), Prompt: responses.ResponsePromptParam{ID: "pmpt_1"}})
+		return err
+	}, perToken(2_500, 15_000, llm.WebSearches, 10_000_000)},
 	"OpenAI's responses go on": {"gpt-5.4", func(t *testing.T, r *rig) error {
 		first, err := respond(t, r, "", "")
 		if err != nil {
@@ -176,6 +193,24 @@ var anthropicRows = map[string]sdkRow{
 }
 
 var geminiRows = map[string]sdkRow{
+	"Gemini finds places": {"gemini-3.5-flash", func(t *testing.T, r *rig) error {
+		config := &genai.GenerateContentConfig{MaxOutputTokens: 50, Tools: []*genai.Tool{{GoogleMaps: &genai.GoogleMaps{}}}}
+		a, err := r.geminiSDK(t, "places=3").Models.GenerateContent(t.Context(), "gemini-3.5-flash", genai.Text("where?"), config)
+		if err == nil && (len(a.Candidates[0].GroundingMetadata.GroundingChunks) != 3 || a.Candidates[0].GroundingMetadata.GroundingChunks[0].Maps == nil) {
+			t.Errorf("the SDK sees %+v", a.Candidates[0].GroundingMetadata)
+		}
+		return err
+	}, perToken(1_500, 9_000, llm.WebSearches, 14_000_000)},
+	"an interaction of Gemini's that searches": {"gemini-3.5-flash", func(t *testing.T, r *rig) error {
+		a, err := r.geminiSDK(t, "web-searches=2").Interactions.Create(t.Context(), operations.CreateInteractionRequest{Body: operations.NewCreateInteractionRequestBody(interactions.CreateModelInteraction{
+			Model: "gemini-3.5-flash", Input: genai.Ptr(interactions.NewInteractionsInput("what is new?")),
+			GenerationConfig: &interactions.GenerationConfig{MaxOutputTokens: genai.Ptr(50)}, Tools: []interactions.Tool{interactions.NewTool(interactions.GoogleSearch{})},
+		})})
+		if err == nil && a.Interaction.Status != "completed" {
+			t.Errorf("the SDK sees %+v", a.Interaction)
+		}
+		return err
+	}, perToken(1_500, 9_000, llm.WebSearches, 14_000_000)},
 	"Imagen and tokens that are counted for nothing": {"imagen-4.0-generate-001", func(t *testing.T, r *rig) error {
 		client := r.geminiSDK(t, "")
 		if _, err := client.Models.CountTokens(t.Context(), "gemini-2.5-flash", genai.Text("what is new?"), nil); err != nil {

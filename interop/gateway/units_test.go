@@ -112,7 +112,7 @@ func TestUnitsOfSDKs(t *testing.T) {
 			return err
 		}, perUnit(llm.SearchUnits, 2_000_000)},
 	}
-	for _, more := range []map[string]sdkRow{openAIRows, anthropicRows, geminiRows} {
+	for _, more := range []map[string]sdkRow{openAIRows, anthropicRows, geminiRows, otherRows} {
 		maps.Copy(rows, more)
 	}
 	for name, c := range rows {
