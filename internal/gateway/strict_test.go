@@ -256,18 +256,23 @@ projects: {p: {models: [cheap]}}
 	}
 }
 
-// Calls are recognized by the path that the provider gets.
+// Calls are recognized by the path that the provider gets. What base_url ends with may stand in the client's path, too.
 func TestBaseWithAPath(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, `
 providers:
   anthropic: {base_url: MOCK/v1, models: {claude: {max_rpm: 1}}}
+  compatible: {kind: compatible, base_url: MOCK/v1, models: {gpt: {max_rpm: 1}}}
+  router: {kind: openrouter, base_url: MOCK/api/v1/, models: {llm: {max_rpm: 1}, other: {max_rpm: 1}}}
   local: {kind: ollama, base_url: MOCK/api, models: {llama: {max_rpm: 1}}}
   proxy: {kind: gemini, base_url: MOCK/v1beta, models: {gemini: {max_rpm: 1, aliases: [best]}}}
 defaults: {max_wait: 0s}
 `, upstream)
 	for _, c := range []struct{ path, body, sent string }{
 		{"/anthropic/messages", `{"model":"claude","messages":[]}`, "/v1/messages"},
+		{"/compatible/v1/chat/completions", `{"model":"gpt","messages":[]}`, "/v1/chat/completions"},
+		{"/router/api/v1/chat/completions", `{"model":"llm","messages":[]}`, "/api/v1/chat/completions"},
+		{"/router/v1/chat/completions", `{"model":"other","messages":[]}`, "/api/v1/chat/completions"},
 		{"/local/chat", `{"model":"llama","messages":[]}`, "/api/chat"},
 		{"/proxy/models/best:generateContent", `{"contents":[]}`, "/v1beta/models/gemini:generateContent"},
 	} {

@@ -84,11 +84,22 @@ func (x *exchange) providerPath() *url.URL {
 func (x *exchange) address(d *deployment) *url.URL {
 	u := x.target
 	u.Scheme, u.Host = d.base.Scheme, d.base.Host
-	u.Path = d.base.Path + u.Path
+	u.Path = d.base.Path + behind(d.base.Path, u.Path)
 	if u.RawPath != "" || d.base.RawPath != "" {
-		u.RawPath = d.base.EscapedPath() + x.target.EscapedPath()
+		u.RawPath = d.base.EscapedPath() + behind(d.base.EscapedPath(), x.target.EscapedPath())
 	}
 	return &u
+}
+
+// behind returns a path without the segments at its beginning with which the base ends. So a base_url may end in /v1,
+// as the pages of compatible servers have it, whether or not clients' paths begin with /v1.
+func behind(base, path string) string {
+	for i := range len(base) {
+		if base[i] == '/' && below(path, base[i:]) {
+			return path[len(base)-i:]
+		}
+	}
+	return path
 }
 
 // errWrongTarget is the error of a request that would go to another server than the
