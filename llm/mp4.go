@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 )
@@ -73,7 +74,7 @@ const longestFrame = audioSecond * 150 / 1000 // one of MP3, 8,000 samples a sec
 // tables count, which may lie in the same bytes. A codec that is not known may have a sample a second, or fewer.
 func mp4Most(b []byte) audioTime {
 	rate := int64(math.MaxInt32) // the lowest that plain samples have; the highest number: there are none
-	for _, at := range boxes(b, "stsd", 48) {
+	for at := range boxes(b, "stsd", 48) {
 		format := string(b[at+16 : at+20])
 		switch {
 		case binary.BigEndian.Uint32(b[at+8:]) != 1:
@@ -91,7 +92,7 @@ func mp4Most(b []byte) audioTime {
 	if rate == math.MaxInt32 {
 		return max(leastKnown(b), min(audioTime(min(samples, int64(maxAudio/longestFrame)))*longestFrame, maxAudio))
 	}
-	for _, at := range boxes(b, "mdhd", 32) { // some decoders count in the units of the track
+	for at := range boxes(b, "mdhd", 32) { // some decoders count in the units of the track
 		units := at + 16
 		if b[at+4] == 1 {
 			units = at + 24
@@ -99,28 +100,28 @@ func mp4Most(b []byte) audioTime {
 		rate = min(rate, int64(binary.BigEndian.Uint32(b[units:])))
 	}
 	edits := int64(1)
-	for _, at := range boxes(b, "elst", 12) { // each may repeat all samples
-		edits += int64(min(binary.BigEndian.Uint32(b[at+8:]), math.MaxInt16))
+	for at := range boxes(b, "elst", 12) { // each may repeat all samples
+		edits = min(edits+int64(binary.BigEndian.Uint32(b[at+8:])), math.MaxInt32) // so that the product does not overflow
 	}
 	return samplesTime(min(max(samples, int64(len(b))), math.MaxInt32)*edits, rate)
 }
 
 // mp4Samples returns how many samples the tables of a file count together.
 func mp4Samples(b []byte) (sum int64) {
-	for _, at := range boxes(b, "stsz", 16) {
+	for at := range boxes(b, "stsz", 16) {
 		n := int64(binary.BigEndian.Uint32(b[at+12:]))
 		if binary.BigEndian.Uint32(b[at+8:]) == 0 { // each has an entry of its own
 			n = min(n, int64(len(b))/4)
 		}
 		sum += n
 	}
-	for _, at := range boxes(b, "stz2", 16) {
+	for at := range boxes(b, "stz2", 16) {
 		sum += min(int64(binary.BigEndian.Uint32(b[at+12:])), int64(len(b))*2)
 	}
 	if !bytes.Contains(b, []byte("moof")) {
 		return sum
 	}
-	for _, at := range boxes(b, "trun", 12) {
+	for at := range boxes(b, "trun", 12) {
 		sum += int64(binary.BigEndian.Uint32(b[at+8:]))
 	}
 	return sum
@@ -128,13 +129,14 @@ func mp4Samples(b []byte) (sum int64) {
 
 // boxes returns where boxes with a name may be, wherever a decoder finds them, that have so many bytes behind them. A
 // name that is cut off at the end of the file is none.
-func boxes(b []byte, name string, size int) (all []int) {
-	for from := 0; ; {
-		i := bytes.Index(b[from:], []byte(name))
-		if i < 0 || from+i+size > len(b) {
-			return all
+func boxes(b []byte, name string, size int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for from := 0; ; {
+			i := bytes.Index(b[from:], []byte(name))
+			if i < 0 || from+i+size > len(b) || !yield(from+i) {
+				return
+			}
+			from += i + len(name)
 		}
-		all = append(all, from+i)
-		from += i + len(name)
 	}
 }

@@ -1,20 +1,21 @@
 package llm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"testing"
 )
 
 // plainMP4 returns a file with so many bytes of samples without a codec, at a rate, of a track with its own units.
-func plainMP4(codec string, rate, units uint32, bytes int) []byte {
+func plainMP4(codec string, rate, units uint32, size int) []byte {
 	be := binary.BigEndian
 	entry := append(make([]byte, 24), be.AppendUint32(nil, rate<<16)...)
 	b := box("ftyp", []byte("M4A \x00\x00\x00\x00"))
 	b = append(b, box("mdhd", make([]byte, 12), be.AppendUint32(nil, units), make([]byte, 8))...)
 	b = append(b, box("stsd", []byte{0, 0, 0, 0, 0, 0, 0, 1}, box(codec, entry))...)
-	b = append(b, box("stsz", []byte{0, 0, 0, 0, 0, 0, 0, 1}, be.AppendUint32(nil, uint32(bytes)))...)
-	return append(b, box("mdat", make([]byte, bytes))...)
+	b = append(b, box("stsz", []byte{0, 0, 0, 0, 0, 0, 0, 1}, be.AppendUint32(nil, uint32(size)))...)
+	return append(b, box("mdat", make([]byte, size))...)
 }
 
 // plainWebM returns a file with blocks of a hundred bytes, of a codec, at a rate.
@@ -32,6 +33,9 @@ func plainWebM(codec string, rate float32, blocks int) []byte {
 // Samples without a codec are as long as their rate says, and codecs that choose their own rate can be of any length.
 func TestPlainSamples(t *testing.T) {
 	const any = int64(maxAudio / audioSecond)
+	withRate := func(rate string) []byte { // a WebM with another rate before its own
+		return bytes.Replace(plainWebM("A_PCM/INT/LIT", 44100, 800), []byte("\xe1\x86"), append([]byte{0xe1, 0x86 + byte(len(rate))}, rate...), 1)
+	}
 	for name, c := range map[string]struct {
 		file []byte
 		want int64
@@ -46,16 +50,20 @@ func TestPlainSamples(t *testing.T) {
 		"WebM, a sample a second":            {plainWebM("A_PCM/INT/LIT", 1, 800), 80_000},
 		"WebM without a rate":                {plainWebM("A_PCM/INT/LIT", 0.5, 800), any},
 		"WebM with a codec of any rate":      {plainWebM("A_ALAC", 44100, 800), any},
+		"WebM with two rates":                {withRate("\xb5\x84\x3f\x00\x00\x00"), any},
+		"WebM with another rate of output":   {withRate("\x78\xb5\x84\x3f\x80\x00\x00"), any},
 	} {
 		if got := mostSeconds(c.file); got != c.want {
 			t.Errorf("%s: %d seconds, want %d", name, got, c.want)
 		}
 	}
-	lies := plainMP4("Opus", 48000, 48000, 0)
-	at := boxes(lies, "stsz", 16)[0]
-	binary.BigEndian.PutUint32(lies[at+12:], math.MaxUint32)
-	if got := mostSeconds(lies); got != any {
-		t.Errorf("a table that counts all samples there can be: %d seconds", got)
+	edits := string(bytes.Repeat([]byte("elst"), 262_154)) + "\x00\x00\x00\x00\x00\x00\x00\x0b" // as many samples as often as this were -4 in 64 bits
+	for _, codec := range []string{"Opus", "sowt"} {
+		lies := append(plainMP4(codec, 48000, 48000, 0), edits...)
+		binary.BigEndian.PutUint32(lies[bytes.Index(lies, []byte("stsz"))+12:], math.MaxUint32)
+		if got := mostSeconds(lies); got != any {
+			t.Errorf("%s: a table that counts all samples there can be: %d seconds", codec, got)
+		}
 	}
 }
 
@@ -66,6 +74,11 @@ func TestContainerSizes(t *testing.T) {
 		`{"type":"code_interpreter","container":{"type":"auto","memory_limit":"16g"}}`:                           16,
 		`{"type":"code_interpreter","container":{"type":"auto","memory_limit":"64\u0067"}}`:                      64,
 		`{"type":"code_interpreter","container":{"type":"auto","memory_limit":"4g","memory_limit":"1g"}}`:        4,
+		`{"type":"code_interpreter","container":{"type":"auto","memory_limit":"128g"}}`:                          64,
+		`{"type":"code_interpreter","container":{"type":"auto","memory_limit" : 64}}`:                            64,
+		`{"type":"code_interpreter","container":{"type":"auto","memory_limit":null}}`:                            1,
+		`{"type":"code_interpreter","container":{"type":"auto","memory_limit": "1g"}}`:                           1,
+		`{"type":"shell","environment":{"type":"container_auto","memory_limit":"4G"}}`:                           64,
 		`{"type":"code_interpreter","container":{"type":"auto","memory_limit":"4g"},"container":"cntr_1"}`:       4,
 		`{"container":{"type":"auto","memory_limit":"64g"},"type":"code_interpreter"}`:                           64,
 		`{"type":"code_interpreter","container":{"type":"auto","network_policy":{"allowed_domains":["local"]}}}`: 1,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"regexp"
 	"strings"
 )
 
@@ -103,8 +104,11 @@ var containerSizes = []struct {
 
 const largestContainer = 64
 
+// otherSize finds a size in what a tool runs in that is not null.
+var otherSize = regexp.MustCompile(`"memory_limit"\s*:\s*[^\sn]`)
+
 // containersFor returns how many containers of a gigabyte the value costs in which a tool says what it runs in: none, if
-// the provider makes nothing for it. An escape could hide a word, and counts as the largest size.
+// the provider makes nothing for it. An escape, which could hide a word, and a size that is not known count as the largest.
 func containersFor(key string, value []byte) int64 {
 	has := func(word string) bool { return bytes.Contains(value, []byte(`"`+word+`"`)) }
 	switch {
@@ -119,6 +123,9 @@ func containersFor(key string, value []byte) int64 {
 		if has(c.word) {
 			return c.size
 		}
+	}
+	if otherSize.Match(value) && !has("1g") {
+		return largestContainer
 	}
 	return 1
 }

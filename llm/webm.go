@@ -14,6 +14,7 @@ const (
 	webmTrack       = 0xae
 	webmAudio       = 0xe1
 	webmRate        = 0xb5
+	webmOutputRate  = 0x78b5
 	webmCodec       = 0x86
 	webmPrivate     = 0x63a2
 	webmEncodings   = 0x6d80
@@ -63,9 +64,9 @@ func webmTime(b []byte) (sum audioTime, ok bool) {
 		case webmPrivate:
 			private = content
 		case webmRate:
-			ok = rate == 0
+			ok = rate == 0 && webmFloat(content) > 0
 			rate = webmFloat(content)
-		case webmEncodings: // the blocks are compressed
+		case webmEncodings, webmOutputRate: // the blocks are compressed, or some decoders take another rate
 			ok = false
 		case webmSimpleBlock, webmBlock:
 			if timeOf == nil {
