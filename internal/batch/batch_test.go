@@ -134,3 +134,24 @@ func TestReadResult(t *testing.T) {
 		}
 	}
 }
+
+// A digest is small, whatever the calls of a file are.
+func TestDigestIsSmall(t *testing.T) {
+	var d Digest
+	for i := range 1000 {
+		line := fmt.Sprintf(`{"request":{"contents":[{"parts":[{"text":%q}]}],"generationConfig":{"maxOutputTokens":%d}}}`, strings.Repeat("a", i), i+1)
+		if err := d.Add([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := 0
+	for _, g := range d.Groups {
+		calls += g.Calls
+	}
+	if len(d.Groups) != maxGroups || calls != 1000 || d.Groups[maxGroups-1].Shape.MaxOutput != 1000 {
+		t.Errorf("%d calls are in %d groups, of which the last is %+v", calls, len(d.Groups), d.Groups[len(d.Groups)-1])
+	}
+	if err := d.Add([]byte(`{"request":{"model":"` + strings.Repeat("m", maxModel+1) + `","contents":[]}}`)); err != errModel {
+		t.Errorf("a long name of a model: %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"fmt"
 	"math/bits"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -18,8 +19,12 @@ type Group struct {
 	Shape llm.Shape `json:"shape"`
 }
 
-// maxGroups is how many groups a digest has. The last one takes all calls that fit no other.
-const maxGroups = 32
+const (
+	maxGroups = 32  // of a digest; the last one takes all calls that fit no other
+	maxModel  = 256 // bytes of the name of a model
+)
+
+var errModel = fmt.Errorf("ratelimit: its model has a name of more than %d bytes", maxModel)
 
 // Add adds the call of a line of a file of Gemini's.
 func (d *Digest) Add(line []byte) error {
@@ -32,6 +37,9 @@ func (d *Digest) Add(line []byte) error {
 		return err
 	}
 	shape := r.Shape()
+	if len(shape.Model) > maxModel {
+		return errModel
+	}
 	for i := range d.Groups {
 		if g := &d.Groups[i]; sizeless(g.Shape) == sizeless(shape) || i == maxGroups-1 && g.Shape.Model == shape.Model {
 			g.Calls++

@@ -59,6 +59,10 @@ func (x *exchange) submit(read func(*call.Batch) *refusal) *refusal {
 	if refused := x.chargeBatch(b); refused != nil {
 		return refused
 	}
+	if refused := x.checkFile(); refused != nil {
+		b.Cancel()
+		return refused
+	}
 	opened := false
 	defer func() {
 		if !opened { // nothing will settle it

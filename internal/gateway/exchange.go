@@ -48,6 +48,7 @@ type exchange struct {
 	firstAlone     bool     // only the first deployment may serve it
 	call           call.Call
 	body           []byte
+	file           *batchFile    // with the calls of a batch of Gemini's; nil: there is none, or nothing is known of it
 	coding         string        // in which the body has come, and is to be decompressed; empty: none
 	bodyBytes      int64         // see [Gateway]
 	chosen         *deployment   // the deployment whose limits were asked last

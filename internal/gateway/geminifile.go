@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,7 +25,8 @@ import (
 
 // Gemini gives no uploaded file back, so the gateway reads the calls of a batch when their file is uploaded. The store
 // keeps a digest of them under the hash of the file's content. When a batch is submitted, the provider says which hash its
-// file has: so a client cannot have one file counted and another one used.
+// file has, and once more when the batch has its turn: so a client cannot have one file counted and another one of the same
+// name used.
 
 // Bounds of files that are being uploaded.
 const (
@@ -81,52 +84,74 @@ func isDigest(name string) bool { return strings.HasPrefix(name, "upload/") }
 
 // uploads are the files that are being uploaded, by the ids of their uploads, and the digests of those that were.
 type uploads struct {
-	mu   sync.Mutex
-	open map[string]*uploadedFile
-	kept []string // names of digests, the oldest first
+	mu    sync.Mutex
+	open  map[string]*uploadedFile
+	begun ownedNames // the ids of open
+	kept  ownedNames // names of digests
 }
 
-// at returns the file of an upload. One that is new takes the place of any other if there are too many: the batch of that
-// file will not be counted.
-func (u *uploads) at(id string, first bool) *uploadedFile {
+// ownedNames are names of what projects have, the oldest first.
+type ownedNames []ownedName
+
+type ownedName struct{ project, name string }
+
+// add adds a name. If there are more than most, it removes the oldest of the project that has most of them, and returns
+// it: so no project displaces what another one has, unless that has more.
+func (o *ownedNames) add(project, name string, most int) (removed string) {
+	if *o = append(*o, ownedName{project, name}); len(*o) <= most {
+		return ""
+	}
+	count := map[string]int{}
+	for _, n := range *o {
+		count[n.project]++
+	}
+	oldest := 0
+	for i, n := range *o {
+		if count[n.project] > count[(*o)[oldest].project] {
+			oldest = i
+		}
+	}
+	removed = (*o)[oldest].name
+	*o = slices.Delete(*o, oldest, oldest+1)
+	return removed
+}
+
+// at returns the file of an upload, or nil if that was begun elsewhere. A new one may take the place of another: the batch
+// of that file will not be counted.
+func (u *uploads) at(project, id string, first bool) *uploadedFile {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	f := u.open[id]
-	if f != nil && !first {
-		return f
-	}
 	if !first {
-		return nil // it was begun elsewhere
-	}
-	for other := range u.open {
-		if len(u.open) < maxUploads {
-			break
-		}
-		delete(u.open, other)
+		return u.open[id]
 	}
 	if u.open == nil {
 		u.open = map[string]*uploadedFile{}
 	}
-	f = &uploadedFile{sum: sha256.New()}
+	u.remove(id)
+	f := &uploadedFile{sum: sha256.New()}
 	f.lines = batch.Lines{Max: maxUploadLine, Each: func(line []byte) error { return f.digest.Add(line) }}
 	u.open[id] = f
+	delete(u.open, u.begun.add(project, id, maxUploads))
 	return f
 }
 
 func (u *uploads) forget(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.remove(id)
+}
+
+// remove is forget for a caller that has locked mu.
+func (u *uploads) remove(id string) {
 	delete(u.open, id)
+	u.begun = slices.DeleteFunc(u.begun, func(n ownedName) bool { return n.name == id })
 }
 
 // keep notes that the store keeps a digest, and returns the name of one that it is to forget for that, or "".
-func (u *uploads) keep(name string) (oldest string) {
+func (u *uploads) keep(project, name string) (oldest string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.kept = append(u.kept, name); len(u.kept) > maxDigests {
-		oldest, u.kept = u.kept[0], u.kept[1:]
-	}
-	return oldest
+	return u.kept.add(project, name, maxDigests)
 }
 
 // readUpload returns a body that is read as it passes if it is a piece of a file that is uploaded to Gemini, and what is
@@ -138,7 +163,7 @@ func (x *exchange) readUpload(body io.ReadCloser) (io.ReadCloser, func(*http.Res
 	}
 	all := &x.g.batches.uploads
 	id = x.Provider + "/" + id
-	f := all.at(id, x.r.Header.Get("X-Goog-Upload-Offset") == "0")
+	f := all.at(x.Project, id, x.r.Header.Get("X-Goog-Upload-Offset") == "0")
 	if f == nil {
 		return body, func(*http.Response) {}
 	}
@@ -147,7 +172,7 @@ func (x *exchange) readUpload(body io.ReadCloser) (io.ReadCloser, func(*http.Res
 		if failed := response == nil || response.StatusCode != http.StatusOK; last || failed {
 			all.forget(id)
 			if !failed {
-				x.g.batches.keepDigest(f, x.Provider)
+				x.g.batches.keepDigest(f, x.Provider, x.Project)
 			}
 		}
 	}
@@ -166,7 +191,7 @@ func (r *readBeside) Read(p []byte) (int, error) {
 }
 
 // keepDigest has the store keep the digest of a file with calls.
-func (o *openBatches) keepDigest(f *uploadedFile, provider string) {
+func (o *openBatches) keepDigest(f *uploadedFile, provider, project string) {
 	name, note, ok := f.end(provider)
 	if !ok {
 		return
@@ -178,7 +203,7 @@ func (o *openBatches) keepDigest(f *uploadedFile, provider string) {
 	case err != nil:
 		o.g.log.Warn("batches with an uploaded file cannot be counted: the store does not keep what is in it", "error", err)
 	default:
-		if oldest := o.uploads.keep(name); oldest != "" {
+		if oldest := o.uploads.keep(project, name); oldest != "" {
 			o.vault.DropDeposit(ctx, oldest) // if it stays, it is dropped later: see closeThese
 		}
 	}
@@ -193,7 +218,8 @@ func (x *exchange) expectFile(b *call.Batch, file, model string) (known bool, re
 	if x.g.batches.vault == nil || folder < 0 || !geminiFile.MatchString(file) {
 		return false, nil
 	}
-	sum, err := x.hashOf(url.URL{Path: x.target.Path[:folder+1] + file})
+	target := url.URL{Path: x.target.Path[:folder+1] + file}
+	sum, err := x.hashOf(target)
 	if err != nil {
 		return false, x.unreached(err)
 	}
@@ -216,7 +242,29 @@ func (x *exchange) expectFile(b *call.Batch, file, model string) (known bool, re
 			return false, refusalf(http.StatusBadRequest, "%v", err)
 		}
 	}
+	x.file = &batchFile{target, sum}
 	return b.Calls() > 0, nil
+}
+
+// batchFile is the file with the calls of a batch.
+type batchFile struct {
+	target url.URL
+	sum    []byte
+}
+
+// checkFile refuses a batch whose file was replaced since its calls were counted. A client chooses the names of files, and
+// a batch may have waited for long.
+func (x *exchange) checkFile() *refusal {
+	if x.file == nil {
+		return nil
+	}
+	switch sum, err := x.hashOf(x.file.target); {
+	case err != nil:
+		return x.unreached(err)
+	case !bytes.Equal(sum, x.file.sum):
+		return refusalf(http.StatusConflict, "the file of the batch was replaced after its calls were counted: submit the batch again")
+	}
+	return nil
 }
 
 // hashOf asks the provider for the hash of a file's content: nil if it says none.

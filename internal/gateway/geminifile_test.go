@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -46,9 +48,11 @@ projects: {acme: {dollars: 1000}}
 const geminiFilePath = "/gemini/v1beta/models/gemini-t:batchGenerateContent"
 
 // The calls of a batch of Gemini's that are in a file are counted when the file is uploaded, reserved when the batch is
-// submitted, and settled when its results are downloaded: also by another gateway that shares the store.
+// submitted, and settled when its results are downloaded: also if the batch is submitted to another gateway, which shares the store.
 func TestBatchOfGeminiInAFile(t *testing.T) {
-	r := newRig(t, geminiFileRig, mockprovider.Config{})
+	yaml := "state: " + filepath.Join(t.TempDir(), "state.db") + geminiFileRig
+	r := newRig(t, yaml, mockprovider.Config{})
+	other := newRigBefore(t, yaml, r.provider)
 	line := `{"key":"k","request":{"contents":[{"parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":100},"tools":[{"googleSearch":{}}]}}` + "\n"
 	whole := strings.Repeat(line, 3)
 	for _, pieces := range [][]string{{whole}, {whole[:100], whole[100:101], whole[101:]}} {
@@ -57,7 +61,7 @@ func TestBatchOfGeminiInAFile(t *testing.T) {
 		if spent := spentOf(t, r, "acme"); spent != before {
 			t.Errorf("an upload costs %v", spent-before)
 		}
-		name := field(t, r.post(t, geminiFilePath, `{"batch":{"inputConfig":{"fileName":"`+file+`"}}}`, "X-Project-ID", "acme"), "name")
+		name := field(t, other.post(t, geminiFilePath, `{"batch":{"inputConfig":{"fileName":"`+file+`"}}}`, "X-Project-ID", "acme"), "name")
 		if reserved := spentOf(t, r, "acme") - before; reserved < 3*(100*1000+10*10_000_000) {
 			t.Errorf("%v are reserved", reserved)
 		}
@@ -92,5 +96,46 @@ func TestFilesOfGeminiThatAreNotRead(t *testing.T) {
 	a := r.post(t, geminiFilePath, `{"batch":{"inputConfig":{"fileName":"files/none"}}}`, "X-Project-ID", "acme")
 	if a.status != http.StatusForbidden || !strings.Contains(a.body, "uploaded through the gateway") {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A file that is replaced by another one of its name while the batch waits is not used.
+func TestFileOfGeminiIsReplaced(t *testing.T) {
+	provider := mockprovider.New(mockprovider.Config{})
+	var asked atomic.Int32
+	r := newRigBefore(t, geminiFileRig, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && asked.Add(1) == 2 {
+			w.Write([]byte(`{"sha256Hash":"AAAA"}`))
+			return
+		}
+		provider.ServeHTTP(w, r)
+	}))
+	file := r.uploadToGemini(t, `{"request":{"contents":[{"parts":[{"text":"Hello"}]}]}}`)
+	a := r.post(t, geminiFilePath, `{"batch":{"inputConfig":{"fileName":"`+file+`"}}}`, "X-Project-ID", "acme")
+	if a.status != http.StatusConflict || spentOf(t, r, "acme") != 0 {
+		t.Errorf("%d %s; %v is spent", a.status, a.body, spentOf(t, r, "acme"))
+	}
+}
+
+// A project that begins many uploads, or ends many, displaces none of a project that has fewer.
+func TestUploadsOfOthers(t *testing.T) {
+	var u uploads
+	file := u.at("few", "a", true)
+	for i := range 3 * maxUploads {
+		u.at("many", strconv.Itoa(i), true)
+	}
+	if u.at("few", "a", false) != file || len(u.open) != maxUploads || len(u.begun) != maxUploads {
+		t.Errorf("%d uploads are open, %d have begun, and that of the other project is %p", len(u.open), len(u.begun), u.open["a"])
+	}
+	u.at("few", "a", true)
+	if u.forget("a"); len(u.open) != maxUploads-1 || len(u.begun) != maxUploads-1 {
+		t.Errorf("%d uploads are open, and %d have begun", len(u.open), len(u.begun))
+	}
+	var kept ownedNames
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		removed := kept.add([]string{"few", "many"}[min(i, 1)], name, 3)
+		if want := []string{"", "", "", "b", "c"}[i]; removed != want {
+			t.Errorf("for %q, %q is removed: want %q", name, removed, want)
+		}
 	}
 }
