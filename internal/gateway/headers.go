@@ -88,12 +88,13 @@ const (
 )
 
 // classify sets the project of the call and its priority for a provider that is an inference gateway, in place of what the
-// client says of them. A call of priority 0 has no objective, which is priority 0 there too.
+// client says of them. It does not set the user: whoever invents names would have a share for each. A call of priority 0
+// has no objective, which is priority 0 there too.
 func (x *exchange) classify(h http.Header) {
 	if !x.upstream.InferenceGateway {
 		return
 	}
-	h[fieldFairness] = []string{x.path}
+	h[fieldFairness] = []string{x.Project}
 	delete(h, fieldObjective)
 	if priority := x.g.limits.Projects.Limit(x.Project).Priority; priority != 0 {
 		h[fieldObjective] = []string{fmt.Sprintf("priority-%d", priority)}

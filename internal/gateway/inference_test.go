@@ -6,7 +6,7 @@ import (
 )
 
 // A provider that is an inference gateway gets the project and the priority of a call from the gateway, and not from the
-// client. Other providers get what the client has sent.
+// client, who could otherwise invent users to get more of the servers. Other providers get what the client has sent.
 func TestInferenceGatewaysGetTheProject(t *testing.T) {
 	const yaml = `
 providers:
@@ -21,7 +21,7 @@ users: {header: X-Gateway-Inference-Fairness-ID}
 		flags, project, fairness   string // fairness is the header that the client sends
 		user, wantID, wantPriority string
 	}{
-		{", inference_gateway: true", "acme", "alice", "alice", "acme/alice", "priority-10"},
+		{", inference_gateway: true", "acme", "alice", "alice", "acme", "priority-10"},
 		{", inference_gateway: true", "acme", "", "", "acme", "priority-10"},
 		{", inference_gateway: true", "plain", "", "", "plain", ""},
 		{", inference_gateway: true", "low", "", "", "low", "priority--5"},

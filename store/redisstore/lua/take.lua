@@ -57,11 +57,14 @@ local function limits_of(kinds, bytes)
 	return limits
 end
 
--- The formats of answers. Each has those that continue it, with a charge.
-local no_charge = {format = '<c1'}
+-- The formats of answers. Each has those that continue it, with a charge. When there are too many, all are made anew.
+local no_charge, how_many_formats = {format = '<c1'}, 0
 
 local function continued(format, with)
-	format[with] = format[with] or {format = format.format .. with}
+	if not format[with] then
+		format[with], how_many_formats = {format = format.format .. with}, how_many_formats + 1
+		if how_many_formats >= MOST_LIMITS then no_charge, how_many_formats = {format = '<c1'}, 0 end
+	end
 	return format[with]
 end
 
