@@ -674,3 +674,27 @@ func TestTimeoutInAURL(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A library that was asked for more forms of takes than it remembers answers as before.
+func TestManyFormsOfTakes(t *testing.T) {
+	t.Parallel()
+	s := opened(t, redistest.New(t).URL(), Config{})
+	const calls, count = 729, 10_000 // of six charges with three forms each, so that there are 1,092 beginnings of answers
+	all := everyKind(count)
+	forms := [][]limit.Limit{{all["gcra"]}, {all["fixed window"]}, {all["gcra"], all["sliding log"]}}
+	for i := range calls {
+		var charges []store.Charge
+		for k := range 6 {
+			charges = append(charges, store.Charge{Key: fmt.Sprint(k, " ", i%3), Limits: forms[i%3], N: 1})
+			i /= 3
+		}
+		mustTake(t, s, charges)
+	}
+	for k := range 6 {
+		for i, limits := range forms {
+			for _, l := range limits {
+				wantLeft(t, s, fmt.Sprint(k, " ", i), l, count-calls/3)
+			}
+		}
+	}
+}
