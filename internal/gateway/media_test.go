@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,8 +21,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
-
-var updateEndpoints = flag.Bool("update", false, "write docs/reference/endpoints.md")
 
 // sound returns a WAV file of so many seconds.
 func sound(seconds int) string {
@@ -344,47 +340,6 @@ var storedVideo = fmt.Sprintf("video_%x_1", "sora-2-pro 8 1280x720")
 // inTable returns an endpoint without the folders of Vertex's paths, so that lines of the table are not too long.
 func inTable(endpoint string) string {
 	return strings.NewReplacer("/v1/projects/p/locations/l/publishers/google", "…", storedVideo, "video_1").Replace(endpoint)
-}
-
-// whyPriced says why endpoints need a price in the configuration.
-const whyPriced = `
-## Why some need a price
-
-- **Fine-tuning** is billed by the tokens of a file times the epochs, which OpenAI chooses unless the request says how
-  many there are, or by the hour. Neither is known when a job is begun, and the table has no prices of training.
-- **Vector stores** are billed by the gigabyte and the day, for as long as they are kept. A request names files and not
-  their size, and nothing says when somebody will delete the store.
-- **Edits and extensions of videos** may be of a video in the form itself, of which nobody says how long it is.
-- **A cache that is kept longer** (` + "`PATCH`" + `): the request does not say how many tokens it has.
-- **Batches of embeddings** and **Vertex's batches** have their calls in files, some of them in a bucket or a database.
-- The others have no format that the gateway reads.
-
-Anthropic limits ` + "`count_tokens`" + ` apart from messages, by a number of requests a minute. No header of it is known. It
-counts as a request of the project, and not towards the quota of the model.
-`
-
-// checkEndpointsPage compares the table in the documents with what was found.
-func checkEndpointsPage(t *testing.T, table string) {
-	t.Helper()
-	const page = "../../docs/reference/endpoints.md"
-	text := `# Endpoints under a budget
-
-Written by a test of ` + "`internal/gateway`" + ` that calls each of them with a budget in dollars, and compares what is booked
-with what the provider bills; do not edit. The same endpoints of other servers with OpenAI's API are read in the same
-way. [prices.md](../prices.md) says what the units cost, and [gateway.md](../gateway.md#batches) how batches of these
-endpoints are charged.
-
-| provider | endpoint | model | counted in | passes, and is billed exactly |
-|---|---|---|---|---|
-` + table + whyPriced
-	if *updateEndpoints {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(page); err != nil || string(got) != text {
-		t.Errorf("%s is not what was found: run the test with -update (%v)", page, err)
-	}
 }
 
 // However many calls of an endpoint come at once, a budget for ten of them lets no more pass, on every store.
