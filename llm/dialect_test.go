@@ -105,3 +105,10 @@ func TestAProviderWithItsOwnAPINeedsOneRegistration(t *testing.T) {
 		t.Errorf("its key is sent in %v", key)
 	}
 }
+
+// Each of the headers of windows has a bit of its own.
+func TestWindowHeadersHaveBits(t *testing.T) {
+	if n := len(allWindowHeaders); n > 64 {
+		t.Errorf("there are %d headers of windows, and 64 bits: see windowsByHeader", n)
+	}
+}

@@ -45,10 +45,14 @@ func slotCost(t *testing.T, projects int) (cpu time.Duration) {
 }
 
 // What a call for a slot costs does not grow with the number of projects that wait. When each denial looked at all of
-// them, twice as many took seven times as long. CPU time of a busy machine differs by a third, hence the factor of three.
+// them, twice as many took seven times as long. The least of three counts, since other programs only make it more, and
+// four times as many projects take up to 1.8 times as long for their own memory, hence the factor of three.
 func TestSlotsCostTheSameForManyProjects(t *testing.T) {
 	slotCost(t, 1000) // warms up
 	few, many := slotCost(t, 500), slotCost(t, 2000)
+	for range 2 {
+		few, many = min(few, slotCost(t, 500)), min(many, slotCost(t, 2000))
+	}
 	t.Logf("4,000 calls of 500 and of 2,000 projects take %v and %v", few, many)
 	if many > 3*few {
 		t.Errorf("4,000 calls of 2,000 projects take %v, and of 500 %v: want less than three times as much", many, few)
