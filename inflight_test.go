@@ -53,8 +53,8 @@ func TestTokensInFlightOfManyCalls(t *testing.T) {
 	})
 }
 
-// What a call reserves is in flight until it ends, with every token of it: what is expected of the call, or the most that it
-// can use where that is reserved. A call that is larger than the limit can never pass.
+// What a call reserves is in flight until it ends, with every token of it: what is expected of the call, or the most
+// that it can use where that is reserved. A call that is larger than the limit can never pass.
 func TestTokensInFlight(t *testing.T) {
 	for reserve, held := range map[project.Reserve]int{project.ReserveExpected: 70, project.ReserveMost: 90} {
 		q := ratelimit.ModelQuota{MaxTokensInFlight: 100, ReserveTokens: reserve, Count: ratelimit.TokenWeights{Output: 5_000_000}}

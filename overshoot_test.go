@@ -101,7 +101,8 @@ func TestOvershoot(t *testing.T) {
 		{"requests are short, usage is known at once", 500, 1 << 40, 1000, none, false, 0.9, 1},
 		{"both are short, usage is known at once", 100, 30_000, 900, none, false, 0, 1},
 		{"calls take a while", 300, 60_000, 1000, slow, false, 0, 1},
-		// Calls use one and a half of their estimates. A caller may be interrupted before it says so, and others pass meanwhile.
+		// Calls use one and a half of their estimates. A caller may be interrupted before it says so, and others pass
+		// meanwhile.
 		{"more is used, and known at once", 500, 30_000, 1000, none, true, 0.9, 1.3},
 		{"more is used, calls take a while", 500, 60_000, 1000, slow, true, 0, 2},
 	} {

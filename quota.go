@@ -49,10 +49,10 @@ type ModelQuota struct {
 	// margin. It is from 0, the default, to [MaxMargin]. In JSON it is nanoseconds.
 	Margin time.Duration `yaml:"margin,omitempty" json:"margin,omitempty"`
 
-	// Reserve is the part of every maximum, except MaxConcurrent, MaxTokensInFlight and MaxEnqueuedTokens, that is kept for projects
-	// that have begun to call the model within the last period of that maximum: a minute, or
-	// a day. Such a project has a share at once, and not only when others' usage comes back.
-	// Nobody else uses the reserve. It is below 100%; the default is 0, no reserve.
+	// Reserve is the part of every maximum, except MaxConcurrent, MaxTokensInFlight and MaxEnqueuedTokens, that is kept
+	// for projects that have begun to call the model within the last period of that maximum: a minute, or a day. Such a
+	// project has a share at once, and not only when others' usage comes back. Nobody else uses the reserve. It is
+	// below 100%; the default is 0, no reserve.
 	Reserve limit.Percent `yaml:"reserve,omitempty" json:"reserve,omitempty"`
 
 	// ReserveTokens says whether calls reserve the most tokens that they can use, or what is expected of

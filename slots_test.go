@@ -13,8 +13,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Users do not outvote projects: of the slots of a model, a project with one caller or many has its part beside one with 150
-// users, and hardly any slot is idle.
+// Users do not outvote projects: of the slots of a model, a project with one caller or many has its part beside one
+// with 150 users, and hardly any slot is idle.
 func TestUsersShareTheSlotsOfTheirProject(t *testing.T) {
 	const all, users, begin, lasts = 12, 150, 2 * time.Minute, 6 * time.Minute
 	everyLedger(t, quotas{"m": {MaxConcurrent: all}}, func(t *testing.T, rl *ratelimit.RateLimiter) {

@@ -66,6 +66,6 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-// ReservationFrom returns the reservation of the request with this context, or nil if the
-// request was charged no tokens: see [Cost]. A handler commits what was really used. All methods of a nil Reservation do nothing.
+// ReservationFrom returns the reservation of the request with this context, or nil if the request was charged no
+// tokens: see [Cost]. A handler commits what was really used. All methods of a nil Reservation do nothing.
 func ReservationFrom(ctx context.Context) *project.Reservation { return admit.ReservationFrom(ctx) }

@@ -68,8 +68,9 @@ var _ = register(dialect{
 				"response.completed": eventEnd, "response.incomplete": eventEnd, "response.failed": eventEnd,
 			},
 			idle: idleComment, errorEvents: responsesErrorEvents,
-			// Codex sleeps for any Retry-After. It stops at the type usage_limit_reached, and shows the header in place of the
-			// message. It sends a call that was refused with 402, 403 or 413 six times, and one that was refused with 400 once.
+			// Codex sleeps for any Retry-After. It stops at the type usage_limit_reached, and shows the header in place
+			// of the message. It sends a call that was refused with 402, 403 or 413 six times, and one that was refused
+			// with 400 once.
 			stop: stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", "X-Codex-Promo-Message"},
 		},
 		{api: Embeddings, paths: []string{"embeddings"}, embeds: true},

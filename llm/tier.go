@@ -50,7 +50,8 @@ func tierOf(name []byte) tier {
 	return tierUsual
 }
 
-// serviceTier reads the field of a service tier: a word, or an object whose type is that word. Any other value but null is wrong.
+// serviceTier reads the field of a service tier: a word, or an object whose type is that word. Any other value but null
+// is wrong.
 func (r *requestReader) serviceTier(f *field) (named tier) {
 	if !f.isOf(r.protocol) {
 		r.skip()

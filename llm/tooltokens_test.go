@@ -33,7 +33,8 @@ func TestToolsOfARequest(t *testing.T) {
 	}
 }
 
-// A response reports what its tools have used beside its usage. A page that the model has opened is no search, and is not billed.
+// A response reports what its tools have used beside its usage. A page that the model has opened is no search, and is
+// not billed.
 func TestToolsOfAResponse(t *testing.T) {
 	const items = `"output":[{"type":"image_generation_call","result":"iVBORw0KGgo="},{"type":"web_search_call"},{"type":"web_search_call"}],"usage":{"input_tokens":9,"output_tokens":3}`
 	const told = `"tool_usage":{"image_gen":{"input_tokens":7,"input_tokens_details":{"image_tokens":5,"text_tokens":2},"output_tokens":11,"output_tokens_details":{"image_tokens":10,"text_tokens":1}},"web_search":{"num_requests":1}}`

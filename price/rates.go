@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Rate is the price of a million tokens, or of so many units as [Rates] says, in nanodollars. Zero is no price: the part costs what
-// [Rates] says that it costs instead.
+// Rate is the price of a million tokens, or of so many units as [Rates] says, in nanodollars. Zero is no price: the
+// part costs what [Rates] says that it costs instead.
 type Rate int64
 
 // Free is the Rate of a part that costs nothing though the parts that it would otherwise be priced

@@ -95,9 +95,9 @@ type Limit struct {
 	// another share its limits in the same way: those of a minute, an hour and a day. Zero is 1.
 	Weight int `json:"weight,omitempty"`
 
-	// MinShare is the part of every quota of a model, and of such limits of each project above
-	// it, that the project has at least. It is kept free while the project calls the model: for a period of the quota, a minute or a
-	// day, after its last call. All MinShares together may be 100% at most. Zero is none.
+	// MinShare is the part of every quota of a model, and of such limits of each project above it, that the project has
+	// at least. It is kept free while the project calls the model: for a period of the quota, a minute or a day, after
+	// its last call. All MinShares together may be 100% at most. Zero is none.
 	MinShare limit.Percent `json:"min_share,omitempty"`
 
 	// MaxShare is the part of every quota of a model, and of such limits of each project above

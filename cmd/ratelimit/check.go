@@ -166,7 +166,8 @@ func aboutProviders(cfg *config.Config, width int) []string {
 	return t.Lines(width)
 }
 
-// aboutUnknown returns what becomes of requests to endpoints that the gateway does not read: a dash where the file does not say so.
+// aboutUnknown returns what becomes of requests to endpoints that the gateway does not read: a dash where the file does
+// not say so.
 func aboutUnknown(p *config.Upstream) string {
 	text := cmp.Or(p.UnknownEndpoints, "-")
 	if n := len(p.EndpointPrices); n > 0 {

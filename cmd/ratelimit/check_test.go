@@ -66,9 +66,8 @@ projects:
 	}
 }
 
-// Whoever checks a file sees who signs in where, what a collector gets, and what becomes of endpoints that the gateway does not
-// read; and a model that is probably misspelled.
-// check names the files that a configuration includes.
+// Whoever checks a file sees who signs in where, what a collector gets, and what becomes of endpoints that the gateway
+// does not read; and a model that is probably misspelled. check names the files that a configuration includes.
 func TestCheckIncluded(t *testing.T) {
 	var names []string
 	for i := range 7 {

@@ -27,7 +27,8 @@ func aboutProjects(cfg *config.Config, width int) []string {
 	return t.Lines(width)
 }
 
-// allowed returns which models a project may call: those that it names, or else those of the nearest one above it that names some.
+// allowed returns which models a project may call: those that it names, or else those of the nearest one above it that
+// names some.
 func allowed(tree *config.Tree, id string) string {
 	for path := id; ; {
 		if p := tree.At(path); p != nil && len(p.Models) > 0 {

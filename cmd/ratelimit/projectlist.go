@@ -85,7 +85,8 @@ func rowLines(of string, rows []admin.Row, total, width int) []string {
 	return append(t.Lines(width), leftOut(len(rows), total)...)
 }
 
-// closestOf returns the limit of its own that a row is closest to, and how much of it is used. Shares are no limits of its own.
+// closestOf returns the limit of its own that a row is closest to, and how much of it is used. Shares are no limits of
+// its own.
 func closestOf(r admin.Row) (limit, used string) {
 	for _, d := range r.Dimensions {
 		if d.Model == "" && (d.Name == r.Closest || r.Closest == "") {

@@ -161,7 +161,8 @@ func byHarm(a, b admin.Row) int {
 	return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(stopped(b), stopped(a)), cmp.Compare(b.Waiting, a.Waiting), byPressure(a, b))
 }
 
-// byPressure puts those rows first that are closest to their limits, and of equals those with more calls, as the gateway does.
+// byPressure puts those rows first that are closest to their limits, and of equals those with more calls, as the
+// gateway does.
 func byPressure(a, b admin.Row) int {
 	calls := func(r admin.Row) (n int64) {
 		for _, each := range slices.Concat(r.Spark, r.SparkDenied) {

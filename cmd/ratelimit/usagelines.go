@@ -102,7 +102,8 @@ func count(n int64) string {
 	return numeral.Grouped(n) + "T"
 }
 
-// dollars returns dollars, rounded down like what status shows as used: to cents or, below a dollar, to two digits; or a dash for nothing.
+// dollars returns dollars, rounded down like what status shows as used: to cents or, below a dollar, to two digits; or
+// a dash for nothing.
 func dollars(s *admin.UsageSum) string {
 	switch {
 	case s.Dollars == 0:

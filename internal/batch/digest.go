@@ -7,8 +7,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// A Digest is what is kept of the calls of a file of Gemini's, which gives no uploaded file back, until a batch is submitted
-// with it: how many calls there are of each shape. It takes little room however many there are.
+// A Digest is what is kept of the calls of a file of Gemini's, which gives no uploaded file back, until a batch is
+// submitted with it: how many calls there are of each shape. It takes little room however many there are.
 type Digest struct {
 	Groups []Group `json:"groups"`
 }

@@ -29,8 +29,9 @@ type Limits struct {
 
 // Call is one call of a model.
 type Call struct {
-	// Call is what the limiter is asked: its Model is the name of the quota that is charged, and the estimator learns by
-	// its RunProject. Acquire, Try and Decide set its amounts; Tokens and Dollars are those that the call is expected to use.
+	// Call is what the limiter is asked: its Model is the name of the quota that is charged, and the estimator learns
+	// by its RunProject. Acquire, Try and Decide set its amounts; Tokens and Dollars are those that the call is
+	// expected to use.
 	ratelimit.Call
 
 	Limits       *Limits

@@ -161,8 +161,9 @@ func (d *deposited) reservation(e *Engine) *Reservation {
 func (d *Deposit) Count(used llm.Units) { d.reservation.Count(used) }
 
 // CommitPriced is [Reservation.CommitPriced] for a deposit, of which exact says whether it is known for certain what
-// was used, and books an entry unless it is nil. The store sees to it that a deposit is committed once. scopes are those of the project, as far as they are
-// known: their shares are corrected, and calls that wait for what is given back go on.
+// was used, and books an entry unless it is nil. The store sees to it that a deposit is committed once. scopes are
+// those of the project, as far as they are known: their shares are corrected, and calls that wait for what is given
+// back go on.
 func (d *Deposit) CommitPriced(t llm.Tokens, price int64, exact bool, entry *books.Entry, scopes Scopes) {
 	r := d.reservation
 	if !r.ended.CompareAndSwap(false, true) {

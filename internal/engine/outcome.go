@@ -149,7 +149,8 @@ func (s *Standing) NameOf() string {
 	return PausedName
 }
 
-// precedes reports whether of two limits that deny the first decides: the one that denies longest, or else the one that comes first.
+// precedes reports whether of two limits that deny the first decides: the one that denies longest, or else the one that
+// comes first.
 func (s *Standing) precedes(a, b int) bool {
 	x, y := s.RetryAfter(a), s.RetryAfter(b)
 	return x > y || x == y && s.plan.limits[a] < s.plan.limits[b]

@@ -241,8 +241,8 @@ func (r *Reservation) actual(used *spent) []int64 {
 	return list
 }
 
-// observe sends the event of the end of a reservation. For a price that is not known, which is negative, the observer gets what
-// was reserved.
+// observe sends the event of the end of a reservation. For a price that is not known, which is negative, the observer
+// gets what was reserved.
 func (r *Reservation) observe(kind event.Kind, used llm.Tokens, dollars int64) {
 	o := r.engine.observer
 	if o == nil {

@@ -42,8 +42,8 @@ const (
 	SlotGuess = time.Second
 )
 
-// AtATime returns a limit of n that calls under way hold at a time: slots, or tokens in flight. In a store that other processes use, the engine counts by a shorter
-// period.
+// AtATime returns a limit of n that calls under way hold at a time: slots, or tokens in flight. In a store that other
+// processes use, the engine counts by a shorter period.
 func AtATime(n int64) limit.Limit { return limit.New(n, Lease).Using(limit.SlidingLog) }
 
 // Rules are what holds in a scope, made ready for calls. They are replaced, never changed. What every call

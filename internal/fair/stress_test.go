@@ -112,8 +112,8 @@ func TestStress(t *testing.T) {
 }
 
 // No waiter goes on waiting that could pass, whatever is given back, and whenever. The worst time to give something
-// back is when a waiter was denied and does not know it yet: half of what it lacks is given back then. In half of the rounds one thing
-// happens after another, and in the others everything at the same time.
+// back is when a waiter was denied and does not know it yet: half of what it lacks is given back then. In half of the
+// rounds one thing happens after another, and in the others everything at the same time.
 func TestNoWakeIsLost(t *testing.T) {
 	for round := range testkit.Rounds(100, 1000) {
 		synctest.Test(t, func(t *testing.T) {

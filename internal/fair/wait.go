@@ -89,11 +89,11 @@ func (p *Pool) lift(m *node, now int64) {
 	}
 }
 
-// Turn says what a waiting call of a member has found when it asked: whether something else than the
-// pool's quotas denies it, and which quota of what calls hold does, if nothing else does, or -1. If something else does, the member does not want its share until a call of it finds otherwise.
-// Calls of one member wait for many models, so in a pool with a root the member wants its share as long as
-// any of them waits for that. It reports whether other nodes should know of it at once, because calls wait for what others
-// hold or do so no more.
+// Turn says what a waiting call of a member has found when it asked: whether something else than the pool's quotas
+// denies it, and which quota of what calls hold does, if nothing else does, or -1. If something else does, the member
+// does not want its share until a call of it finds otherwise. Calls of one member wait for many models, so in a pool
+// with a root the member wants its share as long as any of them waits for that. It reports whether other nodes should
+// know of it at once, because calls wait for what others hold or do so no more.
 func (w *Waiting) Turn(own bool, held int) (tell bool) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()

@@ -179,7 +179,8 @@ func TestBackgroundStream(t *testing.T) {
 }
 
 // What the tools of a call in the background have cost is settled as that of any other call: by the provider's word,
-// and one container however often code has run in it, whether the tools are in the body or in a stored prompt. Limits in these units get back what was not used.
+// and one container however often code has run in it, whether the tools are in the body or in a stored prompt. Limits
+// in these units get back what was not used.
 func TestBackgroundTools(t *testing.T) {
 	yaml := strings.NewReplacer("output: 10}", "output: 10, web_searches: 10, containers: 0.03}", "acme: {dollars: 0.01", "acme: {dollars: 1, web_searches_per_day: 100").Replace(backgroundRig)
 	for _, asks := range []string{`"tools":[{"type":"web_search"},{"type":"code_interpreter","container":{"type":"auto"}}]`, `"prompt":{"id":"pmpt_1"}`} {

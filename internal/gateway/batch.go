@@ -270,7 +270,8 @@ func (x *exchange) readBatches(response *http.Response) (io.Reader, []batch.Obje
 	return io.MultiReader(bytes.NewReader(text), response.Body), objects
 }
 
-// readAnswer reads an answer of at most the given number of bytes. It reserves memory from the bound on all bodies as the answer grows.
+// readAnswer reads an answer of at most the given number of bytes. It reserves memory from the bound on all bodies as
+// the answer grows.
 func (x *exchange) readAnswer(r io.Reader, most int) (text []byte, err error) {
 	for len(text) < most {
 		if len(text) == cap(text) {

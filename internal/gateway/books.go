@@ -146,7 +146,8 @@ func (l *ledger) close() {
 // ErrNoBooks is the error of a gateway that keeps no books.
 var ErrNoBooks = errors.New("ratelimit: usage is not kept: the configuration has usage: off")
 
-// Usage returns what the books say. Calls that this gateway has denied are among them at once, those of others after a second.
+// Usage returns what the books say. Calls that this gateway has denied are among them at once, those of others after a
+// second.
 func (g *Gateway) Usage(ctx context.Context, q books.Query) (*books.Summary, error) {
 	if !g.books.keeps(g.Config()) {
 		return nil, ErrNoBooks

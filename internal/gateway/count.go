@@ -9,7 +9,8 @@ import (
 // Figures returns what became of the calls of the last hour.
 func (g *Gateway) Figures() *figures.Figures { return g.figures }
 
-// count counts the request in the figures, if a project has made it and it was denied or refused, or a provider may have got it.
+// count counts the request in the figures, if a project has made it and it was denied or refused, or a provider may
+// have got it.
 func (x *exchange) count() {
 	denied, refused := x.Outcome == Denied, x.Outcome == Refused || x.Outcome == Lost
 	if !denied && !refused && x.Upstream == 0 || x.path == "" {

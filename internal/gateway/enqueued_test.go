@@ -125,8 +125,8 @@ projects: {acme: {dollars: 1000}}
 	}
 }
 
-// A batch that the provider has taken, but of which the gateway has no id, counts as enqueued: nobody sees when it ends. One
-// that the provider has answered with an error of its own does not.
+// A batch that the provider has taken, but of which the gateway has no id, counts as enqueued: nobody sees when it
+// ends. One that the provider has answered with an error of its own does not.
 func TestEnqueuedBatchThatNobodyKnows(t *testing.T) {
 	status := http.StatusOK
 	r := newRigBefore(t, enqueuedRig, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

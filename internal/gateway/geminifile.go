@@ -24,9 +24,8 @@ import (
 )
 
 // Gemini gives no uploaded file back, so the gateway reads the calls of a batch when their file is uploaded. The store
-// keeps a digest of them under the hash of the file's content. When a batch is submitted, the provider says which hash its
-// file has, and once more when the batch has its turn: so a client cannot have one file counted and another one of the same
-// name used.
+// keeps a digest of them under the hash of the file's content. When a batch is submitted, the provider says which hash
+// its file has, and once more when the batch has its turn, because a client may replace the file of a name meanwhile.
 
 // Bounds of files that are being uploaded.
 const (

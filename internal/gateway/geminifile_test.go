@@ -48,7 +48,8 @@ projects: {acme: {dollars: 1000}}
 const geminiFilePath = "/gemini/v1beta/models/gemini-t:batchGenerateContent"
 
 // The calls of a batch of Gemini's that are in a file are counted when the file is uploaded, reserved when the batch is
-// submitted, and settled when its results are downloaded: also if the batch is submitted to another gateway, which shares the store.
+// submitted, and settled when its results are downloaded: also if the batch is submitted to another gateway, which
+// shares the store.
 func TestBatchOfGeminiInAFile(t *testing.T) {
 	yaml := "state: " + filepath.Join(t.TempDir(), "state.db") + geminiFileRig
 	r := newRig(t, yaml, mockprovider.Config{})

@@ -417,7 +417,8 @@ func TestEveryEndpointAtOnce(t *testing.T) {
 	}
 }
 
-// fewPass sends 300 calls, or 15 in a short run, of a project at once, of which at most ten pass, and none beyond the limit.
+// fewPass sends 300 calls, or 15 in a short run, of a project at once, of which at most ten pass, and none beyond the
+// limit.
 func fewPass(t *testing.T, r *rig, c *endpointCall, project string, onRedis bool) {
 	t.Helper()
 	var passed atomic.Int64
@@ -444,7 +445,8 @@ func fewPass(t *testing.T, r *rig, c *endpointCall, project string, onRedis bool
 	})
 }
 
-// atOnce sends 300 calls, or 50 in a short run, of a project at once, of which ten pass, or so many at most, and none beyond the limit.
+// atOnce sends 300 calls, or 50 in a short run, of a project at once, of which ten pass, or so many at most, and none
+// beyond the limit.
 func atOnce(t *testing.T, r *rig, store, project string, c *endpointCall, most int) {
 	t.Helper()
 	var passed, lost atomic.Int64

@@ -55,8 +55,9 @@ func newRecent(size int) *recent {
 	return r
 }
 
-// add numbers a request by the time of its end, so that the requests of several gateways have one order, and replaces the oldest of its kind with a copy of it. It keeps what the
-// limits have answered, and returns what is not kept any more.
+// add numbers a request by the time of its end, so that the requests of several gateways have one order, and replaces
+// the oldest of its kind with a copy of it. It keeps what the limits have answered, and returns what is not kept any
+// more.
 func (r *recent) add(rec *Record, a *answers) (old *answers) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -123,8 +123,8 @@ func (g *Gateway) declare(s, before *setup) error {
 	return g.limits.Projects.SetLimits(g.limitsOf(s))
 }
 
-// limitsOf returns the limits of all projects of a configuration, but for those that an operator has changed for longer than
-// the configuration is not read.
+// limitsOf returns the limits of all projects of a configuration, but for those that an operator has changed for longer
+// than the configuration is not read.
 func (g *Gateway) limitsOf(s *setup) map[string]project.Limit {
 	limits := s.limits()
 	for id := range limits {
@@ -135,8 +135,8 @@ func (g *Gateway) limitsOf(s *setup) map[string]project.Limit {
 	return limits
 }
 
-// ConfiguredQuota returns the quota that the configuration gives to a model, or the one before if it gives none. That may be
-// nil.
+// ConfiguredQuota returns the quota that the configuration gives to a model, or the one before if it gives none. That
+// may be nil.
 func (g *Gateway) ConfiguredQuota(name string, before *ratelimit.ModelQuota) ratelimit.ModelQuota {
 	if q, ok := g.setup.Load().declared[name]; ok {
 		return q.ModelQuota

@@ -22,9 +22,9 @@ func changes(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodDelete && method != http.MethodOptions
 }
 
-// freeEnds are the ends of paths where nothing calls a model, whatever is posted there: counts of tokens,
-// files, ends of calls, and objects that are made before a model is called. freeFolders are folders below which no path
-// calls a model. paidFolders are those in which nothing is free: what OpenAI's vector stores keep costs something by the day.
+// freeEnds are the ends of paths where nothing calls a model, whatever is posted there: counts of tokens, files, ends
+// of calls, and objects that are made before a model is called. freeFolders are folders below which no path calls a
+// model. paidFolders are those in which nothing is free: what OpenAI's vector stores keep costs something by the day.
 var (
 	freeEnds = []string{
 		"/count_tokens", ":countTokens", "/input_tokens", "/count-tokens", "/tokenize", "/detokenize", "/files", "/cancel", ":cancel",

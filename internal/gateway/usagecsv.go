@@ -56,7 +56,8 @@ var usageColumns = []struct {
 	{"search_units", func(s *UsageSum) string { return strconv.FormatInt(s.SearchUnits, 10) }},
 }
 
-// WriteCSV writes a line with the names of the columns, and one for each row. A spreadsheet must not take a name for a formula.
+// WriteCSV writes a line with the names of the columns, and one for each row. A spreadsheet must not take a name for a
+// formula.
 func (r *UsageReport) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	line := append([]string{}, r.By...)

@@ -47,8 +47,8 @@ type Reply struct {
 	// one. Only Anthropic and Bedrock report the latter.
 	Cached, CacheWrite int
 
-	// WebSearches and FileSearches are how often the provider searches: in the web, and in stored files, if the call has a tool for it.
-	// Anthropic has no tool for files.
+	// WebSearches and FileSearches are how often the provider searches: in the web, and in stored files, if the call
+	// has a tool for it. Anthropic has no tool for files.
 	WebSearches, FileSearches int
 
 	Places     int // how many places of Google Maps the answer names, if the call has a tool for it: Gemini's

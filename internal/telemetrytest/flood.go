@@ -36,12 +36,11 @@ const (
 // Projects are the projects that have label values of their own in a flood.
 var Projects = []string{"acme", "initech"}
 
-// MostSeries returns the largest number of series. For each pair of a model and a project these are
-// its decisions, the tokens of two types that were used, the tokens that were estimated, those that
-// were compared with an estimate, the cancelled calls, and the dollars of used and denied calls. For each model they are three histograms of
-// waits and one of errors, its throttled calls, and how often each limit was lowered and learned. The
-// store has eleven. Thresholds have one for each project, owner, limit and percent, and one if they are
-// missed.
+// MostSeries returns the largest number of series. For each pair of a model and a project these are its decisions, the
+// tokens of two types that were used, the tokens that were estimated, those that were compared with an estimate, the
+// cancelled calls, and the dollars of used and denied calls. For each model they are three histograms of waits and one
+// of errors, its throttled calls, and how often each limit was lowered and learned. The store has eleven. Thresholds
+// have one for each project, owner, limit and percent, and one if they are missed.
 func MostSeries() int {
 	models, projects, limits := Models+2, len(Projects)+2, len(Limits)+1 // also no name, and "other" for all names beyond these
 	return models*projects*(Outcomes*limits*Shadows+7) + models*(4+Causes+2*limits) + 11 + projects*Owners*limits*Percents + 1

@@ -48,8 +48,8 @@ func startFleet(t *testing.T, n int) (all []*rig, one *rig) {
 	return all, &rig{url: proxy.URL}
 }
 
-// Behind a proxy that asks four gateways in turn, the dashboard is that of one system: one sign-in is enough for all clicks,
-// every page shows the calls and the changes of all, and goes on when one of them ends.
+// Behind a proxy that asks four gateways in turn, the dashboard is that of one system: one sign-in is enough for all
+// clicks, every page shows the calls and the changes of all, and goes on when one of them ends.
 func TestFleet(t *testing.T) {
 	all, one := startFleet(t, 4)
 	b := open(t, one, "/#/", "401", "404", "502", "ERR_")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// scroll scrolls a page by 6,000 pixels in 60 frames, and returns how many rows came into the page, and the most that were in it.
+// scroll scrolls a page by 6,000 pixels in 60 frames, and returns how many rows came into the page, and the most that
+// were in it.
 const scroll = `new Promise((resolve) => {
 	let placed = 0, most = 0, frame = 0;
 	const watched = new MutationObserver((changes) => {

@@ -47,7 +47,8 @@ type rig struct {
 	gone    atomic.Bool // a proxy leaves it out
 }
 
-// start starts a gateway. In its configuration, MOCK is the provider, and ADMIN what the admin listener has beside its address.
+// start starts a gateway. In its configuration, MOCK is the provider, and ADMIN what the admin listener has beside its
+// address.
 func start(t testing.TB, yaml, admin string) *rig {
 	t.Helper()
 	provider := httptest.NewServer(mockprovider.New(mockprovider.Config{}))

@@ -121,7 +121,8 @@ var mistakes = []string{
 	`const n: number | undefined = (await client.GET("/v1/state")).data?.version; console.log(n);`,
 }
 
-// The client compiles in strict mode, mistakes in its use do not, and a program that uses it sees, asks and changes what it should.
+// The client compiles in strict mode, mistakes in its use do not, and a program that uses it sees, asks and changes
+// what it should.
 func TestClient(t *testing.T) {
 	token := strings.Repeat("t", 40)
 	t.Setenv("TEST_ADMIN_TOKEN", token)

@@ -16,9 +16,9 @@ import (
 // characters is what a bill shows: s-anand.net, "OpenAI TTS cost", of November 2025; tts-1-hd is twice as dear. Sora:
 // anttisahla.com/ai/models/sora-2, of April 2026. Imagen: discuss.ai.google.dev, topic 101173. Veo 3.1:
 // github.com/api-evangelist/deepmind, of October 2026, and abzglobal.net ("Why AI video generation is much more
-// expensive"), of 2026. Containers: simoncarter.ai, "OpenAI Container Sessions Now Billed Per Minute", of 2026, which has the
-// price of 20 minutes by the memory; one of 1 GB is a quarter of one of 4 GB. Titan: the price lists of several public
-// repositories agree. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025.
+// expensive"), of 2026. Containers: simoncarter.ai, "OpenAI Container Sessions Now Billed Per Minute", of 2026, which
+// has the price of 20 minutes by the memory; one of 1 GB is a quarter of one of 4 GB. Titan: the price lists of several
+// public repositories agree. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025.
 //
 // No page that was read has these, which are from memory: Sora's dearest size, and Veo 2 and 3.0. Check them against your
 // bill, and set your own in the configuration's prices.

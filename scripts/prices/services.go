@@ -7,13 +7,12 @@ import (
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
-// services is what the service tiers cost in percent of the usual prices; 0 is the usual prices. The
-// data set does not have them. Read on the providers' pages in November 2026: OpenAI's priority,
-// Gemini's tiers, Bedrock's batches, Anthropic's fast mode; where a page gives a range, or no number for a model, the highest
-// stands here. Second hand: that batches of OpenAI and Anthropic, and OpenAI's flex, are half. Assumed:
-// Bedrock's priority, for which its page says that it costs more, and not how much; and that Opus 5.5 is
-// as much dearer when it is fast as Opus 5 is. Tiers that are not
-// known are not discounted. The first that matches a model counts.
+// services is what the service tiers cost in percent of the usual prices; 0 is the usual prices. The data set does not
+// have them. Read on the providers' pages in November 2026: OpenAI's priority, Gemini's tiers, Bedrock's batches,
+// Anthropic's fast mode; where a page gives a range, or no number for a model, the highest stands here. Second hand:
+// that batches of OpenAI and Anthropic, and OpenAI's flex, are half. Assumed: Bedrock's priority, for which its page
+// says that it costs more, and not how much; and that Opus 5.5 is as much dearer when it is fast as Opus 5 is. Tiers
+// that are not known are not discounted. The first that matches a model counts.
 var services = []struct {
 	provider, model             string // * stands for any characters
 	batch, flex, priority, fast int

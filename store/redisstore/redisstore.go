@@ -70,9 +70,9 @@ type Config struct {
 	// OnStoreLoss is what to do while Redis is lost. The default is Deny.
 	OnStoreLoss StoreLoss
 
-	// OnEvent is called with events about Redis: it keeps nothing when it is restarted, it is lost, the
-	// node has decided without it, it is back, it was charged for what was admitted without it. The calls come in order, one at a
-	// time, and should not take long. OnEvent may be nil.
+	// OnEvent is called with events about Redis: it keeps nothing when it is restarted, it is lost, the node has
+	// decided without it, it is back, it was charged for what was admitted without it. The calls come in order, one at
+	// a time, and should not take long. OnEvent may be nil.
 	OnEvent func(store.Event)
 }
 
@@ -144,7 +144,8 @@ func refusedBy(address string, err error) error {
 	return fmt.Errorf("ratelimit: %s: %w", address, advised(err))
 }
 
-// parseURL parses a URL, and returns the timeout in it, or 0. Its errors do not quote the URL, which may contain a password.
+// parseURL parses a URL, and returns the timeout in it, or 0. Its errors do not quote the URL, which may contain a
+// password.
 func parseURL(text string) (option rueidis.ClientOption, timeout time.Duration, err error) {
 	option, err = rueidis.ParseURL(text)
 	if err != nil {

@@ -61,7 +61,8 @@ func (r *remote) settleAs(ctx context.Context, taken store.Receipt, actual []int
 	return nil
 }
 
-// Renew implements [accounts.Renewer]. What is renewed counts twice for a moment, until what was taken before is given back.
+// Renew implements [accounts.Renewer]. What is renewed counts twice for a moment, until what was taken before is given
+// back.
 func (s internals) Renew(ctx context.Context, r store.Receipt, places []int) (store.Receipt, error) {
 	own, ok := r.(*receipt)
 	if !ok {

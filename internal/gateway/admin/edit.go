@@ -22,9 +22,9 @@ type Preview struct {
 	Lifted  []string      `json:"lifted"` // the limits that would be removed
 }
 
-// edit is a change of a document of type T: of what a project, a quota or a key has. next returns what
-// the document becomes, and apply sets that, or returns errChanged if before is not there any more. spelled returns the document for people, with the
-// configuration's mode in place of none; it may be nil.
+// edit is a change of a document of type T: of what a project, a quota or a key has. next returns what the document
+// becomes, and apply sets that, or returns errChanged if before is not there any more. spelled returns the document for
+// people, with the configuration's mode in place of none; it may be nil.
 type edit[T any] struct {
 	action, subject string
 	now             func() T
@@ -108,8 +108,9 @@ func try[T any](a *Admin, r *http.Request, e edit[T], ask editQuery) (lifted []s
 	})
 }
 
-// applyWithTerm makes a change and keeps its term. A term that outlasts a reload is stored first: if the gateway dies before
-// the change is made, the end of the term finds nothing to undo, while a change without its term would never end.
+// applyWithTerm makes a change and keeps its term. A term that outlasts a reload is stored first: if the gateway dies
+// before the change is made, the end of the term finds nothing to undo, while a change without its term would never
+// end.
 func applyWithTerm[T any](ctx context.Context, a *Admin, e edit[T], before, after T, ask askedTerm) error {
 	earlier := a.gateway.Controls().State().Term(e.kind, e.subject)
 	term := termFor(e, before, after, ask)

@@ -128,7 +128,8 @@ func TestEventsOfAFleet(t *testing.T) {
 	}
 }
 
-// A gateway that has as many followers of other gateways as it takes says so, and is not taken for one that does not answer.
+// A gateway that has as many followers of other gateways as it takes says so, and is not taken for one that does not
+// answer.
 func TestFullGatewayIsNamed(t *testing.T) {
 	all, _ := newFleet(t, 2, usual)
 	for i := range maxRemotes {

@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// Rows are in the order of the harm that is done to calls: a project whose every call is denied is the first, however little
-// of a limit others have left. Borrowing what nobody wants is no harm.
+// Rows are in the order of the harm that is done to calls: a project whose every call is denied is the first, however
+// little of a limit others have left. Borrowing what nobody wants is no harm.
 func TestRowsAreRankedByHarm(t *testing.T) {
 	all := newStandings()
 	minute := func(name string, passed, denied, refused int64, waiting int, used float64) {

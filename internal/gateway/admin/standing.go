@@ -96,7 +96,8 @@ var harms = [...]string{"", "near", "waiting", "denied", "blocked"}
 // near is from which part of a limit on it is close to its end.
 const near = 0.9
 
-// harmed returns the worst that happens to the calls now. Borrowing what nobody else wants harms nobody, so shares do not count.
+// harmed returns the worst that happens to the calls now. Borrowing what nobody else wants harms nobody, so shares do
+// not count.
 func (s *standing) harmed() int {
 	minute := &s.recent.Minute
 	switch stopped := minute.Denied + minute.Refused; {
@@ -128,9 +129,9 @@ func (s *standing) press(dimensions []Dimension) {
 	}
 }
 
-// byHarm orders standings by what happens to their calls: those first of which all are denied, then those of which some are,
-// those whose calls wait, and those close to a limit of their own; of equals, those of which none has passed for a quarter of
-// an hour, those with more such calls, and those closer to a limit.
+// byHarm orders standings by what happens to their calls: those first of which all are denied, then those of which some
+// are, those whose calls wait, and those close to a limit of their own; of equals, those of which none has passed for a
+// quarter of an hour, those with more such calls, and those closer to a limit.
 func byHarm(a, b *standing) int {
 	stopped := func(s *standing) int64 { return s.recent.Minute.Denied + s.recent.Minute.Refused }
 	passes := func(s *standing) int {

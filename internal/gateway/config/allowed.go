@@ -8,8 +8,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
-// checkAllowed warns of models that a project may call whose names are probably misspelled: no provider names them, they have no
-// price, and they are similar to one that a provider names. The project could call nothing by them.
+// checkAllowed warns of models that a project may call whose names are probably misspelled: no provider names them,
+// they have no price, and they are similar to one that a provider names. The project could call nothing by them.
 func (c *Config) checkAllowed(r *reader) {
 	var known []string
 	for _, p := range c.Providers {
@@ -31,7 +31,8 @@ func (c *Config) checkAllowed(r *reader) {
 	}
 }
 
-// knows reports whether a name or a pattern fits a model that the configuration knows: one that a provider lists, or one that has a price.
+// knows reports whether a name or a pattern fits a model that the configuration knows: one that a provider lists, or
+// one that has a price.
 func (c *Config) knows(name string, known []string) bool {
 	if slices.ContainsFunc(known, func(model string) bool { return match(name, model) || match(model, name) }) {
 		return true

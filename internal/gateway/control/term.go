@@ -17,11 +17,13 @@ type Term struct {
 	Reason string    `json:"reason,omitempty"`
 	Until  time.Time `json:"until,omitzero"` // when the change ends; zero: never
 
-	// Limit or Quota is what holds meanwhile, whatever the configuration says; nil: nothing of the configuration was changed.
+	// Limit or Quota is what holds meanwhile, whatever the configuration says; nil: nothing of the configuration was
+	// changed.
 	Limit *project.Limit        `json:"limit,omitempty"`
 	Quota *ratelimit.ModelQuota `json:"quota,omitempty"`
 
-	// Before is what the project or the model had, and has again if the configuration does not name it; nil: none of its own.
+	// Before is what the project or the model had, and has again if the configuration does not name it; nil: none of
+	// its own.
 	LimitBefore *project.Limit        `json:"limit_before,omitempty"`
 	QuotaBefore *ratelimit.ModelQuota `json:"quota_before,omitempty"`
 

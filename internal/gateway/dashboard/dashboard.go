@@ -26,8 +26,8 @@ const Included = true
 //go:embed assets
 var embedded embed.FS
 
-// policy lets the page load its own files and call its own origin, and nothing else, but for the style in the page, which is
-// named by its hash. Scripts cannot turn text into markup.
+// policy lets the page load its own files and call its own origin, and nothing else, but for the style in the page,
+// which is named by its hash. Scripts cannot turn text into markup.
 var policy = "default-src 'none'; script-src 'self'; style-src " + hashOf(style) + "; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -91,8 +91,8 @@ func New(version string) http.Handler {
 // themes are what a viewer may have chosen. The first is that of the viewer's system.
 var themes = []string{"system", "light", "dark"}
 
-// themeOf returns the theme that a viewer has chosen. It is in a cookie: a script would have to ask the browser for it before
-// the first paint.
+// themeOf returns the theme that a viewer has chosen. It is in a cookie: a script would have to ask the browser for it
+// before the first paint.
 func themeOf(r *http.Request) string {
 	if c, err := r.Cookie("theme"); err == nil && slices.Contains(themes, c.Value) {
 		return c.Value
@@ -150,8 +150,8 @@ func imported(names ...string) []string {
 	return names
 }
 
-// render fills the page in: with the version, the style, the theme, and the scripts of the first page, which the browser then
-// loads at once, before it finds out what imports them.
+// render fills the page in: with the version, the style, the theme, and the scripts of the first page, which the
+// browser then loads at once, before it finds out what imports them.
 func render(text, version, theme string) []byte {
 	var preload strings.Builder
 	for _, name := range imported("app.js", "overview.js") {

@@ -108,7 +108,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// The page loads only files that are there, from here, and has no script or style in it but the style that the policy names.
+// The page loads only files that are there, from here, and has no script or style in it but the style that the policy
+// names.
 func TestPage(t *testing.T) {
 	page := fetch(t, "GET", "/")
 	text := page.Body.String()

@@ -30,8 +30,8 @@ const (
 	maxLimits   = 256
 )
 
-// numbers is how many numbers of calls a lot has in the binary form, which begins with it: gateways of a version that counts
-// something else do not understand each other.
+// numbers is how many numbers of calls a lot has in the binary form, which begins with it: gateways of a version that
+// counts something else do not understand each other.
 var numbers = func() (n int64) {
 	new(Recent).each(func(*int64) { n++ })
 	return n

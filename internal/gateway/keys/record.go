@@ -15,12 +15,11 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/settings"
 )
 
-// record is a secret of a key as the store has it: under the key's id, and from the second
-// secret on with its number, as in "key/abcdefgh23" and "key/abcdefgh23/1". If only the limit or the
-// models of the key have changed, the record has the same secret as the one before it; those of the
-// last record count. A record never changes; revoking the key empties it. Only the first gateway to write a name succeeds, so
-// gateways that change a key at the same time do so one after another. Without its first
-// record there is no key.
+// record is a secret of a key as the store has it: under the key's id, and from the second secret on with its number,
+// as in "key/abcdefgh23" and "key/abcdefgh23/1". If only the limit or the models of the key have changed, the record
+// has the same secret as the one before it; those of the last record count. A record never changes; revoking the key
+// empties it. Only the first gateway to write a name succeeds, so gateways that change a key at the same time do so one
+// after another. Without its first record there is no key.
 type record struct {
 	Key
 	Number int       `json:"turn,omitempty"` // how many secrets the key had before

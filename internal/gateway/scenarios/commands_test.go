@@ -16,7 +16,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// adminOf returns the address of a proxy that asks the admin APIs of gateways in turn, and leaves out those that have ended.
+// adminOf returns the address of a proxy that asks the admin APIs of gateways in turn, and leaves out those that have
+// ended.
 func adminOf(t *testing.T, all ...*process) string {
 	var turn atomic.Int64
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {

@@ -13,7 +13,8 @@ import (
 
 // crowd is a listener that bounds its open connections, so that idle ones do not use up the descriptors of the process.
 // When there are too many, it closes those that have been idle for longest, of the address that has most of them. A
-// connection with a request in progress, or with one that is still to be read, is never closed: while all have one, further clients wait to be served.
+// connection with a request in progress, or with one that is still to be read, is never closed: while all have one,
+// further clients wait to be served.
 type crowd struct {
 	net.Listener
 	most   int // open connections; 0: any number

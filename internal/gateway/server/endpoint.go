@@ -19,10 +19,10 @@ type endpoint struct {
 	server      httpServer   // nil before serve
 }
 
-// mostClients and mostAdmins return how many connections of clients, and of the admin API, may be open in a process with
-// a number of descriptors. Half are for clients: the others are for as many connections to providers, the state and the
-// admin API, which clients must not lock out. 0 is any number. The streams of a connection of HTTP/2 may be many, so as many
-// requests may be in progress as there may be connections of clients.
+// mostClients and mostAdmins return how many connections of clients, and of the admin API, may be open in a process
+// with a number of descriptors. Half are for clients: the others are for as many connections to providers, the state
+// and the admin API, which clients must not lock out. 0 is any number. The streams of a connection of HTTP/2 may be
+// many, so as many requests may be in progress as there may be connections of clients.
 func mostClients(descriptors int) int {
 	if descriptors == 0 {
 		return 0
