@@ -27,11 +27,8 @@ projects:
 `))
 	fmt.Println(err)
 	// Output:
-	// ratelimit: gateway.yaml:6:21: providers.openai.models.gpt-6-astra: unknown field "max_rmp" (did you mean
-	// max_rpm?): it must be one of max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent,
-	// max_tokens_in_flight, max_enqueued_tokens, day_resets_at, auto, margin, reserve, reserve_tokens, on_overrun,
-	// pace, burst, count, aliases, mode ratelimit: gateway.yaml:8:20: projects.search.weight: "0": it must be a whole
-	// number from 1 to 1048576
+	// ratelimit: gateway.yaml:6:21: providers.openai.models.gpt-6-astra: unknown field "max_rmp" (did you mean max_rpm?): it must be one of max_rpm, max_tpm, max_rpd, max_input_tpm, max_output_tpm, max_tpd, max_concurrent, max_tokens_in_flight, max_enqueued_tokens, day_resets_at, auto, margin, reserve, reserve_tokens, on_overrun, pace, burst, count, aliases, mode
+	// ratelimit: gateway.yaml:8:20: projects.search.weight: "0": it must be a whole number from 1 to 1048576
 }
 
 func ExampleUpstream_Find() {
