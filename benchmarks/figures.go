@@ -39,14 +39,10 @@ func figures() []figure {
 			{"memory", "1M string keys of 16 bytes"},
 		}},
 		{"growth-projects.svg", "bytes of heap a project, without its name", 0, 0, []panel{
-			{"growth/projects/memory", "So many projects with three windows"},
+			{"heap/projects", "So many projects with three windows"},
 		}},
 		{"growth-requests.svg", "bytes of heap", 0, 0, []panel{
-			{"growth/requests/memory", "A project with so many requests in its windows"},
-		}},
-		{"growth-time.svg", "ns of CPU a decision, one goroutine", 0, 0, []panel{
-			{"growth/projects/time", "So many projects"},
-			{"growth/requests/time", "A project with so many requests"},
+			{"heap/requests", "A project with so many requests in its windows"},
 		}},
 		{"wait.svg", "% of the limit", 100, 150, []panel{
 			{"wait/1k", "Wait, 1,000 a second"},
@@ -70,6 +66,11 @@ func writePlots(dir string, all []report, w io.Writer) error {
 			return fmt.Errorf("plot: %w", err)
 		}
 		fmt.Fprintf(w, "wrote %s\n", path)
+	}
+	if svg := growthSVG(all); svg != nil {
+		path := filepath.Join(dir, "growth.svg")
+		fmt.Fprintf(w, "wrote %s\n", path)
+		return os.WriteFile(path, svg, 0o644)
 	}
 	return nil
 }

@@ -50,40 +50,51 @@ func TestEveryContestantHasARow(t *testing.T) {
 			viewing = append(viewing, v.name+calls)
 		}
 	}
-	growing := []string{"1,000", "10,000", "100,000", "1,000,000"}
+	large := []string{"1,000", "10,000", "100,000", "1,000,000"}
 	want := map[string][]string{
-		"hot/admitted":           names(single()),
-		"hot/denied":             names(denying(single())),
-		"hot/admitted/parallel":  names(single()),
-		"hot/denied/parallel":    names(denying(single())),
-		"keyed/100k/uniform":     names(keyed()),
-		"keyed/100k/zipf":        names(keyed()),
-		"keyed/1M/uniform":       names(keyed()),
-		"keyed/1M/zipf":          names(keyed()),
-		"memory":                 append(names(keyed()), nameLimit+", worst size"),
-		"wait/1k":                waiting,
-		"wait/10k":               waiting,
-		"wait/100k":              waiting,
-		"wait/1M":                waiting,
-		"quota/scopes":           {nameSince, nameModel, nameBoth, nameTwoOf, nameSixOf},
-		"sqlite":                 {nameProcesses, nameSeparate, nameCombined},
-		"redis/hot":              {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
-		"redis/1k":               {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
-		"redis/calls":            {"one project, 1 caller", "one project, 64 callers", "one project, 256 callers", "100 projects, 64 callers"},
-		"growth/projects/memory": growing,
-		"growth/requests/memory": growing,
-		"growth/projects/time":   growing,
-		"growth/requests/time":   growing,
-		"llmhttp/call":           {nameTransport, nameLLMHTTP, nameElsewhere},
-		"llmhttp/call/parallel":  {nameTransport, nameLLMHTTP, nameElsewhere},
-		"gateway/json":           passing,
-		"gateway/json/alone":     passing,
-		"gateway/sse":            passing,
-		"gateway/sse/alone":      passing,
-		"gateway/budget":         spending,
-		"gateway/viewers":        viewing,
-		"gateway/streams":        passing[1:],
-		"allocs":                 names(append(doors(), denying(append(limiters(), peers()...))...)),
+		"hot/admitted":          names(single()),
+		"hot/denied":            names(denying(single())),
+		"hot/admitted/parallel": names(single()),
+		"hot/denied/parallel":   names(denying(single())),
+		"keyed/100k/uniform":    names(keyed()),
+		"keyed/100k/zipf":       names(keyed()),
+		"keyed/1M/uniform":      names(keyed()),
+		"keyed/1M/zipf":         names(keyed()),
+		"memory":                append(names(keyed()), nameLimit+", worst size"),
+		"wait/1k":               waiting,
+		"wait/10k":              waiting,
+		"wait/100k":             waiting,
+		"wait/1M":               waiting,
+		"quota/scopes":          {nameSince, nameModel, nameBoth, nameTwoOf, nameSixOf},
+		"sqlite":                {nameProcesses, nameSeparate, nameCombined},
+		"redis/hot":             {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
+		"redis/1k":              {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
+		"redis/calls":           {"one project, 1 caller", "one project, 64 callers", "one project, 256 callers", "100 projects, 64 callers"},
+		"heap/projects":         large,
+		"heap/requests":         large,
+		"llmhttp/call":          {nameTransport, nameLLMHTTP, nameElsewhere},
+		"llmhttp/call/parallel": {nameTransport, nameLLMHTTP, nameElsewhere},
+		"gateway/json":          passing,
+		"gateway/json/alone":    passing,
+		"gateway/sse":           passing,
+		"gateway/sse/alone":     passing,
+		"gateway/budget":        spending,
+		"gateway/viewers":       viewing,
+		"gateway/streams":       passing[1:],
+		"allocs":                names(append(doors(), denying(append(limiters(), peers()...))...)),
+	}
+	for _, m := range media() {
+		for _, d := range dimensions() {
+			if d.alone && m.name != "memory" {
+				continue
+			}
+			for _, n := range d.sizes {
+				if n <= m.most || d.alone {
+					name := growthPrefix + m.name + "/" + d.name
+					want[name] = append(want[name], growthName(n))
+				}
+			}
+		}
 	}
 	all, err := runAll(tiny(), scenarios(), io.Discard)
 	if err != nil {
