@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -267,6 +268,7 @@ func (d dimension) cost(b *bench, m medium, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	runtime.GC() // so that what was thrown away before is not collected in a round
 	var costs []float64
 	for i := range b.rounds {
 		before, err := cpu()
