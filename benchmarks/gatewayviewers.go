@@ -92,8 +92,8 @@ func (f *viewedFleet) stop() {
 	}
 }
 
-// viewed is what one turn has cost: of the gateway at which the viewer looks, and of the others on the average, in CPU
-// seconds a second.
+// viewed is the CPU that gateways needed in one turn, in seconds a second: the one that the viewer asked, and the others
+// on average.
 type viewed struct{ asked, others, calls float64 }
 
 // turn has somebody look for a while, during which calls are made or not.

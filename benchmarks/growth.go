@@ -37,7 +37,7 @@ type dimension struct {
 
 const elsewhere = "elsewhere"
 
-// dimensionModels is that of models, all of which have their quotas from the beginning.
+// dimensionModels is the name of the dimension of models. Their quotas are set when the limiter is made.
 const dimensionModels = "models"
 
 // dimensions are all that a call's cost might grow with.

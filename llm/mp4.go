@@ -127,8 +127,8 @@ func mp4Samples(b []byte) (sum int64) {
 	return sum
 }
 
-// boxes returns where boxes with a name may be, wherever a decoder finds them, that have so many bytes behind them. A
-// name that is cut off at the end of the file is none.
+// boxes returns the offsets in b at which a decoder may find the name of a box, if b has at least size bytes from there
+// on, the name included.
 func boxes(b []byte, name string, size int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for from := 0; ; {

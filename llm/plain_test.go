@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// plainMP4 returns a file with so many bytes of samples without a codec, at a rate, of a track with its own units.
+// plainMP4 returns an MP4 file with size bytes of uncompressed samples at the given rate; units is the time scale of its
+// track.
 func plainMP4(codec string, rate, units uint32, size int) []byte {
 	be := binary.BigEndian
 	entry := append(make([]byte, 24), be.AppendUint32(nil, rate<<16)...)

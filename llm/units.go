@@ -76,7 +76,8 @@ var toolUnits = map[string]toolUnit{}
 // mostCounted bounds the uses of a tool, so that sums do not overflow.
 const mostCounted = math.MaxInt32
 
-// addTool adds a tool of a type, that may be used so often. What it runs in costs as much as so many containers.
+// addTool adds what a tool of the type kind may use: uses is how often it may be called, and containers is how many
+// containers of 1 GB the one in which it runs costs.
 func (u *Units) addTool(kind string, uses []byte, containers int64) {
 	if kind == "" || kind == "function" || kind == "custom" { // the client runs nearly all tools
 		return

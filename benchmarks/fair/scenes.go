@@ -17,7 +17,7 @@ type scene struct {
 	name     string
 	limits   string // of the model, as a configuration has them
 	projects string // of the configuration
-	minute   int    // what may be used in a minute, in the unit of crew.amount
+	minute   int    // the quota of a minute: calls, or tokens where crew.amount counts tokens
 	crews    []crew
 	of       string // the project whose part is compared
 	due      int    // percent
@@ -39,7 +39,7 @@ type crew struct {
 }
 
 // sceneMinutes is how long a scene lasts. The first two minutes do not count: in the first nobody knows who will come, and
-// in the second it comes back what was lent then.
+// in the second what was lent then comes back.
 const sceneMinutes = 4
 
 // scenes are those of long answers, crowds, callers that do not wait, slots, and large and wrongly estimated calls.
@@ -84,7 +84,7 @@ func scenes() []scene {
 // config returns the configuration of the gateways of a scene.
 func (s *scene) config() string { return fmt.Sprintf(fleetConfig, model, s.limits, s.projects) }
 
-// played is what has passed in a scene, in the minutes that count.
+// played is what the projects of a scene have used in its last two minutes.
 type played struct {
 	mu     sync.Mutex
 	used   map[string]int // by project

@@ -136,7 +136,7 @@ func (b *Batch) Expect(projectID string, r *llm.Request, calls int) error {
 	return nil
 }
 
-// times returns n, which is not below 0, for each of so many calls, and no more than a batch may ask for.
+// times returns n times calls, and at most maxReserved, which is the most that a batch may ask for. n is not negative.
 func times(n, calls int) int {
 	if n > int(maxReserved)/max(calls, 1) {
 		return int(maxReserved)

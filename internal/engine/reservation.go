@@ -211,7 +211,7 @@ func (r *Reservation) settle(used *spent, entry *books.Entry) {
 	}
 }
 
-// refund returns how much a call that has used so much gives back of what it was charged by a plan.
+// refund returns what a call gives back, by unit, of the charges of plan p after it has used used.
 func (r *Reservation) refund(p *plan, used *spent) (back Amounts) {
 	for i := range p.charges {
 		u := p.charges[i].unit

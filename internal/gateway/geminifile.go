@@ -78,7 +78,7 @@ func digestName(provider string, sum []byte) string {
 	return "upload/" + url.PathEscape(provider) + "/" + hex.EncodeToString(sum)
 }
 
-// isDigest reports whether a name in the store is that of a digest.
+// isDigest reports whether a deposit of this name in the store is the digest of an uploaded file.
 func isDigest(name string) bool { return strings.HasPrefix(name, "upload/") }
 
 // uploads are the files that are being uploaded, by the ids of their uploads, and the digests of those that were.

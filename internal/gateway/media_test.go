@@ -445,8 +445,8 @@ func fewPass(t *testing.T, r *rig, c *endpointCall, project string, onRedis bool
 	})
 }
 
-// atOnce sends 300 calls, or 50 in a short run, of a project at once, of which ten pass, or so many at most, and none
-// beyond the limit.
+// atOnce sends 300 calls of a project at once, or 50 in a short run, whose limit is enough for ten. It fails if more than
+// most of them pass.
 func atOnce(t *testing.T, r *rig, store, project string, c *endpointCall, most int) {
 	t.Helper()
 	var passed, lost atomic.Int64

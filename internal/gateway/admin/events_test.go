@@ -252,7 +252,7 @@ func TestSlowFollower(t *testing.T) {
 	}
 }
 
-// However many calls a gateway serves, a client gets so many events a second.
+// A client gets eventsEach events a second at most, however many calls the gateway serves.
 func TestEventsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, g := new(Admin), new(gateway.Gateway)
