@@ -67,6 +67,9 @@ func TestAuto(t *testing.T) {
 			"not auto":     {MaxRPM: 3, MaxTPM: 40},
 			"nor anything": {},
 		} {
+			if !before.Auto && c.want == nil {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s %v %d/%s", c.say.Unit, c.say.Per, c.say.Limit, name), func(t *testing.T) {
 				observed(t, quotas{"m": before, "n": before}, func(t *testing.T, rl *ratelimit.RateLimiter, d *diary) {
 					want := before

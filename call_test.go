@@ -166,14 +166,9 @@ func tryCall(t testing.TB, rl *ratelimit.RateLimiter, c projectCall) (*ratelimit
 // file, each in a bubble.
 func everyLedger(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.RateLimiter)) {
 	for _, ledger := range ledgers {
-		t.Run(ledger.name, func(t *testing.T) {
+		t.Run(ledger, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rl, err := ledger.open(filepath.Join(t.TempDir(), "limits"), q)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { closeFile(t, rl) })
-				test(t, rl)
+				test(t, openLedger(t, ledger, filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q}))
 			})
 		})
 	}
@@ -263,10 +258,7 @@ func TestCallStoreLost(t *testing.T) {
 
 // The model is charged only if the store has also charged the project.
 func TestCallOfAClosedProjectStore(t *testing.T) {
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 3}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rl := inMemory(t, quotas{"m": {MaxRPM: 3}})
 	rl.Store().Close()
 	c := projectCall{Model: "m", Project: "p", Limits: perMinute(3, 0)}
 	res, d, err := tryAcquireCall(rl, t.Context(), c)
@@ -480,21 +472,17 @@ func TestCallsLikeTheNaiveBook(t *testing.T) {
 		q, windows, list := deeds(rt)
 		withFile := rapid.IntRange(0, 3).Draw(rt, "a file takes its time") == 0
 		for _, ledger := range ledgers {
-			if ledger.name == "sqlite" && !withFile {
+			if ledger == ratelimit.BackendSQLite && !withFile {
 				continue
 			}
 			files++
 			wrong := ""
 			synctest.Test(t, func(t *testing.T) {
-				rl, err := ledger.open(filepath.Join(dir, fmt.Sprint(files)), q)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer closeFile(t, rl)
+				rl := openLedger(t, ledger, filepath.Join(dir, fmt.Sprint(files)), ratelimit.Config{Quotas: q})
 				wrong = actOut(rl, &naiveBook{quotas: q, windows: windows}, list)
 			})
 			if wrong != "" {
-				rt.Fatalf("%s: %s", ledger.name, wrong)
+				rt.Fatalf("%s: %s", ledger, wrong)
 			}
 		}
 	})
@@ -656,14 +644,8 @@ func compare(rl *ratelimit.RateLimiter, b *naiveBook) string {
 // A call of a model without a quota is charged to each of its project's, its key's and its run's limits once, whether
 // its model is counted or not.
 func TestCallOfAModelWithoutAQuotaIsChargedOnce(t *testing.T) {
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	projects, err := rl.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 10}, Runs: project.RunLimit{Calls: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rl := inMemory(t, nil)
+	projects := withProjects(t, rl, project.Config{Default: &project.Limit{RequestsPerMinute: 10}, Runs: project.RunLimit{Calls: 10}})
 	res, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "unknown", Project: "p", Run: "r"})
 	if res == nil || err != nil {
 		t.Fatal(d, err)

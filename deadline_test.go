@@ -15,10 +15,7 @@ import (
 // takes nothing. One whose deadline they can meet waits.
 func TestDeadlineIsTooSoon(t *testing.T) {
 	everyLedger(t, quotas{"m": {MaxRPM: 1}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		projects, err := rl.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		projects := withProjects(t, rl, project.Config{Default: &project.Limit{RequestsPerMinute: 1}})
 		rl.TryAcquire("m", 1)
 		if _, err := projects.Allow(t.Context(), "p"); err != nil {
 			t.Fatal(err)

@@ -10,14 +10,8 @@ import (
 
 // A decision in a log is one sentence, and not all of its numbers.
 func TestADecisionPrintsAsASentence(t *testing.T) {
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": {MaxRPM: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rl.Close()
-	if _, err := rl.NewProjects(project.Config{Limits: map[string]project.Limit{"p": {RequestsPerDay: 1}}}); err != nil {
-		t.Fatal(err)
-	}
+	rl := inMemory(t, quotas{"m": {MaxRPM: 1}})
+	withProjects(t, rl, project.Config{Limits: map[string]project.Limit{"p": {RequestsPerDay: 1}}})
 	_, allowed := rl.TryAcquire("m", 0)
 	_, denied := rl.TryAcquire("m", 0)
 	_, spent, err := rl.Projects().Take(t.Context(), project.Call{Project: "p"})

@@ -35,10 +35,7 @@ func (p *play) hears(windows ...llm.Window) {
 
 // lowered has scenarios in which others use the same account. They must end the same way in
 // every ledger.
-var lowered = map[string]struct {
-	quotas quotas
-	act    func(p *play)
-}{
+var lowered = map[string]scenario{
 	"fewer requests": {quotas{"m": {MaxRPM: 10}}, func(p *play) {
 		p.hears(leaves(llm.Requests, time.Minute, 3, time.Minute)) // others use 7
 		for range 3 {
@@ -312,31 +309,7 @@ var lowered = map[string]struct {
 	}},
 }
 
-func TestHeedOthers(t *testing.T) {
-	for name, scenario := range lowered {
-		t.Run(name, func(t *testing.T) {
-			said := make([][]string, len(ledgers))
-			for k, ledger := range ledgers {
-				t.Run(ledger.name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						rl, err := ledger.open(filepath.Join(t.TempDir(), "limits"), scenario.quotas)
-						if err != nil {
-							t.Fatal(err)
-						}
-						p := &play{T: t, rl: rl, start: time.Now()}
-						scenario.act(p)
-						p.record(rl.AllStats())
-						said[k] = p.answers
-						closeFile(t, rl)
-					})
-				})
-			}
-			if !t.Failed() {
-				wantSame(t, said)
-			}
-		})
-	}
-}
+func TestHeedOthers(t *testing.T) { playEverywhere(t, lowered) }
 
 // Invalid windows change nothing, with a debt or without.
 func TestHeedNonsense(t *testing.T) {
@@ -592,10 +565,10 @@ func heedNaively(ctx context.Context, rl *ratelimit.RateLimiter, q ratelimit.Mod
 func TestHeedOthersNaively(t *testing.T) {
 	dir, files := t.TempDir(), 0
 	for k, ledger := range ledgers {
-		t.Run(ledger.name, func(t *testing.T) {
+		t.Run(ledger, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				q, list := words(rt)
-				if ledger.name == "sqlite" && rapid.IntRange(0, 9).Draw(rt, "a file takes its time") != 0 {
+				if ledger == ratelimit.BackendSQLite && rapid.IntRange(0, 9).Draw(rt, "a file takes its time") != 0 {
 					return
 				}
 				files++
@@ -604,12 +577,8 @@ func TestHeedOthersNaively(t *testing.T) {
 					if q == (ratelimit.ModelQuota{}) {
 						q.MaxRPM = 5
 					}
-					rl, err := ledger.open(filepath.Join(dir, fmt.Sprint(k, "-", files)), quotas{"m": q})
-					if err != nil {
-						t.Fatal(err)
-					}
+					rl := openLedger(t, ledger, filepath.Join(dir, fmt.Sprint(k, "-", files)), ratelimit.Config{Quotas: quotas{"m": q}})
 					fault = heedNaively(t.Context(), rl, q, list)
-					closeFile(t, rl)
 				})
 				if fault != "" {
 					rt.Fatal(fault)
@@ -642,14 +611,8 @@ func TestHeedNeverGivesMore(t *testing.T) {
 		}), 5, 40).Draw(rt, "steps")
 		fault := ""
 		synctest.Test(t, func(t *testing.T) {
-			open := func(k int) *ratelimit.RateLimiter {
-				rl, err := ledgers[k].open(filepath.Join(t.TempDir(), "limits"), quotas{"m": q})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return rl
-			}
-			heeds, deaf := open(rapid.SampledFrom([]int{0, 2}).Draw(rt, "ledger")), open(0)
+			open := func() *ratelimit.RateLimiter { return newYAML(t, filepath.Join(t.TempDir(), "limits"), quotas{"m": q}) }
+			heeds, deaf := open(), open()
 			var reserved [][2]*ratelimit.Reservation
 			for i, s := range steps {
 				switch s.Do {
@@ -675,8 +638,6 @@ func TestHeedNeverGivesMore(t *testing.T) {
 					reserved = append(reserved, [2]*ratelimit.Reservation{res, also})
 				}
 			}
-			closeFile(t, heeds)
-			closeFile(t, deaf)
 		})
 		if fault != "" {
 			rt.Fatal(fault)

@@ -51,27 +51,13 @@ func (d *diary) none(t testing.TB, what string) {
 	}
 }
 
-// observed runs a test on observed limiters, in memory, on a store and on a file, each in a
-// bubble.
+// observed runs a test on an observed limiter in every ledger, each in a bubble.
 func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.RateLimiter, d *diary)) {
-	for name, open := range map[string]func(path string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error){
-		"memory": func(path string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error) {
-			cfg.FilePath = path
-			return ratelimit.NewWithConfig(cfg)
-		},
-		"sqlite": ratelimit.NewWithSQLiteConfig,
-		"store": func(_ string, cfg ratelimit.Config) (*ratelimit.RateLimiter, error) {
-			return ratelimit.NewWithStore(store.NewMemory(), cfg)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, ledger := range ledgers {
+		t.Run(ledger, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &diary{}
-				rl, err := open(filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q, Observer: d})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer closeFile(t, rl)
+				rl := openLedger(t, ledger, filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q, Observer: d})
 				if rl.TheObserver() != d {
 					t.Errorf("the observer is %v", rl.TheObserver())
 				}
@@ -347,14 +333,9 @@ func TestTryAcquireAllocates(t *testing.T) {
 	if !alone.Test(t) {
 		return
 	}
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: quotas{"m": {MaxRPM: 1 << 30, MaxTPM: 1 << 30, MaxRPD: 1 << 30}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rl := inMemory(t, quotas{"m": {MaxRPM: 1 << 30, MaxTPM: 1 << 30, MaxRPD: 1 << 30}})
 	each := project.Limit{DollarsPerMonth: price.Dollar << 20, Resets: limit.Calendar{Zone: "UTC"}}
-	if _, err := rl.NewProjects(project.Config{Limits: map[string]project.Limit{"a": each, "a/b": each, "a/b/c": each, "a/b/c/d": each, "a/b/c/d/e": each}}); err != nil {
-		t.Fatal(err)
-	}
+	withProjects(t, rl, project.Config{Limits: map[string]project.Limit{"a": each, "a/b": each, "a/b/c": each, "a/b/c/d": each, "a/b/c/d/e": each}})
 	for _, id := range []string{"", "a", "a/b", "a/b/c/d/e"} {
 		call := func() {
 			res, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: id, Estimated: 10, Dollars: 100})

@@ -17,35 +17,21 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store/redisstore"
 )
 
 // shadowStores open a limiter on each kind of store. Limiters of one call share it, but in memory.
 func shadowStores(t *testing.T) map[string]func(cfg ratelimit.Config) *ratelimit.RateLimiter {
 	file, server := filepath.Join(t.TempDir(), "limits.db"), redistest.New(t)
-	must := func(l *ratelimit.RateLimiter, err error) *ratelimit.RateLimiter {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		return l
-	}
 	return map[string]func(cfg ratelimit.Config) *ratelimit.RateLimiter{
 		"memory": func(cfg ratelimit.Config) *ratelimit.RateLimiter {
-			cfg.FilePath = filepath.Join(t.TempDir(), "none.yaml")
-			return must(ratelimit.NewWithConfig(cfg))
+			return openLedger(t, ratelimit.BackendYAML, filepath.Join(t.TempDir(), "none.yaml"), cfg)
 		},
 		"SQLite": func(cfg ratelimit.Config) *ratelimit.RateLimiter {
-			return must(ratelimit.NewWithSQLiteConfig(file, cfg))
+			return openLedger(t, ratelimit.BackendSQLite, file, cfg)
 		},
 		"Redis": func(cfg ratelimit.Config) *ratelimit.RateLimiter {
-			s, err := redisstore.New(redisstore.Config{URL: server.URL(), Timeout: 20 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return must(ratelimit.NewWithStore(s, cfg))
+			cfg.FilePath = server.URL()
+			return onRedisWith(t, cfg)
 		},
 	}
 }
@@ -149,13 +135,8 @@ func TestShadowOfEachLimit(t *testing.T) {
 		{project.Concurrent, quota{}, limits{MaxConcurrent: 1}, ratelimit.Call{}, 2},
 	} {
 		t.Run(c.limit, func(t *testing.T) {
-			rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: filepath.Join(t.TempDir(), "none.yaml"), Quotas: map[string]quota{"m": c.quota}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := rl.NewProjects(project.Config{Default: &c.limits}); err != nil {
-				t.Fatal(err)
-			}
+			rl := inMemory(t, quotas{"m": c.quota})
+			withProjects(t, rl, project.Config{Default: &c.limits})
 			c.call.Model, c.call.Project, c.call.ShadowModel, c.call.ShadowOf = "m", "p", true, "p"
 			for i := 1; i <= 6; i++ {
 				_, d, err := rl.TryAcquireCall(t.Context(), c.call)
@@ -180,13 +161,8 @@ func TestShadowOfEachLimit(t *testing.T) {
 // debt when the limit is enforced again.
 func TestShadowDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: filepath.Join(t.TempDir(), "none.yaml"), Quotas: map[string]ratelimit.ModelQuota{"m": {MaxRPM: 2}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := rl.NewProjects(project.Config{Default: &project.Limit{RequestsPerMinute: 2, DollarsPerDay: price.Dollar}}); err != nil {
-			t.Fatal(err)
-		}
+		rl := inMemory(t, quotas{"m": {MaxRPM: 2}})
+		withProjects(t, rl, project.Config{Default: &project.Limit{RequestsPerMinute: 2, DollarsPerDay: price.Dollar}})
 		enforced := ratelimit.Call{Model: "m", Project: "p"}
 		shadow := ratelimit.Call{Model: "m", Project: "p", ShadowModel: true, ShadowOf: "p"}
 		for range 2 {

@@ -19,11 +19,7 @@ import (
 func sharing(t *testing.T, q ratelimit.ModelQuota, limits map[string]project.Limit, test func(t *testing.T, rl *ratelimit.RateLimiter, projects *project.Limiter)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		rl, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: quotas{"m": q}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rl.Close()
+		rl := inMemory(t, quotas{"m": q})
 		test(t, rl, withProjects(t, rl, project.Config{Default: &project.Limit{}, Limits: limits}))
 	})
 }

@@ -43,9 +43,7 @@ func TestUsersShareTheSlotsOfTheirProject(t *testing.T) {
 				res.Commit(1, 1)
 			}
 		}
-		if _, err := rl.NewProjects(project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{"crowd": {Weight: 1}, "honest": {Weight: 1}}}); err != nil {
-			t.Fatal(err)
-		}
+		withProjects(t, rl, project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{"crowd": {Weight: 1}, "honest": {Weight: 1}}})
 		for i := range users {
 			group.Go(func() { work(fmt.Sprintf("crowd/u%d", i), false) })
 		}

@@ -29,22 +29,19 @@ type quotas = map[string]ratelimit.ModelQuota
 
 func openFile(t testing.TB, path string, q quotas) *ratelimit.RateLimiter {
 	t.Helper()
-	rl, err := ratelimit.NewWithSQLiteConfig(path, ratelimit.Config{Quotas: q})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rl.Close() })
-	return rl
+	return openLedger(t, ratelimit.BackendSQLite, path, ratelimit.Config{Quotas: q})
+}
+
+// inMemory returns a limiter in memory. Its file does not exist.
+func inMemory(t testing.TB, q quotas) *ratelimit.RateLimiter {
+	t.Helper()
+	return newYAML(t, filepath.Join(t.TempDir(), "none.yaml"), q)
 }
 
 // newYAML returns a limiter with a YAML file.
 func newYAML(t testing.TB, path string, q quotas) *ratelimit.RateLimiter {
 	t.Helper()
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: path, Quotas: q})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rl
+	return openLedger(t, ratelimit.BackendYAML, path, ratelimit.Config{Quotas: q})
 }
 
 func closeFile(t testing.TB, rl *ratelimit.RateLimiter) {

@@ -15,12 +15,7 @@ import (
 // opened returns a limiter on a file.
 func opened(t *testing.T, path string, quota ratelimit.ModelQuota) *ratelimit.RateLimiter {
 	t.Helper()
-	rl, err := ratelimit.NewWithSQLiteConfig(path, ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": quota}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { rl.Close() })
-	return rl
+	return openFile(t, path, quotas{"m": quota})
 }
 
 // pass returns how many of 10 calls pass.
@@ -159,10 +154,7 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 // A caller that never estimates has a limit all the same.
 func TestDebtsHoldUpRequestsOfNoTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": {MaxTPM: 1000}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		memory := inMemory(t, quotas{"m": {MaxTPM: 1000}})
 		for name, rl := range map[string]*ratelimit.RateLimiter{
 			"memory": memory,
 			"sqlite": opened(t, filepath.Join(t.TempDir(), "limits.db"), ratelimit.ModelQuota{MaxTPM: 1000}),

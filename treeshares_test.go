@@ -15,16 +15,10 @@ import (
 // Projects share a model's quota by weight at every level of their tree, however many workers each has.
 func TestSiblingsShareByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rl, err := ratelimit.NewWithConfig(ratelimit.Config{Quotas: quotas{"m": {MaxRPM: 120}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rl.Close()
-		if _, err := rl.NewProjects(project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{
+		rl := inMemory(t, quotas{"m": {MaxRPM: 120}})
+		withProjects(t, rl, project.Config{Default: &project.Limit{}, Limits: map[string]project.Limit{
 			"acme": {}, "acme/search": {Weight: 3}, "acme/chat": {Weight: 1}, "beta": {Weight: 1},
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}})
 		ctx, stop := testkit.WithHiddenTimeout(t.Context(), 5*time.Minute)
 		defer stop()
 		served := map[string]*atomic.Int64{}

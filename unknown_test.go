@@ -10,17 +10,14 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/database"
 	"dappco.re/go/core/go-ratelimit/internal/state"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// limitersOf runs a test on a limiter in memory, on a file and on a store, each in a
-// bubble. The model "m" has a quota.
+// limitersOf runs a test on a limiter in memory and on a file, each in a bubble. The model "m" has a quota.
 func limitersOf(t *testing.T, test func(t *testing.T, rl *RateLimiter)) {
 	cfg := Config{Quotas: map[string]ModelQuota{"m": {MaxRPM: 100000, MaxRPD: 100000}}}
 	for name, open := range map[string]func(path string) (*RateLimiter, error){
 		"memory": func(path string) (*RateLimiter, error) { return NewWithConfig(cfg) },
 		"sqlite": func(path string) (*RateLimiter, error) { return NewWithSQLiteConfig(path, cfg) },
-		"store":  func(path string) (*RateLimiter, error) { return NewWithStore(store.NewMemory(), cfg) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
