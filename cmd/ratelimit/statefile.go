@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -67,6 +68,7 @@ func (s *stateLimits) State(ctx context.Context) (admin.State, error) {
 		}
 		state.Projects = append(state.Projects, p)
 	}
+	slices.SortStableFunc(state.Projects, func(a, b admin.Project) int { return cmp.Compare(pressureOf(b), pressureOf(a)) })
 	return state, nil
 }
 

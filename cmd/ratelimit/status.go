@@ -18,8 +18,8 @@ func newStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [PROJECT]",
 		Short: "Show what models and projects use of their limits",
-		Long: `Show what models and projects use of their limits, those that need attention first; or what a
-project and those below it use. A running gateway answers, or with --state its state: a
+		Long: `Show what models use of their limits, and the twenty projects that most need attention; or
+what a project and those below it use. A running gateway answers, or with --state its state: a
 SQLite file, or a URL of Redis. If the gateway is not ready, the exit code is 3.`,
 		Example: `  ratelimit status --watch
   ratelimit status acme

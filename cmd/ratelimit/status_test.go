@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,8 +68,8 @@ m         search         -  12 / 30     500 / 3,000  lends 45 of max_rpm`,
 		},
 		"projects": {
 			admin.State{Ready: true, Projects: []admin.Project{
-				{ID: "free", Windows: []admin.Window{}},
 				{ID: "held", Windows: []admin.Window{{Name: "requests_per_minute", Limit: 60, Remaining: 48}}, Limit: project.Limit{RequestsPerMinute: 60, MaxConcurrent: 5}},
+				{ID: "free", Windows: []admin.Window{}},
 				{ID: "slow", Windows: []admin.Window{}, Limit: project.Limit{MaxConcurrent: 1, Weight: 3, MinShare: 20, Dedicated: true, MaxShare: 50}},
 			}},
 			`
@@ -112,6 +113,26 @@ REDIS IS LOST: each gateway lets its part of every limit pass (on_store_loss: sh
 		c.state.Version, c.state.Listen, c.state.Store, c.state.Keys = "v1", "here", "redis", "off"
 		if got := shown(statusLines(c.state, 0)); got != c.want {
 			t.Errorf("%s:%s\nwant:%s", name, got, c.want)
+		}
+	}
+}
+
+// Of thousands of projects, the status shows those that come first, with their shares alone, and says how to see the others.
+func TestStatusOfManyProjects(t *testing.T) {
+	state := admin.State{Ready: true, Models: []admin.Model{{Name: "m", Usage: &admin.Usage{Used: map[string]int{"max_rpm": 1}}}}}
+	for i := range 1000 {
+		id := fmt.Sprintf("team-%03d", 999-i)
+		state.Projects = append(state.Projects, admin.Project{ID: id, Windows: []admin.Window{}})
+		state.Models[0].Shares = append(state.Models[0].Shares, event.ProjectShare{Project: id, Limits: []event.LimitShare{{Name: "max_rpm", Share: 1}}})
+	}
+	state.Projects[0].Harm = "blocked"
+	text := shown(statusLines(state, 0))
+	if n := strings.Count(text, "team-"); n != 2*mostProjects || strings.Contains(text, "team-979") {
+		t.Errorf("%d names of projects: %s", n, text)
+	}
+	for _, want := range []string{"team-999  no limits      all calls are denied\nteam-998", "m         and more", "the 20 projects that most need attention. `ratelimit project list` lists all"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +9,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 )
+
+// mostProjects is how many projects a status shows: those that come first in the state.
+const mostProjects = 20
 
 // statusLines returns a state as lines for people.
 func statusLines(s admin.State, width int) []string {
@@ -38,13 +39,14 @@ func statusLines(s admin.State, width int) []string {
 	if s.StoreLost != "" {
 		lines = append(lines, bad(width, fmt.Sprintf("REDIS IS LOST: %s (on_store_loss: %s); %s", whileLost[s.OnStoreLoss], s.OnStoreLoss, s.StoreLost))...)
 	}
-	for _, part := range [][]string{modelLines(s.Models, width), shareLines(s.Models, width), projectLines(s.Projects, width), innerShareLines(s.Projects, width)} {
+	projects := s.Projects[:min(len(s.Projects), mostProjects)]
+	for _, part := range [][]string{modelLines(s.Models, width), shareLines(s.Models, projects, width), projectLines(projects, width), innerShareLines(projects, width)} {
 		if len(part) > 0 {
 			lines = append(append(lines, ""), part...)
 		}
 	}
-	if s.More {
-		lines = append(lines, console.Sentences(width, "and more: `ratelimit project list` shows all")...)
+	if s.More || len(s.Projects) > len(projects) {
+		lines = append(append(lines, ""), console.Sentences(width, fmt.Sprintf("These are the %d projects that most need attention. `ratelimit project list` lists all, and `ratelimit status PROJECT` shows one.", len(projects)))...)
 	}
 	return lines
 }
@@ -95,18 +97,14 @@ func used(n, most int) string {
 // waiting returns how many calls wait, or a dash for none.
 func waiting(n int) string { return count(int64(n)) }
 
-// projectLines returns a table of projects with the limit that each is closest to; those that are
-// closest come first.
+// projectLines returns a table of projects with the limit that each is closest to.
 func projectLines(projects []admin.Project, width int) []string {
 	if len(projects) == 0 {
 		return nil
 	}
-	byPressure := func(a, b admin.Project) int {
-		return cmp.Or(cmp.Compare(pressureOf(b), pressureOf(a)), cmp.Compare(a.ID, b.ID))
-	}
 	t := console.NewTable(console.Text("project").ShortenedAtStart(16), console.Text("closest limit"), console.Number("used"), console.Text("also").Below())
-	for _, p := range slices.SortedFunc(slices.Values(projects), byPressure) {
-		t.AddStyled(styleOf(pressureOf(p), p.Paused), projectRow(p)...)
+	for _, p := range projects {
+		t.AddStyled(styleOf(pressureOf(p), p.Paused || p.Harm == "blocked" || p.Harm == "denied"), projectRow(p)...)
 	}
 	return t.Lines(width)
 }

@@ -147,8 +147,8 @@ func pausesOf(m admin.Model) (notes []string) {
 var sharedKinds = slices.DeleteFunc(kind.Of(kind.Model), func(k kind.Kind) bool { return !k.IsShared() })
 
 // shareLines returns a table of what projects use of their shares, at the models that several
-// projects use, or nothing if there is no such model.
-func shareLines(models []admin.Model, width int) []string {
+// projects use, or nothing if there is no such model. Of a model with many shares, it has those of the shown projects.
+func shareLines(models []admin.Model, shown []admin.Project, width int) []string {
 	columns := []console.Column{console.Text("share of").Shortened(12), console.Text("project").ShortenedAtStart(12), console.Number("waiting")}
 	for i, k := range sharedKinds {
 		columns = append(columns, console.Number(k.Name()).Leaves(len(sharedKinds)-i))
@@ -158,10 +158,16 @@ func shareLines(models []admin.Model, width int) []string {
 		if len(m.Shares) < 2 {
 			continue
 		}
-		for _, p := range m.Shares {
+		shares := m.Shares
+		if len(shares) > mostProjects {
+			shares = slices.DeleteFunc(slices.Clone(shares), func(p event.ProjectShare) bool {
+				return !slices.ContainsFunc(shown, func(each admin.Project) bool { return each.ID == p.Project })
+			})
+		}
+		for _, p := range shares {
 			t.AddStyled(styleOf(0, p.Waiting > 0), shareRow(m.Name, p)...)
 		}
-		if m.More {
+		if m.More || len(shares) < len(m.Shares) {
 			t.Add(shareRow(m.Name, event.ProjectShare{Project: "and more"})...)
 		}
 	}

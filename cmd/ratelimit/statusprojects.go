@@ -29,6 +29,9 @@ func projectRow(p admin.Project) []string {
 	windows := slices.SortedStableFunc(slices.Values(p.Windows), func(a, b admin.Window) int {
 		return cmp.Compare(windowPressure(b), windowPressure(a))
 	})
+	if note := harmNotes[p.Harm]; note != "" {
+		also = append(also, note)
+	}
 	closest, share := "no limits", "-"
 	for i, w := range windows {
 		text := fmt.Sprintf("%s %s / %s", admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit))
@@ -54,6 +57,9 @@ func projectRow(p admin.Project) []string {
 	}
 	return []string{p.ID, closest, share, strings.Join(append(also, projectNotes(p)...), ", ")}
 }
+
+// harmNotes are what happens to the calls of a project, by the words of the API.
+var harmNotes = map[string]string{"blocked": "all calls are denied", "denied": "calls are denied", "waiting": "calls wait"}
 
 // projectNotes returns what else is to be said of a project: its weight and shares, a pause, its mode.
 func projectNotes(p admin.Project) (notes []string) {

@@ -106,14 +106,17 @@ func (l *AskedLimit) advice() string {
 	if l.Scope == "run" {
 		raise = fmt.Sprintf("raise %s of the configuration from %s to at least %s", l.Setting, l.amount(l.Max), l.amount(l.Max-l.Remaining+l.Needed))
 	}
-	wait := "Wait " + inWords(l.RetryAfter)
+	wait, less := "Wait "+inWords(l.RetryAfter), "Ask for at most "+l.amount(l.Max)+" at once"
+	if l.Unit == "nanodollars" {
+		less = "Lower the cost of the call to at most " + l.amount(l.Max) + ", with a shorter prompt or a smaller max_tokens"
+	}
 	switch {
 	case l.Limit == "paused":
 		return fmt.Sprintf("%s: the provider takes no calls of %q until then.", wait, l.Owner)
 	case l.Never && l.Share != nil:
-		return fmt.Sprintf("Ask for at most %s at once, or raise max_share of the project: the call needs %s.", l.amount(l.Max), l.amount(l.Needed))
+		return fmt.Sprintf("%s, or raise max_share of the project: the call needs %s.", less, l.amount(l.Needed))
 	case l.Never:
-		return fmt.Sprintf("Ask for at most %s at once, or raise %s of %s %q to at least %s.", l.amount(l.Max), l.Setting, l.Scope, l.Owner, l.amount(l.Needed))
+		return fmt.Sprintf("%s, or raise %s of %s %q to at least %s.", less, l.Setting, l.Scope, l.Owner, l.amount(l.Needed))
 	case l.Share != nil:
 		of := fmt.Sprintf("%s of %s %q", LimitInWords(strings.TrimSuffix(l.Limit, "_share")), l.Scope, l.Owner)
 		used := fmt.Sprintf("used %s of its share of %s", l.amount(l.Share.Used), l.amount(l.Share.Max))

@@ -174,6 +174,7 @@ func TestSilentGatewayIsNamed(t *testing.T) {
 func TestWaitingOfAFleet(t *testing.T) {
 	all, one := newFleet(t, 2, strings.NewReplacer("max_rpm: 100", "max_rpm: 1", "search: {", "search: {max_wait: 5m, ").Replace(usual))
 	all[0].call(t, "search", "gpt-4o")
+	all[0].call(t, "small", "gpt-4o") // is denied, and shares the model
 	answered := make(chan int, 1)
 	go func() { answered <- all[1].callAsync("search", "gpt-4o") }()
 	testkit.Eventually(t, "the call waits", func() bool { return all[1].gateway.Models().Waiting("gpt-4o") == 1 })
@@ -185,6 +186,13 @@ func TestWaitingOfAFleet(t *testing.T) {
 		s := as[State](t, one.want(t, 200, "GET", "/v1/state", ""))
 		if s.Waiting != 1 || s.Active != 1 {
 			t.Errorf("%d wait, %d are active", s.Waiting, s.Active)
+		}
+		for _, m := range s.Models {
+			for _, share := range m.Shares {
+				if want := map[string]int{"search": 1}[share.Project]; share.Waiting != want {
+					t.Errorf("%d calls of %q wait for its share of %q: want %d", share.Waiting, share.Project, m.Name, want)
+				}
+			}
 		}
 		if o := as[Overview](t, one.want(t, 200, "GET", "/v1/overview", "")); o.Totals.Waiting != 1 || row(t, o.Projects, "search").Waiting != 1 {
 			t.Errorf("%+v", o.Totals)

@@ -50,6 +50,9 @@ func TestRefusedCallsCount(t *testing.T) {
 		t.Fatalf("the call: %d", status)
 	}
 	o := as[Overview](t, r.want(t, 200, "GET", "/v1/overview", ""))
+	if first := as[State](t, r.get(t, "/v1/state")).Projects[0]; first.ID != "small" || first.Harm != "blocked" {
+		t.Errorf("the first project of the state: %+v", first)
+	}
 	if small := o.Projects[0]; o.Totals.Refused != 1 || small.Name != "small" || small.Harm != "blocked" || small.Minute.Refused != 1 {
 		t.Errorf("%+v, %+v", o.Totals, small)
 	}

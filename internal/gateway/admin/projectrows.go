@@ -66,6 +66,30 @@ func (l *lookout) projectRows(text, below string, order func(a, b *standing) int
 	return ProjectRows{len(list), rowsOf(list[from:min(from+n, len(list))], l.switchProject)}
 }
 
+// inOrder returns projects in the order of harm, as the last look has seen them, and the harm that is done to the calls of
+// each. Those that it has not seen come last.
+func (l *lookout) inOrder(ids []string) (ordered []string, harm map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		known[id] = true
+	}
+	harm = make(map[string]string, len(ids))
+	for _, s := range l.projects.list {
+		if known[s.name] {
+			harm[s.name] = harms[s.harm]
+			ordered = append(ordered, s.name)
+		}
+	}
+	for _, id := range ids {
+		if _, seen := harm[id]; !seen {
+			ordered = append(ordered, id)
+		}
+	}
+	return ordered, harm
+}
+
 // OverviewProjects returns n rows of projects from a place on. search is a part of their names, in any
 // case of letters; sort is "harm", "pressure", "name", "waiting", "denied" or "calls". Both may be empty.
 func (c *Client) OverviewProjects(ctx context.Context, search, sort string, offset, n int) (ProjectRows, error) {

@@ -23,6 +23,7 @@ type Project struct {
 	Own     bool          `json:"own"`     // the project has a limit of its own, and not the default
 	Windows []Window      `json:"windows"` // its own, and not those above it; nil while the store does not answer
 
+	Harm   string       `json:"harm,omitempty"`        // in the state: the worst that happens to its calls, as in the overview
 	Shares []InnerShare `json:"shares,omitempty"`      // the projects below it that share its limits, as this gateway knows: 100 at most
 	More   bool         `json:"more_shares,omitempty"` // there are more than these
 

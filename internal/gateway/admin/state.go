@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
@@ -28,7 +29,7 @@ type State struct {
 	Keys        string    `json:"keys"`                 // "off" or "required"
 	Mode        string    `json:"mode"`                 // "enforce", or "shadow": no limit denies anything
 	Models      []Model   `json:"models"`
-	Projects    []Project `json:"projects"`      // 1,000 at most
+	Projects    []Project `json:"projects"`      // those first whose calls are harmed most, 1,000 at most
 	More        bool      `json:"more_projects"` // there are more projects
 	OfFleet
 }
@@ -51,35 +52,67 @@ func (a *Admin) state(r *http.Request) (any, error) {
 	}
 	others, of := a.otherFigures(r.Context())
 	s.OfFleet = of
+	if err := a.gateway.Ready(); err != nil {
+		s.Ready, s.Reason = false, message.Plain(err)
+	}
+	a.lookout.look(r.Context(), true)
+	ids, harm := a.lookout.inOrder(a.knownProjects())
+	s.More = len(ids) > maxPage
+	if s.More {
+		ids = ids[:maxPage]
+	}
+	s.Projects = a.projectsOf(r.Context(), ids)
+	for i := range s.Projects {
+		p := &s.Projects[i]
+		p.Harm = harm[p.ID]
+		for k := range p.Shares {
+			p.Shares[k].Waiting = 0 // counted anew, as the other gateways count: whatever their calls wait for
+		}
+		a.gateway.Models().EachWaiting(func(project, _ string, _ time.Duration) { p.wait(project, 1) })
+	}
 	for i := range others {
 		s.addWaiting(&others[i])
 	}
 	for _, m := range s.Models {
 		s.Waiting += m.Waiting
 	}
-	if err := a.gateway.Ready(); err != nil {
-		s.Ready, s.Reason = false, message.Plain(err)
-	}
-	ids := a.knownProjects()
-	s.More = len(ids) > maxPage
-	if s.More {
-		ids = ids[:maxPage]
-	}
-	s.Projects = a.projectsOf(r.Context(), ids)
 	if err := a.gateway.StoreLost(); err != nil { // asked last, because the calls above may have found the loss
 		s.StoreLost = message.Plain(err)
 	}
 	return s, nil
 }
 
-// addWaiting adds the requests of another gateway that are in progress, and those that wait for the quota of a model.
+// addWaiting adds the requests of another gateway that are in progress, and those that wait: to the models that they
+// wait for, and to the shares of their projects.
 func (s *State) addWaiting(other *figures.Report) {
 	s.Active += other.Active
 	for _, w := range other.Waiting {
 		for i := range s.Models {
 			if s.Models[i].Name == w.Model {
-				s.Models[i].Waiting += w.Count
+				s.Models[i].wait(w.Project, w.Count)
 			}
+		}
+		for i := range s.Projects {
+			s.Projects[i].wait(w.Project, w.Count)
+		}
+	}
+}
+
+// wait counts calls of a project that wait for the model in another gateway.
+func (m *Model) wait(project string, n int) {
+	m.Waiting += n
+	for i := range m.Shares {
+		if m.Shares[i].Project == project {
+			m.Shares[i].Waiting += n
+		}
+	}
+}
+
+// wait counts waiting calls of a project among those that share the limits of p.
+func (p *Project) wait(project string, n int) {
+	for i := range p.Shares {
+		if s := &p.Shares[i]; s.Project == project || !s.Own && keys.Within(project, s.Project) {
+			s.Waiting += n
 		}
 	}
 }

@@ -77,7 +77,7 @@ async function enter() {
   viewer.project = session.project ?? '';
   document.documentElement.dataset.role = viewer.role;
   for (const link of document.querySelectorAll('nav a')) link.hidden = viewer.project !== '' && forAll.includes(link.dataset.page) && link.dataset.page !== 'overview';
-  element('connection').hidden = viewer.project !== '';
+  element('connection').hidden = viewer.project !== '' || !signedIn;
   if (signedIn && !viewer.project) live.start();
   else live.stop();
   if (changed || shown === 0) await show();

@@ -17,6 +17,8 @@ export const percent = (part) => percents.format(part);
 export const clock = (time) => clocks.format(new Date(time));
 export const minute = (time) => minutes.format(new Date(time));
 export const day = (time) => days.format(new Date(time));
+// clockOrDay returns a time of today as a clock shows it, and any other with its day.
+export const clockOrDay = (time) => (new Date(time).toDateString() === new Date().toDateString() ? clock(time) : moment(time));
 export const moment = (time) => moments.format(new Date(time));
 
 // dollars returns dollars as the command line does: rounded down to a cent or, below a dollar, to two digits.

@@ -73,7 +73,7 @@ function competitors(model) {
   const rows = h('tbody', {});
   const empty = h('p', {class: 'empty'}, 'No project has used it in 15 minutes.');
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Who competes'}, h('table', {}, h('thead', {}, h('tr', {},
-    ['Project', 'Calls/min', 'Tokens/min', 'Waiting', 'Denied', 'Share used'].map((words, i) => h('th', {scope: 'col', class: i > 0 ? 'number' : ''}, words)))), rows));
+    ['Project', 'Waiting', 'Denied', 'Share used', 'Calls/min', 'Tokens/min'].map((words, i) => h('th', {scope: 'col', class: i > 0 ? 'number' : ''}, words)))), rows));
   const load = async () => {
     try {
       const [matrix, quota] = await Promise.all([get('/v1/matrix', {limit: 1000}), get(resource('model', model)).catch(() => null)]);
@@ -93,10 +93,10 @@ function competitor(c, share) {
   const lent = tightest?.lent > 0 ? `${compact(tightest.lent)} lent` : tightest?.borrowed > 0 ? `${compact(tightest.borrowed)} borrowed` : '';
   return h('tr', {},
     h('td', {}, h('a', {href: link('project', c.project)}, c.project)),
-    h('td', {class: 'number'}, c.calls_per_minute.toFixed(1)),
-    h('td', {class: 'number'}, compact(c.tokens_per_minute)),
-    h('td', {class: 'number'}, compact(share?.waiting ?? c.waiting)),
+    h('td', {class: 'number'}, compact(c.waiting)),
     h('td', {class: 'number'}, compact(c.denied)),
-    h('td', {class: 'number'}, text, lent && h('div', {class: 'note'}, lent)));
+    h('td', {class: 'number'}, text, lent && h('div', {class: 'note'}, lent)),
+    h('td', {class: 'number'}, c.calls_per_minute.toFixed(1)),
+    h('td', {class: 'number'}, compact(c.tokens_per_minute)));
 }
 

@@ -57,7 +57,7 @@ function makeSummary() {
       if (!totals) return;
       for (const name of ['passed', 'denied', 'waiting']) setText(figures[name], compact(totals[name]));
       const found = attention([...live.models.values()], [...live.projects.values()]);
-      keyed(list, found.slice(0, 3), (each) => each.key, () => h('li', {}, h('span', {class: 'sign', 'aria-hidden': 'true'}), h('span', {})), (item, each) => {
+      keyed(list, found, (each) => each.key, () => h('li', {}, h('span', {class: 'sign', 'aria-hidden': 'true'}), h('span', {})), (item, each) => {
         item.firstChild.className = `sign ${each.kind}`;
         setText(item.firstChild, {bad: '■', warn: '▲', good: '✓'}[each.kind]);
         fillSentence(item.lastChild, each);
@@ -72,7 +72,7 @@ function fillSentence(node, {kind, what, name, text}) {
   node.replaceChildren(...(name ? [h('a', {href: link(what, name)}, name)] : []), text);
 }
 
-// attention returns sentences about what an operator should know first.
+// attention returns sentences about what an operator should know first: as many as there is room for.
 function attention(models, projects) {
   const found = [];
   const add = (weight, kind, what, name, text) => found.push({key: `${what} ${name} ${kind}`, weight, kind, what, name, text});
@@ -84,18 +84,18 @@ function attention(models, projects) {
       const denied = stopped > 0 && (row.denied_by?.[0] ?? {});
       const elsewhere = what === 'model' && denied && !isOwn(row, denied.limit); // the projects whose limits deny have sentences of their own
       if (row.harm === 'blocked' && !elsewhere) {
-        add(5 + stopped / 1e6, 'bad', what, row.name, `: all calls are denied, ${stopped} in a minute${because(row, denied)}`);
+        add(5 + stopped / 1e6, 'bad', what, row.name, `: all calls are denied, ${stopped} in the last minute${because(row, denied)}`);
       } else if (row.waiting > 0 && (row.harm !== 'denied' || elsewhere)) {
         add(3 + row.waiting / 1e6, 'bad', what, row.name, `: ${plural(row.waiting, 'call')} ${row.waiting === 1 ? 'waits' : 'wait'}${row.longest_wait_seconds > 0 ? `, up to ${duration(row.longest_wait_seconds)}` : ''}${why(row)}`);
       } else if (denied && !elsewhere) {
-        add(4 + stopped / 1e6, 'bad', what, row.name, `: ${plural(stopped, 'call')} denied in a minute${because(row, denied)}`);
+        add(4 + stopped / 1e6, 'bad', what, row.name, `: ${plural(stopped, 'call')} denied in the last minute${because(row, denied)}`);
       } else if (row.harm === 'near') {
         add(2 + row.pressure / 10, 'warn', what, row.name, nearness(row).replace(/^;/, ' is'));
       }
     }
   }
   found.sort((a, b) => b.weight - a.weight);
-  if (found.length > 3) found.splice(2, found.length - 2, {key: 'more', kind: found[2].kind, text: `and ${found.length - 2} more below`});
+  if (found.length > 5) found.splice(4, found.length - 4, {key: 'more', kind: found[4].kind, text: `and ${found.length - 4} more below`});
   return found.length > 0 ? found : [{key: 'none', kind: 'good', text: 'Nothing: no call waits, and nothing is near its limit.'}];
 }
 
@@ -108,7 +108,7 @@ function because(row, denied) {
   const minutes = spark.length - 1 - spark.findLastIndex((n, i) => n === 0 && i < spark.length - 1);
   const since = minutes > 1 ? `, for ${minutes >= spark.length ? `${spark.length} minutes or more` : `${minutes} minutes`}` : '';
   if (row.minute.refused > row.minute.denied) return `${since}: the gateway does not accept them; see its decisions`;
-  return denied.limit ? `, most by ${limitWords(denied.limit)}${since}; raise it, or see its decisions` : since;
+  return denied.limit ? `, mostly by ${limitWords(denied.limit)}${since}; raise that limit, or see its decisions` : since;
 }
 
 // causes reports whether most of the trouble of a project is that of one below it.

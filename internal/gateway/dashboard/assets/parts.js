@@ -35,9 +35,10 @@ class Gauge extends HTMLElement {
     const share = Boolean(d.model) || d.name.endsWith('_share');
     const used = d.limit > 0 ? d.used / d.limit : 0;
     const text = `${amount(d.used, words.dollars)} of ${amount(d.limit, words.dollars)}`;
-    setText(this.#label, d.model ? `${words.short} of ${d.model}` : words.short);
+    const room = this.closest('.large') !== null;
+    setText(this.#label, labelOf(d, words, room));
     this.toggleAttribute('data-share', share);
-    setText(this.#extra, extraOf(d, words.dollars, this.closest('.large') !== null));
+    setText(this.#extra, extraOf(d, words.dollars, room));
     setText(this.#value, text);
     setAttribute(this, 'data-level', share ? 'fine' : levelOf(used)); // a share that is used up harms nobody by itself
     setAttribute(this, 'aria-label', `${words.long} of ${owner}`);
@@ -52,6 +53,12 @@ class Gauge extends HTMLElement {
     this.#provider.hidden = !provider;
     if (provider) this.#provider.style.setProperty('--at', Math.min(1, Math.max(0, 1 - provider.remaining / provider.limit)).toFixed(4));
   }
+}
+
+// labelOf names a dimension. A share begins with its model where the end of a name may be cut off.
+function labelOf(d, words, room) {
+  if (!d.model) return words.short;
+  return room ? `${words.short} of ${d.model}` : `${d.model} ${words.short}`;
 }
 
 // extraOf says what is lent or borrowed of a dimension: in words, or where there is little room by an arrow.

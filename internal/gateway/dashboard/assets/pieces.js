@@ -3,7 +3,7 @@
 import {get} from './api.js';
 import {columns, legend} from './chart.js';
 import {h, keyed} from './dom.js';
-import {clock, compact, count, day, dollars, duration, minute, moment, percent} from './format.js';
+import {clock, clockOrDay, compact, count, day, dollars, duration, minute, moment, percent} from './format.js';
 import {ago, badge, outcomeBadge, until} from './parts.js';
 import {limitWords, link} from './row.js';
 
@@ -97,7 +97,7 @@ export function decisions(filter, {title = 'Recent decisions', outcome = '', lim
   const body = h('tbody', {});
   const empty = h('p', {class: 'empty', hidden: true}, 'There are none.');
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': title}, h('table', {}, h('thead', {}, h('tr', {},
-    ['Time', 'Outcome', 'Project', 'Model', 'Tokens', 'Waited', 'Took', 'Request'].map((words) => h('th', {scope: 'col', class: ['Tokens', 'Waited', 'Took'].includes(words) ? 'number' : ''}, words)), gatewayHead())), body));
+    ['Ended', 'Outcome', 'Project', 'Model', 'Tokens', 'Waited', 'Took', 'Request'].map((words) => h('th', {scope: 'col', class: ['Tokens', 'Waited', 'Took'].includes(words) ? 'number' : ''}, words)), gatewayHead())), body));
   const load = async () => {
     try {
       const answer = await get('/v1/decisions', {...(typeof filter === 'function' ? filter() : filter), outcome: chosen.value, limit});
@@ -117,7 +117,7 @@ export function decisions(filter, {title = 'Recent decisions', outcome = '', lim
 function decisionRow(d) {
   const project = d.user ? `${d.project}/${d.user}` : d.project;
   return h('tr', {},
-    h('td', {class: 'nowrap', title: moment(d.time)}, clock(d.time)),
+    h('td', {class: 'nowrap', title: `began ${moment(d.time)}`}, clock(Date.parse(d.time) + 1000 * d.took_seconds)),
     h('td', {class: 'nowrap'}, outcomeBadge(d.outcome), d.limit && h('span', {class: 'note'}, ` by ${limitWords(d.limit)}`), d.shadow_limit && h('span', {class: 'note'}, ` shadow: denied by ${limitWords(d.shadow_limit)}`), !d.limit && d.error && h('span', {class: 'note', title: d.error}, ` ${d.status}`)),
     h('td', {}, project && h('a', {href: link('project', project)}, project)),
     h('td', {}, d.quota ? h('a', {href: link('model', d.quota)}, d.model || d.quota) : d.model ?? ''),
@@ -160,7 +160,7 @@ function waitingRow(w, model) {
     h('td', {class: 'number'}, count(w.position)),
     h('td', {}, w.project && h('a', {href: link('project', w.project)}, w.project)),
     !model && h('td', {}, h('a', {href: link('model', w.model)}, w.model)),
-    h('td', {}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'earlier calls'),
+    h('td', {class: 'reason'}, w.limit && w.owner ? `${limitWords(w.limit)} of ${w.owner}` : 'earlier calls'),
     h('td', {class: 'nowrap'}, ago(w.since)),
     h('td', {class: 'nowrap'}, w.passes_at ? until(w.passes_at) : 'unknown'),
     h('td', {class: 'number'}, compact(w.tokens)),
@@ -170,7 +170,7 @@ function waitingRow(w, model) {
 // askedLimits is the table of the limits that a call was held to.
 export function askedLimits(limits) {
   return h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Limits'}, h('table', {}, h('thead', {}, h('tr', {},
-    ['Limit', 'Owner', 'Enough', 'Needed', 'Left before', 'Of', 'Share', 'Comes back'].map((words) => h('th', {scope: 'col', class: ['Needed', 'Left before', 'Of'].includes(words) ? 'number' : ''}, words)))),
+    ['Limit', 'Owner', 'Enough', 'Needed', 'Left before', 'Of', 'Share', 'Resets'].map((words) => h('th', {scope: 'col', class: ['Needed', 'Left before', 'Of'].includes(words) ? 'number' : ''}, words)))),
   h('tbody', {}, limits.map((l) => {
     const show = (n) => (l.unit === 'nanodollars' ? dollars(n / 1e9) : count(n));
     return h('tr', {},
@@ -181,6 +181,6 @@ export function askedLimits(limits) {
       h('td', {class: 'number'}, l.unknown ? 'unknown' : show(l.remaining_before), l.reserved_before ? `, ${show(l.reserved_before)} reserved` : ''),
       h('td', {class: 'number'}, show(l.max)),
       h('td', {class: 'nowrap'}, l.share ? `${show(l.share.used)} of ${show(l.share.max)} (${percent(l.share.max / l.max)}, among ${l.share.projects})` : '–'),
-      h('td', {class: 'nowrap'}, l.retry_after_seconds ? `enough in ${duration(l.retry_after_seconds)}` : l.resets_at ? `all at ${clock(l.resets_at)}` : '–'));
+      h('td', {class: 'nowrap'}, l.retry_after_seconds ? `enough in ${duration(l.retry_after_seconds)}` : l.resets_at ? `at ${clockOrDay(l.resets_at)}` : '–'));
   }))));
 }

@@ -20,7 +20,7 @@ export function show(body, _, app) {
       token.select();
     }
     button.disabled = false;
-  }}, h('h1', {}, 'Sign in'), h('p', {class: 'subtitle'}, 'With a token of the admin API: admin.token of the gateway’s configuration, or one that `ratelimit token create` has made.'), field('Token', token), fault, button);
+  }}, h('h1', {}, 'Sign in'), h('p', {class: 'subtitle'}, 'Use a token of the admin API: admin.token from the gateway’s configuration, or one made with `ratelimit token create`.'), field('Token', token), fault, button);
   get('/session').then((session) => { // users of an identity provider need no token
     if (session.oidc) form.append(h('p', {}, h('a', {href: '/login'}, 'Sign in with your identity provider')));
   }).catch(() => {});

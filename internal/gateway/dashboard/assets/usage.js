@@ -47,6 +47,7 @@ export function show(body) {
       if (chosen.has('key')) names = new Map((await allKeys()).map((k) => [k.id, k.name]));
       const report = await get('/v1/usage', query());
       if (number !== asked) return;
+      if (!chosen.has('hour') && !chosen.has('day')) report.rows.sort((a, b) => Number(b.dollars) - Number(a.dollars) || b.requests - a.requests || b.denied - a.denied);
       place.replaceChildren(usageTable(report, names));
       setText(note, report.rows.length === 0 ? 'Nothing was used in this time.' : report.rows.length > most ? `These are the first ${count(most)} of ${count(report.rows.length)} rows. The CSV file has all of them.` : '');
     } catch (failure) {
