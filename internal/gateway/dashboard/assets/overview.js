@@ -107,7 +107,7 @@ function because(row, denied) {
   const spark = row.spark_denied ?? [];
   const minutes = spark.length - 1 - spark.findLastIndex((n, i) => n === 0 && i < spark.length - 1);
   const since = minutes > 1 ? `, for ${minutes >= spark.length ? `${spark.length} minutes or more` : `${minutes} minutes`}` : '';
-  if (row.minute.refused > row.minute.denied) return `${since}: the gateway does not accept them; see its decisions`;
+  if (row.minute.refused > row.minute.denied) return `, refused by the gateway${since}; its decisions say why`;
   return denied.limit ? `, mostly by ${limitWords(denied.limit)}${since}; raise that limit, or see its decisions` : since;
 }
 
