@@ -2,9 +2,9 @@
 
 MODULES := . interop benchmarks
 # Tested without the race detector, which would take up to ten times as long: what computes alone, simulates, measures,
-# reads documents, or drives other programs and SDKs. It watches all others in `make test`, and most of these in
-# `make soak`. The longest comes first.
-PLAIN   := interop scripts/release llm internal/fair internal/gateway/config internal/scenes internal/docs benchmarks deploy
+# reads documents, or drives other programs and SDKs, as the other modules do. It watches all others in `make test`, and
+# most of these in `make soak`. The longest comes first.
+PLAIN   := ./internal/gateway/scenarios ./scripts/release ./llm ./internal/fair ./internal/gateway/config ./internal/scenes ./internal/docs
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -17,14 +17,13 @@ quick lint unit flakes: export GOGC := 400
 # Tools, Helm and the programs that tests run are compiled as a release is: once, too.
 STATIC  := CGO_ENABLED=0 GOFLAGS='$(shell go env GOFLAGS) -trimpath'
 TOOL    := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
-# Many tests wait for processes more than they compute: there are more of them at once than the machine has cores, above
-# all because modules are tested at once.
+# Many tests wait for processes more than they compute: there are more of them at once than the machine has cores.
 AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 # -short runs fewer rounds of the tests at random, and of those with very many calls; `make lint` has vetted already.
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
-LONG    := . ./store/redisstore ./internal/gateway/scenarios ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
+LONG    := . ./store/redisstore ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
 	./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine ./internal/engine/fleettests ./internal/gateway/server ./store
 # Packages whose tests take longest, or need other programs, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/
@@ -52,7 +51,7 @@ lint:
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@go run ./scripts/suite -modules . -first '$(LONG)' -plain '$(PLAIN)' -- $(RACE) $(SHORT) -timeout 15m
+	@go run ./scripts/suite -first '$(LONG)' -plain '$(PLAIN)' -modules 'interop benchmarks deploy' -- $(RACE) $(SHORT) -timeout 15m
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas

@@ -1,5 +1,5 @@
-// Command suite runs the tests of some modules with go test, all modules at once: while the last packages of one wait,
-// those of another compute. It prints the result of every package, everything that a failed test has printed, and at the
+// Command suite runs the tests of this module, and of others, with go test. Packages with the race detector and those
+// without it are tested at once: while some wait, others compute. It prints the result of every package, everything that a failed test has printed, and at the
 // end the slowest tests and those that failed. The flags behind -- are go test's.
 package main
 
@@ -27,45 +27,44 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("suite", flag.ContinueOnError)
-	modules := fs.String("modules", ".", "the `folders` of the modules, with spaces between them")
-	first := fs.String("first", "", "`packages` of the first module that are tested before its others, because they take longest")
-	plain := fs.String("plain", "", "`folders` that are tested at the same time, one after another, without the race detector")
+	first := fs.String("first", "", "`packages` of this module that are tested before its others, because they take longest")
+	plain := fs.String("plain", "", "`packages` of this module that are tested beside the others, without the race detector")
+	modules := fs.String("modules", "", "`folders` of other modules, which are tested after the plain packages, without the race detector")
 	slowest := fs.Int("slowest", 10, "how many of the slowest tests to print")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	r := &report{out: out, printed: map[test][]string{}}
-	var running sync.WaitGroup
-	early, all := strings.Fields(*first), strings.Fields(*modules)
-	failed := make([]error, len(all)+1)
-	for i, module := range all {
-		others, err := packages(module, strings.Fields(*plain))
-		if err != nil {
-			return err
-		}
-		tested := append(early, others...)
-		running.Go(func() { failed[i] = r.test(module, fs.Args(), tested) })
-		early = nil
+	early, without := strings.Fields(*first), strings.Fields(*plain)
+	others, err := packages(without)
+	if err != nil {
+		return err
 	}
+	r := &report{out: out, printed: map[test][]string{}}
+	var raced, failed error
+	var running sync.WaitGroup
+	running.Go(func() { raced = r.test(".", fs.Args(), append(early, others...)) })
 	flags := slices.DeleteFunc(slices.Clone(fs.Args()), func(flag string) bool { return flag == "-race" || strings.HasPrefix(flag, "-gcflags=") })
-	for _, folder := range strings.Fields(*plain) {
-		failed[len(all)] = errors.Join(failed[len(all)], r.test(folder, flags, []string{"./..."}, "CGO_ENABLED=0"))
+	if len(without) > 0 {
+		failed = r.test(".", flags, without, "CGO_ENABLED=0")
+	}
+	for _, module := range strings.Fields(*modules) {
+		failed = errors.Join(failed, r.test(module, flags, []string{"./..."}, "CGO_ENABLED=0"))
 	}
 	running.Wait()
 	r.summarize(*slowest)
-	return errors.Join(failed...)
+	return errors.Join(raced, failed)
 }
 
-// packages lists the packages of a module, but not those in folders that are tested in another way.
-func packages(module string, without []string) ([]string, error) {
+// packages lists the packages of this module, but not those that are tested in another way.
+func packages(without []string) ([]string, error) {
 	c := exec.Command("go", "list", "./...")
-	c.Dir, c.Stderr = module, os.Stderr
+	c.Stderr = os.Stderr
 	output, err := c.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list in %s: %w", module, err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	return slices.DeleteFunc(strings.Fields(string(output)), func(name string) bool {
-		return slices.ContainsFunc(without, func(folder string) bool { return strings.HasSuffix(name, "/"+folder) })
+		return slices.ContainsFunc(without, func(folder string) bool { return strings.HasSuffix(name, strings.TrimPrefix(folder, ".")) })
 	}), nil
 }
 

@@ -26,17 +26,18 @@ func TestSuite(t *testing.T) {
 	bad := module(t, `func TestBad(t *testing.T) { t.Error("loud") }`+"\n"+`func TestQuiet(t *testing.T) { t.Log("silent") }`)
 	broken := module(t, `func TestNo(t *testing.T) { no() }`)
 	for name, c := range map[string]struct {
-		modules string
-		fails   bool
-		want    []string
+		module, others string
+		fails          bool
+		want           []string
 	}{
-		"all pass":   {good, false, []string{`(?m)^ok .*example.test/m`, `1 tests; the slowest:\n +\d+\.\d s  example.test/m TestGood\n$`}},
-		"one fails":  {bad + " " + good, true, []string{`(?m)loud`, `(?m)^FAIL\s+example.test/m`, `3 tests;`, `\nFAILED: example.test/m TestBad\n$`}},
-		"one breaks": {broken + " " + good, true, []string{`undefined: no`, `(?m)^FAIL\s+example.test/m \[build failed\]`, `(?m)^ok .*example.test/m`}},
+		"all pass":   {good, "", false, []string{`(?m)^ok .*example.test/m`, `1 tests; the slowest:\n +\d+\.\d s  example.test/m TestGood\n$`}},
+		"one fails":  {bad, good, true, []string{`(?m)loud`, `(?m)^FAIL\s+example.test/m`, `3 tests;`, `\nFAILED: example.test/m TestBad\n$`}},
+		"one breaks": {good, broken, true, []string{`undefined: no`, `(?m)^FAIL\s+example.test/m \[build failed\]`, `(?m)^ok .*example.test/m`}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Chdir(c.module)
 			var out strings.Builder
-			if err := run([]string{"-modules", c.modules}, &out); (err != nil) != c.fails {
+			if err := run([]string{"-modules", c.others}, &out); (err != nil) != c.fails {
 				t.Errorf("the error is %v", err)
 			}
 			for _, want := range c.want {
@@ -51,38 +52,28 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// A package in a plain folder of a module is tested once, without the race detector.
-func TestPlainInAModule(t *testing.T) {
-	whole := module(t, `func TestRoot(t *testing.T) {}`)
-	t.Chdir(whole)
+// Plain packages and other modules are tested once, without the race detector, and what fails in one of them does not
+// stop the others.
+func TestPlain(t *testing.T) {
+	raced := "//go:build race\n\npackage m\n\nimport \"testing\"\n\nfunc TestRaced(t *testing.T) {}\n"
+	t.Chdir(module(t, `func TestRoot(t *testing.T) {}`))
+	bad, good := module(t, `func TestBad(t *testing.T) { t.Error("loud") }`), module(t, `func TestGood(t *testing.T) {}`)
 	if err := os.Mkdir("plain", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	test := "package plain\n\nimport \"testing\"\n\nfunc TestPlain(t *testing.T) {}\n"
-	if err := os.WriteFile("plain/plain_test.go", []byte(test), 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"race_test.go":                      raced,
+		"plain/race_test.go":                raced,
+		"plain/plain_test.go":               "package m\n\nimport \"testing\"\n\nfunc TestPlain(t *testing.T) {}\n",
+		filepath.Join(good, "race_test.go"): raced,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var out strings.Builder
-	if err := run([]string{"-modules", ".", "-plain", "plain"}, &out); err != nil || !strings.Contains(out.String(), "2 tests;") {
+	err := run([]string{"-plain", "./plain", "-modules", bad + " " + good, "--", "-race", "-trimpath", "-gcflags=-d=checkptr=0"}, &out)
+	if err == nil || !strings.Contains(out.String(), "5 tests;") || !strings.Contains(out.String(), "\nFAILED: example.test/m TestBad\n") {
 		t.Errorf("%v\n%s", err, out.String())
-	}
-}
-
-// Plain folders are tested without the race detector, and what fails in one of them does not stop the others.
-func TestPlain(t *testing.T) {
-	plain := module(t, `func TestPlain(t *testing.T) {}`)
-	raced := "//go:build race\n\npackage m\n\nimport \"testing\"\n\nfunc TestRaced(t *testing.T) { t.Error(\"raced\") }\n"
-	if err := os.WriteFile(filepath.Join(plain, "race_test.go"), []byte(raced), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bad := module(t, `func TestBad(t *testing.T) { t.Error("loud") }`)
-	for folders, fails := range map[string]bool{plain: false, bad + " " + plain: true} {
-		var out strings.Builder
-		if err := run([]string{"-modules", "", "-plain", folders, "--", "-race", "-gcflags=-d=checkptr=0"}, &out); (err != nil) != fails {
-			t.Errorf("the error is %v", err)
-		}
-		if !strings.Contains(out.String(), "TestPlain") || strings.Contains(out.String(), "TestRaced") {
-			t.Errorf("%s", out.String())
-		}
 	}
 }
