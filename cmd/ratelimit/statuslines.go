@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
@@ -28,7 +27,7 @@ func statusLines(s admin.State, width int) []string {
 	}
 	lines := console.Sentences(width, about)
 	if len(s.Silent) > 0 {
-		lines = append(lines, bad(width, "NO ANSWER from "+strings.Join(s.Silent, ", ")+": what they know is missing")...)
+		lines = append(lines, bad(width, noAnswer(s.Silent))...)
 	}
 	if !s.Ready {
 		lines = append(lines, bad(width, "NOT READY: "+s.Reason)...)

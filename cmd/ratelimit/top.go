@@ -57,8 +57,11 @@ Where there is no terminal, the command prints the overview once.`,
 
 // overviewLines returns an overview as it is printed where there is no terminal.
 func overviewLines(o admin.Overview, width int) []string {
-	lines := append(console.Sentences(width, aboutOverview(&o)), "")
-	lines = append(lines, rowLines("model", o.Models, o.ModelCount, width)...)
+	lines := console.Sentences(width, aboutOverview(&o))
+	if len(o.Silent) > 0 {
+		lines = append(lines, bad(width, noAnswer(o.Silent))...)
+	}
+	lines = append(append(lines, ""), rowLines("model", o.Models, o.ModelCount, width)...)
 	return append(append(lines, ""), rowLines("project", o.Projects, o.ProjectCount, width)...)
 }
 

@@ -240,3 +240,13 @@ func TestSpark(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A gateway that does not answer is named on the narrowest of usual terminals, and where there is none.
+func TestTopNamesSilentGateways(t *testing.T) {
+	o := admin.Overview{Version: "v1", OfFleet: admin.OfFleet{Gateways: []string{"gw1", "gw2"}, Silent: []string{"gw3"}}}
+	for _, text := range []string{screenOf(80, 24, o).text(), shown(overviewLines(o, 0))} {
+		if !strings.Contains(text, "NO ANSWER from gw3") {
+			t.Error(text)
+		}
+	}
+}

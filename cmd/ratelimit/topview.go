@@ -44,13 +44,15 @@ func aboutOverview(o *admin.Overview) string {
 	if len(o.Gateways) > 1 {
 		text = fmt.Sprintf("%d gateways; this is ", len(o.Gateways)) + text
 	}
-	if len(o.Silent) > 0 {
-		text += "; no answer from " + strings.Join(o.Silent, ", ")
-	}
 	if o.Mode == "shadow" {
 		text += "; shadow: nothing is denied"
 	}
 	return text
+}
+
+// noAnswer says that the figures of these gateways are missing.
+func noAnswer(silent []string) string {
+	return "NO ANSWER from " + strings.Join(silent, ", ") + ": the figures are without theirs"
 }
 
 // state returns the second line: what is wrong, or else the order and the filter.
@@ -67,6 +69,8 @@ func (t *top) state() string {
 		return console.Bad(console.Cut(console.Printable("THE GATEWAY DOES NOT ANSWER: "+t.lost+"; trying again"), t.width))
 	case t.overview.StoreLost != "":
 		return console.Bad(console.Cut(console.Printable("REDIS IS LOST: "+t.overview.StoreLost), t.width))
+	case len(t.overview.Silent) > 0:
+		return console.Bad(console.Cut(console.Printable(noAnswer(t.overview.Silent)), t.width))
 	}
 	return console.Faint(console.Cut(text, t.width))
 }
@@ -106,7 +110,7 @@ func (t *top) section(of string, rows []admin.Row, total, room int, isChosen boo
 	shown := rows[from : from+room]
 	table := topTable(fmt.Sprintf("%s (%s)", of, numeral.Grouped(int64(max(total, len(rows))))))
 	for i, r := range shown {
-		style := styleOf(r.Pressure, r.Waiting > 0 || r.Paused || r.Pause != nil)
+		style := styleOf(r.Pressure, r.Harm == "blocked" || r.Harm == "denied" || r.Waiting > 0 || r.Paused || r.Pause != nil)
 		if from+i == chosen {
 			style = chosenStyle(style)
 		}

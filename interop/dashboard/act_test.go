@@ -261,13 +261,13 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The page Usage groups as it is asked to, and the file that it offers has the same rows.
+// The page Usage groups as it is asked to, those first that cost most, and the file that it offers has the same rows.
 func TestUsage(t *testing.T) {
 	r := start(t, usual, "listen: 127.0.0.1:0")
 	for _, project := range []string{"search", "search", "idle", "small", "small", "small"} {
 		r.call(t, project, "gpt-large")
 	}
-	testkit.Eventually(t, "all calls are in the books", func() bool {
+	testkit.Eventually(t, "all calls are recorded", func() bool {
 		total := r.get(t, "/v1/usage")["total"].(map[string]any)
 		return total["requests"] == 5. && total["denied"] == 1.
 	})
@@ -277,7 +277,7 @@ func TestUsage(t *testing.T) {
 	}
 	b.shows("tfoot", "Total")
 	got := rows()
-	if len(got) != 5 || got[0] != "Project | Requests | Input | Cached | Output | Dollars | Denied | Waited" || !strings.HasPrefix(got[2], "search | 2 | ") || !strings.HasPrefix(got[3], "small | 2 | ") || !strings.HasSuffix(got[3], " | 1 | 0") || !strings.HasPrefix(got[4], "Total | 5 | ") {
+	if len(got) != 5 || got[0] != "Project | Requests | Input | Cached | Output | Dollars | Denied | Waited" || !strings.HasPrefix(got[1], "small | 2 | ") || !strings.HasSuffix(got[1], " | 1 | 0") || !strings.HasPrefix(got[2], "search | 2 | ") || !strings.HasPrefix(got[3], "idle | 1 | ") || !strings.HasPrefix(got[4], "Total | 5 | ") {
 		t.Errorf("by project: %q", got)
 	}
 	total := r.get(t, "/v1/usage")["total"].(map[string]any)

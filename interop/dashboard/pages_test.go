@@ -60,7 +60,17 @@ func TestAccessible(t *testing.T) {
 	b.accessible("the form of limits")
 }
 
-// No page is wider than a small phone.
+// fiveSentences reports whether five sentences that need attention can be read whole.
+const fiveSentences = `(() => {
+	const list = document.querySelector('.attention ul');
+	const before = [...list.children];
+	list.replaceChildren(...Array.from({length: 5}, () => Object.assign(document.createElement('li'), {textContent: 'a sentence of many words '.repeat(6)})));
+	const whole = [list, ...list.children].every((each) => each.scrollHeight <= each.clientHeight + 1);
+	list.replaceChildren(...before);
+	return whole;
+})()`
+
+// No page is wider than a small phone, and what matters most is not cut off.
 func TestNarrow(t *testing.T) {
 	b := open(t, shared(), "/#/")
 	b.size(360, 740)
@@ -72,5 +82,14 @@ func TestNarrow(t *testing.T) {
 			what := eval[[]string](b, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.scroll > *')).slice(0, 5).map((e) => e.outerHTML.slice(0, 120))`)
 			t.Errorf("%s is %d pixels wide: %s", page, wide, strings.Join(what, "\n"))
 		}
+	}
+	b.turn("/#/")
+	if !eval[bool](b, fiveSentences) {
+		t.Error("what needs attention is cut off")
+	}
+	b.turn("/#/model/gpt-large")
+	b.shows("td.share", "of")
+	if right := eval[float64](b, `Math.max(...[...document.querySelectorAll('td.share')].map((each) => each.getBoundingClientRect().right))`); right > 360 {
+		t.Errorf("the shares of those who compete end at %v of 360 pixels", right)
 	}
 }

@@ -95,7 +95,7 @@ function competitor(c, share) {
     h('td', {}, h('a', {href: link('project', c.project)}, c.project)),
     h('td', {class: 'number'}, compact(c.waiting)),
     h('td', {class: 'number'}, compact(c.denied)),
-    h('td', {class: 'number'}, text, lent && h('div', {class: 'note'}, lent)),
+    h('td', {class: 'number share'}, text, lent && h('div', {class: 'note'}, lent)),
     h('td', {class: 'number'}, c.calls_per_minute.toFixed(1)),
     h('td', {class: 'number'}, compact(c.tokens_per_minute)));
 }
