@@ -3,8 +3,7 @@ package redistest
 import (
 	"errors"
 	"net"
-	"os"
-	"path/filepath"
+
 	"strings"
 	"syscall"
 	"testing"
@@ -21,30 +20,6 @@ func expect(t *testing.T, s *Server, want any, args ...string) {
 
 // persistent are arguments of a server that persists everything.
 var persistent = []string{"--appendonly", "yes", "--appendfsync", "always"}
-
-func TestAnswers(t *testing.T) {
-	t.Parallel()
-	s := New(t)
-	expect(t, s, "OK", "SET", "key", "a value\r\nof two lines")
-	expect(t, s, "a value\r\nof two lines", "GET", "key")
-	expect(t, s, nil, "GET", "other")
-	expect(t, s, int64(1), "DEL", "key")
-	got := doOrFail(t, s, "EVAL", "return {1, 'two', {false, redis.error_reply('BAD luck')}}", "0").([]any)
-	inner := got[2].([]any)
-	if got[0] != int64(1) || got[1] != "two" || inner[0] != nil || inner[1] != Refusal("BAD luck") {
-		t.Fatal(got)
-	}
-	var refusal Refusal
-	if _, err := s.Do("NONSENSE"); !errors.As(err, &refusal) || !refusal.is("ERR") {
-		t.Fatal(err)
-	}
-	if got := doOrFail(t, s, "CONFIG", "GET", "save").([]any); got[1] != "" {
-		t.Fatal("it saves", got)
-	}
-	if s.URL() != "redis://"+s.Addr {
-		t.Fatal(s.URL())
-	}
-}
 
 func TestKilledServerForgets(t *testing.T) {
 	t.Parallel()
@@ -104,34 +79,6 @@ func TestPausedServerIsSilent(t *testing.T) {
 	c.read("+PONG\r\n")
 }
 
-// Methods do no harm in unexpected states.
-func TestAnyOrder(t *testing.T) {
-	t.Parallel()
-	s := New(t)
-	s.Resume()
-	s.Pause()
-	s.Pause()
-	if err := s.Restart(); err != nil { // while it is paused
-		t.Fatal(err)
-	}
-	expect(t, s, "PONG", "PING")
-	s.Kill()
-	s.Pause()
-	s.Resume()
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	s.Pause()
-	s.Close()
-	s.Close()
-	s.Pause()
-	s.Resume()
-	s.Kill()
-	if err := s.Restart(); err == nil {
-		t.Fatal("a closed server is back")
-	}
-}
-
 func TestRestartWaitsForThePort(t *testing.T) {
 	t.Parallel()
 	s := New(t)
@@ -152,35 +99,6 @@ func TestRestartWaitsForThePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, s, "PONG", "PING")
-}
-
-func TestDir(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // servers, one after the other
-		s, err := Start(Options{Dir: dir, Args: persistent})
-		if err != nil {
-			t.Fatal(err)
-		}
-		doOrFail(t, s, "INCR", "starts")
-		home := s.home
-		s.Close()
-		if _, err := os.Stat(home); !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-	}
-	s, err := Start(Options{Dir: dir, Args: persistent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	expect(t, s, "2", "GET", "starts")
-	if log, err := os.ReadFile(filepath.Join(dir, "redis.log")); len(log) == 0 {
-		t.Fatal("no output", err)
-	}
 }
 
 func TestStartSaysWhatIsWrong(t *testing.T) {
