@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // itself is the key function of most tests: a request is its own key.
@@ -90,40 +92,13 @@ func throughAnyDoor[K comparable](l *Limiter[K, K], door int, key K, n int64) bo
 
 const goroutines = 16 // of a test that runs in parallel
 
-func TestExactlyTheLimitPasses(t *testing.T) {
-	for _, count := range []int64{1, 3, 10, 1000, 65537} {
-		for _, w := range everyWay(count, 24*time.Hour) {
-			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
-				l := NewLimiter(itself[int], w.limits...)
-				var admitted atomic.Int64
-				if head := count - 2000; l.AllowN(0, head) { // of a large limit, the rest is contended
-					admitted.Store(head)
-				}
-				inParallel(goroutines, func(i int) {
-					for range min(count, 2000)/goroutines + 5 {
-						if throughAnyDoor(l, i, 0, 1) {
-							admitted.Add(1)
-						}
-					}
-				})
-				if got := admitted.Load(); got != count {
-					t.Errorf("admitted %d of %d", got, count)
-				}
-				if d := l.Peek(0); d.Allowed || d.Remaining != 0 {
-					t.Errorf("afterwards %+v", d)
-				}
-			})
-		}
-	}
-}
-
 // Many goroutines take from one word for long: of two that read the same word at once, only
 // one takes.
 func TestExactlyTheLimitPassesUnderContention(t *testing.T) {
 	for count, limits := range map[int64][]Limit{200_000: {PerDay(200_000)}, 20_000: {PerDay(20_000), roomy}} {
 		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
 			l := NewLimiter(itself[int], limits...)
-			for key := range 4 {
+			for key := range testkit.Rounds(1, 4) {
 				var admitted atomic.Int64
 				inParallel(goroutines, func(int) {
 					mine := int64(0)
@@ -222,29 +197,6 @@ func TestMixedAmountsNeverExceedTheLimit(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// The same by the real clock, with a period in which nothing refills while the
-// test runs.
-func TestExactlyTheLimitPassesByTheRealClock(t *testing.T) {
-	const count = 1000
-	period := 36 * 365 * 24 * time.Hour
-	for _, w := range everyWay(count, period) {
-		t.Run(w.name, func(t *testing.T) {
-			l := NewLimiter(itself[int], w.limits...)
-			var admitted atomic.Int64
-			inParallel(goroutines, func(i int) {
-				for range count/goroutines + 5 {
-					if throughAnyDoor(l, i, 0, 1) {
-						admitted.Add(1)
-					}
-				}
-			})
-			if got := admitted.Load(); got != count {
-				t.Errorf("admitted %d of %d", got, count)
-			}
-		})
 	}
 }
 
@@ -623,38 +575,6 @@ func TestADenialTakesNothing(t *testing.T) {
 			}
 			if after := l.Peek(0); after != before {
 				t.Errorf("before %+v, after %+v", before, after)
-			}
-		})
-	}
-}
-
-// If one limit denies, the others are not charged.
-func TestSeveralLimitsAreAllOrNothing(t *testing.T) {
-	for _, tight := range []Limit{PerDay(3), PerDay(3).Using(SlidingLog), PerDay(3).Using(FixedWindow), PerDay(3).Using(SlidingCounter)} {
-		inBubble(t, strings.ReplaceAll(tight.String(), "/", " per "), func(t *testing.T) {
-			wide := []Limit{PerDay(100), PerDay(100).Using(FixedWindow), PerHour(100).Using(SlidingLog), PerDay(100).Using(SlidingCounter)}
-			l := NewLimiterFunc(func(string) int { return 0 }, func(in string) []Limit {
-				if in == "all" {
-					return append([]Limit{wide[0], wide[1], tight}, wide[2:]...)
-				}
-				return wide
-			})
-			var admitted atomic.Int64
-			inParallel(goroutines, func(int) {
-				for range 10 {
-					if l.Allow("all") {
-						admitted.Add(1)
-					}
-				}
-			})
-			if admitted.Load() != 3 {
-				t.Errorf("admitted %d of 3", admitted.Load())
-			}
-			if d := l.Peek("all"); d.Allowed || d.Limit != tight {
-				t.Errorf("the tight limit decides, not %+v", d)
-			}
-			if d := l.Peek("wide"); d.Remaining != 97 {
-				t.Errorf("the wide limits were charged for denials: %+v", d)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -55,25 +54,8 @@ func slotsOf[In any, K comparable](l *Limiter[In, K]) int {
 	return tableSlots(l.parts[0].book.cells)
 }
 
-// Sweeps need no time between decisions: after a time without decisions, those on a
-// busy key catch up on the sweeps that were missed.
-func TestSweepCatchesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := NewLimiter(itself[int], PerMinute(10))
-		for key := range 20_000 {
-			l.Allow(key)
-		}
-		time.Sleep(time.Hour)
-		for range 1000 {
-			l.Allow(0)
-		}
-		if l.Len() > 50 {
-			t.Errorf("Len is %d with one key in use", l.Len())
-		}
-	})
-}
-
-// Every method of a limiter sweeps.
+// Every method of a limiter sweeps, and needs no time between decisions for it: after a time without decisions, those
+// on a busy key catch up on the sweeps that were missed.
 func TestEveryDoorSweeps(t *testing.T) {
 	doors := map[string]func(l *Limiter[int, int]){
 		"Allow":    func(l *Limiter[int, int]) { l.Allow(0) },

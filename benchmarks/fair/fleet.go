@@ -59,9 +59,8 @@ providers:
     kind: openai
     base_url: MOCK
     margin: 0s
-    models: {%s: {%s}}
+    models: {%s: {max_rpm: %d}}
 defaults: {max_wait: 1h}
-users: {header: X-User-ID}
 projects:%s
 log: {level: "off"}
 `
@@ -72,7 +71,7 @@ func configOf(l *load) string {
 	for _, c := range l.clients {
 		projects += fmt.Sprintf("\n  %s: {weight: %d}", c.name, c.weight)
 	}
-	return fmt.Sprintf(fleetConfig, model, fmt.Sprintf("max_rpm: %d", l.quota), projects)
+	return fmt.Sprintf(fleetConfig, model, l.quota, projects)
 }
 
 // newFleet starts a number of gateways with a configuration, before a provider whose answers take so long.
@@ -161,23 +160,15 @@ func (f *fleet) close() {
 
 // call makes a call of a project through a gateway, and waits for the answer. An empty project is none.
 func (f *fleet) call(ctx context.Context, g *gateway, project string) error {
-	return f.post(ctx, g, "", map[string]string{"X-Project-ID": project})
-}
-
-// post makes a call through a gateway, with more fields of its body and with headers that are not empty, and waits for the
-// answer.
-func (f *fleet) post(ctx context.Context, g *gateway, fields string, headers map[string]string) error {
-	body := fmt.Sprintf(`{"model": %q, %s"messages": [{"role": "user", "content": "hello"}]}`, model, fields)
+	body := fmt.Sprintf(`{"model": %q, "messages": [{"role": "user", "content": "hello"}]}`, model)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/mock/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer sk-0123456789abcdef")
-	for name, value := range headers {
-		if value != "" {
-			r.Header.Set(name, value)
-		}
+	if project != "" {
+		r.Header.Set("X-Project-ID", project)
 	}
 	answer, err := f.client.Do(r)
 	if err != nil {

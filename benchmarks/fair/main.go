@@ -69,7 +69,6 @@ func Main(t *testing.T, args []string, stdout, stderr io.Writer) int {
 	plots := fs.String("plots", "../docs/plots", "write SVG plots to this `directory`; empty: none")
 	markdown := fs.Bool("markdown", false, "print Markdown")
 	windows := fs.Bool("windows", false, "print the shares of each window, too")
-	scenes := fs.Bool("scenes", false, "measure scenes on two gateways instead")
 	gateways := fs.String("gateways", "", "measure fleets of so many gateways instead, such as `2,4,8`")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -80,9 +79,6 @@ func Main(t *testing.T, args []string, stdout, stderr io.Writer) int {
 	if fs.NArg() > 0 {
 		fmt.Fprintf(stderr, "fair: unexpected argument %q: all settings are flags, see -h\n", fs.Arg(0))
 		return 2
-	}
-	if *scenes {
-		return showScenes(t.Context(), *pattern, *markdown, stdout, stderr)
 	}
 	if *gateways != "" {
 		return showFleets(t.Context(), *gateways, *markdown, stdout, stderr)
