@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,7 +48,7 @@ type scene struct {
 	limits map[string]project.Limit
 	crews  []crew
 
-	want  map[string]int           // percent of what was used in the second half, by outermost project or, if the calls have one, by key
+	want  map[string]int           // percent of what was used in the second half, by the crews' projects or, if they have one, keys
 	least map[string]int           // percent, as want, at least
 	wait  map[string]time.Duration // of a hundred calls of the project in the second half, 99 wait no longer
 	used  int                      // percent of the quota, at least; 0 is 98
@@ -73,28 +72,27 @@ type played struct {
 	mu    sync.Mutex
 	half  time.Duration              // after which the second half begins
 	all   int                        // that was used
-	by    map[string]int             // of it in the second half, by outermost project
+	by    map[string]int             // of it in the second half, by the crews' projects or keys
 	waits map[string][]time.Duration // of the calls of each in the second half
 	log   []passedCall               // in the second half
 }
 
-// passedCall is a call of an outermost project that has passed.
+// passedCall is a call of a crew's project or key that has passed.
 type passedCall struct {
-	project string
-	amount  int
+	of     string
+	amount int
 }
 
-// count counts a call that has passed.
-func (p *played) count(c *ratelimit.Call, n int, since time.Duration, waited time.Duration) {
+// count counts a call of a crew that has passed.
+func (p *played) count(c *crew, since time.Duration, waited time.Duration) {
+	of, n := cmp.Or(c.key, c.project), max(c.tokens, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all += n
 	if since >= p.half {
-		top, _, _ := strings.Cut(c.Project, "/")
-		top = cmp.Or(c.Key, top)
-		p.by[top] += n
-		p.waits[top] = append(p.waits[top], waited)
-		p.log = append(p.log, passedCall{top, n})
+		p.by[of] += n
+		p.waits[of] = append(p.waits[of], waited)
+		p.log = append(p.log, passedCall{of, n})
 	}
 }
 
@@ -139,7 +137,7 @@ func (s *scene) run(t *testing.T) *played {
 				res.Cancel()
 				continue
 			}
-			p.count(&call, max(c.tokens, 1), time.Since(began), time.Since(asked))
+			p.count(c, time.Since(began), time.Since(asked))
 			if c.answer != nil {
 				time.Sleep(c.answer(r))
 			} else {
@@ -224,7 +222,7 @@ func (s *scene) check(t *testing.T, p *played) {
 func (s *scene) apart(p *played, a, b string) float64 {
 	at, least, most := 0.0, 0.0, 0.0
 	for _, c := range p.log {
-		switch c.project {
+		switch c.of {
 		case a:
 			at += float64(c.amount) / float64(max(s.limits[a].Weight, 1))
 		case b:
@@ -344,10 +342,33 @@ func scenes() (list []scene) {
 	fifths := map[string]project.Limit{"large": none, "small": {Weight: 5}}
 	for tokens, used := range map[int]int{40_000: 98, 60_000: 95} {
 		list = append(list, scene{name: fmt.Sprintf("calls of %d", tokens), quota: tpm(120_000), answer: 2 * second, limits: fifths, used: used,
-			crews: []crew{{project: "large", workers: 4, tokens: tokens}, {project: "small", workers: 100, tokens: 1000}}, want: map[string]int{"large": 17, "small": 83}})
+			crews: []crew{{project: "large", workers: 4, tokens: tokens}, {project: "small", workers: 100, tokens: 1000}}, want: map[string]int{"large": 17, "small": 83},
+			wait: map[string]time.Duration{"small": time.Minute * 2 * time.Duration(tokens+100*1000) / 120_000}}) // until a large call has gathered what it asks for, and has left again
+	}
+
+	// Slots: how many each project has decides, so by weight two are a call and a third apart at any time.
+	users := crowd(150)
+	users.answer = around(10 * second)
+	list = append(list,
+		scene{name: "8 slots", quota: ratelimit.ModelQuota{MaxConcurrent: 8}, minute: 48, answer: 10 * second, limits: weights, least: map[string]int{"a": 72, "b": 23},
+			crews: []crew{{project: "a", workers: 40}, {project: "b", workers: 100}}},
+		scene{name: "12 slots, beside a crowd of 150", quota: ratelimit.ModelQuota{MaxConcurrent: 12}, minute: 72, limits: equal, least: map[string]int{"honest": 43, "crowd": 43}, used: 95,
+			crews: []crew{users, {project: "honest", workers: 12, answer: around(10 * second)}}})
+
+	// Few people, who use less than their share, beside a project that makes as many calls as it can. A call of a part of
+	// the quota may have to wait for that part of a minute until it fits, and those behind it until it has left again.
+	people := crew{project: "people", workers: 5, pause: 15 * second, tokens: 100}
+	for tokens, most := range map[int]time.Duration{10: 10 * second, 3000: 65 * second, 6000: 125 * second} {
+		list = append(list, scene{name: fmt.Sprintf("people beside calls of %d", tokens), quota: tpm(6000), answer: second, limits: map[string]project.Limit{"noisy": none, "people": none},
+			crews: []crew{{project: "noisy", workers: 200, tokens: tokens}, people}, used: 1, wait: map[string]time.Duration{"people": most}})
 	}
 
 	return append(list,
+		scene{name: "levels of projects", quota: rpm(120), answer: second, least: map[string]int{"acme/search": 33, "acme/chat": 8, "beta": 45},
+			limits: map[string]project.Limit{"acme": none, "acme/search": {Weight: 3}, "acme/chat": {Weight: 1}, "beta": {Weight: 1}},
+			crews:  []crew{{project: "acme/search", workers: 8}, {project: "acme/chat", workers: 20}, {project: "beta", workers: 12}}},
+		scene{name: "people beside one that waits for its own limit", quota: rpm(120), answer: 2 * second, limits: map[string]project.Limit{"hog": none, "chat": none, "stuck": {RequestsPerHour: 1}},
+			crews: []crew{hog, {project: "stuck", workers: 50}, {project: "chat", workers: 10, pause: 15 * second}}, wait: map[string]time.Duration{"chat": 3 * second}},
 		scene{name: "a minimum beside a higher priority", quota: rpm(120), answer: second, limits: map[string]project.Limit{"high": {Priority: 10}, "late": {MinShare: 30}},
 			crews: []crew{{project: "high", workers: 200}, {project: "late", workers: 50, from: 90 * second}}, want: map[string]int{"high": 70, "late": 30}},
 		scene{name: "people beside a hog", quota: rpm(120), answer: 2 * second, limits: map[string]project.Limit{"hog": none, "chat": none},
