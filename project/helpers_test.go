@@ -55,10 +55,6 @@ func limited(t testing.TB, each project.Limit) *project.Limiter {
 // much time should pass.
 var kinds = map[string]func(t testing.TB, cfg project.Config) project.Config{
 	"memory": func(_ testing.TB, cfg project.Config) project.Config { return cfg },
-	"a store in memory": func(_ testing.TB, cfg project.Config) project.Config {
-		cfg.Store = store.NewMemory()
-		return cfg
-	},
 	"another store": func(_ testing.TB, cfg project.Config) project.Config {
 		cfg.Store = another{store.NewMemory()}
 		return cfg

@@ -6,20 +6,12 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Ids with a slash are as apart as any others, by every door, on every store, as long as no
 // project above them has a limit of its own.
 func TestPathsAreApart(t *testing.T) {
-	all := map[string]func(testing.TB) func() store.Store{"memory": func(testing.TB) func() store.Store {
-		m := store.NewMemory()
-		return func() store.Store { return m }
-	}}
 	for name, shared := range stores {
-		all[name] = shared
-	}
-	for name, shared := range all {
 		t.Run(name, func(t *testing.T) {
 			l := newLimiter(t, project.Config{Default: &project.Limit{RequestsPerHour: 2}, Store: shared(t)()})
 			for _, id := range []string{"owner/repo1", "owner/repo2", "owner", "owner/repo1/branch"} {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -404,90 +403,54 @@ func TestLimitsCannotBeRead(t *testing.T) {
 	}
 }
 
-// A limit that is set in one process reaches the others on the file, there to stay.
-func TestSQLiteSetLimit(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "limits.db")
-	cfg := func() project.Config {
-		return project.Config{Store: openSQLite(t, path), Limits: map[string]project.Limit{"own": {RequestsPerHour: 5}}}
-	}
-	a, b := newLimiter(t, cfg()), newLimiter(t, cfg())
-	if err := a.SetLimits(map[string]project.Limit{"p": {RequestsPerHour: 2, Weight: 3}, "q": {TokensPerDay: 7}}); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "the other follows", func() bool { return len(b.Limits()) == 3 })
-	if err := b.UnsetLimit("q"); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, "the first follows", func() bool { return len(a.Limits()) == 2 })
-	want := map[string]project.Limit{"own": {RequestsPerHour: 5}, "p": {RequestsPerHour: 2, Weight: 3}}
-	for _, l := range []*project.Limiter{a, b, newLimiter(t, cfg())} {
-		if got := l.Limits(); !maps.Equal(got, want) {
-			t.Errorf("%v; want %v", got, want)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A limit that is set on one machine reaches the others, there to stay.
-func TestRedisSetLimit(t *testing.T) {
-	url := redistest.New(t).URL()
-	cfg := func() project.Config {
-		return project.Config{Store: openRedis(t, url), Limits: map[string]project.Limit{"p": {RequestsPerHour: 1}, "own": {RequestsPerHour: 5}}}
-	}
-	a, b := newLimiter(t, cfg()), newLimiter(t, cfg())
-	use(t, a, "p", 1)
-	waits := make(chan error, 1)
-	go func() {
-		_, _, err := b.Acquire(t.Context(), project.Call{Project: "p"})
-		waits <- err
-	}()
-	for d := (project.Decision{Allowed: true}); d.Allowed || d.RetryAfter == 0; {
-		d = spend(t, b, project.Call{Project: "p"}) // until it is in line
-	}
-	set := map[string]project.Limit{"p": {RequestsPerHour: 2, Weight: 3}, "a/b %": {}}
-	if err := a.SetLimits(set); err == nil {
-		t.Error("an id with a space was set")
-	}
-	delete(set, "a/b %")
-	set["a/b%"] = project.Limit{TokensPerDay: 7}
-	if err := a.SetLimits(set); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waits; err != nil { // the other machine lets it pass
-		t.Errorf("the call that waits on the other machine: %v", err)
-	}
-	want := maps.Clone(set)
-	want["own"] = project.Limit{RequestsPerHour: 5}
-	testkit.Eventually(t, "the other machine follows", func() bool { return maps.Equal(b.Limits(), want) })
-	if c := newLimiter(t, cfg()); !maps.Equal(c.Limits(), want) {
-		t.Errorf("a limiter that comes later has %v; want %v", c.Limits(), want)
-	}
-}
-
-// A limit that is unset on one machine is unset on the others, and for limiters that come
-// later.
-func TestRedisUnsetLimit(t *testing.T) {
-	url := redistest.New(t).URL()
-	a, b := newLimiter(t, project.Config{Store: openRedis(t, url)}), newLimiter(t, project.Config{Store: openRedis(t, url)})
-	setLimit(t, a, "p", project.Limit{RequestsPerHour: 1})
-	setLimit(t, a, "q", project.Limit{RequestsPerHour: 2})
-	testkit.Eventually(t, "the other machine follows", func() bool { return len(b.Limits()) == 2 })
-	for range 2 {
-		if err := a.UnsetLimit("p"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	testkit.Eventually(t, "the other machine follows again", func() bool { return b.Limit("p") == *project.DefaultLimit })
-	want := map[string]project.Limit{"q": {RequestsPerHour: 2}}
-	for _, l := range []*project.Limiter{a, b, newLimiter(t, project.Config{Store: openRedis(t, url)})} {
-		if got := l.Limits(); !maps.Equal(got, want) {
-			t.Errorf("%v; want %v", got, want)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+// A limit that is set or unset in one process reaches the others on the store, there to stay.
+func TestSetLimitReachesOthers(t *testing.T) {
+	for _, name := range []string{"SQLite", "Redis"} {
+		t.Run(name, func(t *testing.T) {
+			open := stores[name](t)
+			cfg := func() project.Config {
+				return project.Config{Store: open(), Limits: map[string]project.Limit{"p": {RequestsPerHour: 1}, "own": {RequestsPerHour: 5}}}
+			}
+			a, b := newLimiter(t, cfg()), newLimiter(t, cfg())
+			use(t, a, "p", 1)
+			waits := make(chan error, 1)
+			go func() {
+				_, _, err := b.Acquire(t.Context(), project.Call{Project: "p"})
+				waits <- err
+			}()
+			for d := (project.Decision{Allowed: true}); d.Allowed || d.RetryAfter == 0; {
+				d = spend(t, b, project.Call{Project: "p"}) // until it is in line
+			}
+			set := map[string]project.Limit{"p": {RequestsPerHour: 2, Weight: 3}, "a/b %": {}}
+			if err := a.SetLimits(set); err == nil {
+				t.Error("an id with a space was set")
+			}
+			delete(set, "a/b %")
+			set["a/b%"] = project.Limit{TokensPerDay: 7}
+			if err := a.SetLimits(set); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-waits; err != nil { // the other process lets it pass
+				t.Errorf("the call that waits in the other process: %v", err)
+			}
+			set["own"] = project.Limit{RequestsPerHour: 5}
+			testkit.Eventually(t, "the other process follows", func() bool { return maps.Equal(b.Limits(), set) })
+			for range 2 {
+				if err := b.UnsetLimit("a/b%"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			delete(set, "a/b%")
+			testkit.Eventually(t, "the first follows", func() bool { return maps.Equal(a.Limits(), set) })
+			for _, l := range []*project.Limiter{a, b, newLimiter(t, cfg())} {
+				if got := l.Limits(); !maps.Equal(got, set) {
+					t.Errorf("%v; want %v", got, set)
+				}
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
 
