@@ -25,6 +25,16 @@ import (
 	"dappco.re/go/core/go-ratelimit/store/sqlitestore"
 )
 
+// The calls of the scenarios, and a quota that none of them can use up, in the dimensions that most models have.
+const (
+	model        = "gpt-4o"
+	callTokens   = 1200
+	promptTokens = 900
+	outputTokens = 100
+)
+
+var ample = ratelimit.ModelQuota{MaxRPM: 1 << 40, MaxTPM: 1 << 50, MaxRPD: 1 << 40}
+
 // dimension is something that there can be much of.
 type dimension struct {
 	name  string

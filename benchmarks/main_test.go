@@ -65,7 +65,6 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"wait/10k":              waiting,
 		"wait/100k":             waiting,
 		"wait/1M":               waiting,
-		"quota/scopes":          {nameSince, nameModel, nameBoth, nameTwoOf, nameSixOf},
 		"sqlite":                {nameProcesses, nameSeparate, nameCombined},
 		"redis/hot":             {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},
 		"redis/1k":              {nameEvalsha, nameOnce, nameRedisStore, "redis_rate", "throttled", "ulule/limiter"},

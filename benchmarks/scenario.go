@@ -68,7 +68,6 @@ func scenarios() []scenario {
 		waiting("wait/10k", 10_000),
 		waiting("wait/100k", 100_000),
 		waiting("wait/1M", 1_000_000),
-		{"quota/scopes", "a reservation over a model, over a project and a model, and over six scopes, settled; one goroutine", scopes},
 		{"sqlite", "Acquire on a SQLite file by 64 goroutines, combined, one by one, and from 4 processes", sqlite},
 		redisKeys("redis/hot", 1),
 		redisKeys("redis/1k", 1_000),

@@ -3,6 +3,8 @@ package scenarios
 import (
 	"sync"
 	"testing"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 const slotShares = `
@@ -18,7 +20,7 @@ projects:
 // are. On a busy machine a call is late with its next request, so this allows for twelve points; without shares it was
 // 25 to 54%, and TestSlotsAreSharedOverNodes has exact bounds in simulated time.
 func TestGatewaysShareSlots(t *testing.T) {
-	const warm, counted = 100, 400
+	warm, counted := 100, testkit.Rounds(200, 400)
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, slotShares, p)
