@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -214,4 +215,11 @@ func memory() (m runtime.MemStats) {
 	runtime.GC() // empties the pools
 	runtime.ReadMemStats(&m)
 	return m
+}
+
+// worked returns the processor time that the process has used.
+func worked() int64 {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return used.Utime.Nano() + used.Stime.Nano()
 }
