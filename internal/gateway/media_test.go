@@ -382,8 +382,8 @@ func TestMediaAtOnce(t *testing.T) {
 		"drawings":   {"dollars: 60", all["POST /v1/responses (stream) gpt-5.4"], -1},
 		"heard":      {"audio_seconds_per_day: 100", all["POST /openai/v1/audio/transcriptions whisper-large-v3"], 0},
 		"spoken":     {"dollars: 0.0065", all["POST /v1/audio/speech tts-t"], 0},
-		"batches":    {"web_searches_per_day: 20", searchingBatch, 0}, // two calls each
-		"batched":    {"dollars: 21", searchingBatch, 0},              // what is found may fill the context window: $2.03 each
+		"batches":    {"web_searches_per_day: 20", searchingBatch, 0},  // two calls each
+		"batched":    {"dollars: 21, max_wait: 0s", searchingBatch, 0}, // what is found may fill the context window: $2.03 each; open batches stay
 		"caches":     {"token_hours_per_day: 500", all["POST /v1beta/cachedContents gemini-2.5-flash"], -1},
 	}
 	limits := ""
@@ -416,7 +416,7 @@ func TestEveryEndpointAtOnce(t *testing.T) {
 	for i := range calls {
 		project := fmt.Sprintf("p%d", i)
 		calls[i].send(t, rich, project)
-		budgets[i] = "dollars: " + (10 * spentOf(t, rich, project)).Decimal()
+		budgets[i] = "max_wait: 0s, dollars: " + (10 * spentOf(t, rich, project)).Decimal()
 	}
 	first := rand.IntN(3)
 	for k, state := range stateLines(t) {
