@@ -4,7 +4,7 @@ MODULES := . interop benchmarks
 # Tested without the race detector, which would take up to ten times as long: what computes alone, simulates, measures,
 # reads documents, or drives other programs and SDKs, as the other modules do. It watches all others in `make test`, and
 # most of these in `make soak`. The longest comes first.
-PLAIN   := ./internal/gateway/scenarios ./scripts/release ./llm ./internal/fair ./internal/gateway/config ./internal/scenes ./internal/docs
+PLAIN   := ./scripts/release ./llm ./internal/fair ./internal/gateway/config ./internal/scenes ./internal/docs
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -23,7 +23,7 @@ AT_ONCE := -p $(shell echo $$((1 + $$(nproc 2>/dev/null || echo 2))))
 # -w leaves out what only debuggers read: linking takes two thirds of the time.
 SHORT   := -short -vet=off -shuffle=on -ldflags=-w $(AT_ONCE)
 # Packages whose tests take longest. They come first, so that the others run beside them.
-LONG    := . ./store/redisstore ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
+LONG    := . ./store/redisstore ./internal/gateway/scenarios ./internal/gateway ./internal/gateway/admin ./cmd/ratelimit \
 	./project ./store/sqlitestore ./limit ./llmhttp ./internal/engine ./internal/engine/fleettests ./internal/gateway/server ./store
 # Packages whose tests take longest, or need other programs, which `make quick` leaves out.
 SLOW    := go-ratelimit$$|/cmd/ratelimit$$|/scenarios$$|/fleettests$$|/admin$$|/server$$|/redisstore$$|/scripts/|/examples/

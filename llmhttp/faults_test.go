@@ -324,14 +324,14 @@ func TestGivesUpWaiting(t *testing.T) {
 // The next call gets the concurrency slot of a stream as soon as the stream ends, however
 // long that takes.
 func TestOneAtATime(t *testing.T) {
-	for _, delay := range []time.Duration{time.Second, 25 * time.Minute} {
+	for delay, calls := range map[time.Duration]int{time.Second: 10, 25 * time.Minute: 3} {
 		t.Run(delay.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { oneAtATime(t, delay) })
+			synctest.Test(t, func(t *testing.T) { oneAtATime(t, delay, calls) })
 		})
 	}
 }
 
-func oneAtATime(t *testing.T, delay time.Duration) {
+func oneAtATime(t *testing.T, delay time.Duration, calls int) {
 	var w *llmhttptest.World
 	var most atomic.Int64
 	w = llmhttptest.New(t, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply {
@@ -339,7 +339,7 @@ func oneAtATime(t *testing.T, delay time.Duration) {
 		return mockprovider.Reply{Delay: delay}
 	}}, ratelimit.ModelQuota{MaxTPM: 1_000_000, MaxConcurrent: 1}, llmhttp.MaxWait(30*24*time.Hour))
 	var group sync.WaitGroup
-	for i := range 10 {
+	for i := range calls {
 		group.Go(func() {
 			if status, err := streams[i%len(streams)].read(t.Context(), w.Client); status != 200 || err != nil {
 				t.Error(status, err)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -49,16 +48,17 @@ func (term *terminal) press(t *testing.T, keys ...string) {
 // await waits until the screen matches a pattern, and returns the screen.
 func (term *terminal) await(t *testing.T, pattern string) string {
 	t.Helper()
-	wanted, until := regexp.MustCompile(pattern), time.Now().Add(testkit.Patience)
-	for {
-		screen := term.tmux(t, "capture-pane", "-p")
-		if wanted.MatchString(screen) {
-			return screen
+	wanted, screen := regexp.MustCompile(pattern), ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("the screen:\n%s", screen)
 		}
-		if time.Now().After(until) {
-			t.Fatalf("there is no %q on the screen:\n%s", pattern, screen)
-		}
-	}
+	}()
+	testkit.Eventually(t, "the screen has "+pattern, func() bool {
+		screen = term.tmux(t, "capture-pane", "-p")
+		return wanted.MatchString(screen)
+	})
+	return screen
 }
 
 // awaitEnd waits until the command has ended, and returns its exit code.
