@@ -132,6 +132,8 @@ func wrongFlag(c *cobra.Command, err error) error {
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if near := message.Nearest(unknown.GetSpecifiedName(), known); near != "" {
 		err = fmt.Errorf("%w: did you mean --%s?", err, near)
+	} else if strings.Contains(c.Use, "FIELD=VALUE") {
+		err = fmt.Errorf("%w: a field is written without dashes, as in %s=100", err, strings.ReplaceAll(unknown.GetSpecifiedName(), "-", "_"))
 	}
 	return usageError{err}
 }

@@ -89,6 +89,7 @@ func TestWrongUsage(t *testing.T) {
 		{"srve", "ratelimit: ratelimit has no command \"srve\": did you mean serve?\nSee `ratelimit --help`.\n"},
 		{"nonsense", "ratelimit: ratelimit has no command \"nonsense\"\nSee `ratelimit --help`.\n"},
 		{"status --wach", "ratelimit: unknown flag: --wach: did you mean --watch?\nSee `ratelimit status --help`.\n"},
+		{"project set acme --tokens-per-minute 5", "ratelimit: unknown flag: --tokens-per-minute: a field is written without dashes, as in tokens_per_minute=100\nSee `ratelimit project set --help`.\n"},
 		{"--nonsense", "ratelimit: unknown flag: --nonsense\nSee `ratelimit --help`.\n"},
 		{"serve extra", "ratelimit: ratelimit serve does not know what to do with \"extra\"\nSee `ratelimit serve --help`.\n"},
 		{"serve --config", "ratelimit: flag needs an argument: --config\nSee `ratelimit serve --help`.\n"},

@@ -34,6 +34,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -138,10 +139,13 @@ func New(cfg Config) (*Store, error) {
 // refusedBy returns the error for a server that cannot be used. If the server has answered with an
 // error, it is not lost.
 func refusedBy(address string, err error) error {
-	if _, ok := rueidis.IsRedisErr(err); !ok {
-		return fmt.Errorf("%w: %s: %w", ErrLost, address, err)
+	if _, ok := rueidis.IsRedisErr(err); ok {
+		return fmt.Errorf("ratelimit: %s: %w", address, advised(err))
 	}
-	return fmt.Errorf("ratelimit: %s: %w", address, advised(err))
+	if dial, ok := errors.AsType[*net.OpError](err); ok {
+		err = dial.Err // without the address, which is there already
+	}
+	return fmt.Errorf("%w: no connection to %s: %w", ErrLost, address, err)
 }
 
 // parseURL parses a URL, and returns the timeout in it, or 0. Its errors do not quote the URL, which may contain a

@@ -135,7 +135,7 @@ func TestURLsThatDoNotWork(t *testing.T) {
 		{"no password", guarded.URL(), "NOAUTH"},
 		{"a timeout without a unit", guarded.URL() + "?timeout=5", "it must be like 250ms or 1s"},
 		{"nobody vouches", "rediss://x:" + secret + "@" + secure.Addr, "certificate"},
-		{"nobody is there", "redis://x:" + secret + "@" + closed.Addr, "refused"},
+		{"nobody is there", "redis://x:" + secret + "@" + closed.Addr, "no connection to " + closed.Addr + ": connect: connection refused"},
 		{"a scheme", "http://x:" + secret + "@127.0.0.1", "redis://127.0.0.1"},
 		{"no number", "redis://x:" + secret + "@127.0.0.1/one", "redis://127.0.0.1"},
 		{"a number and a slash in it", "redis://x:1/" + secret + "@127.0.0.1:6379", "redis://127.0.0.1"},

@@ -14,7 +14,7 @@ import (
 func TestSeconds(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		`0`: 0, `90`: 90 * time.Second, `0.5`: 500 * time.Millisecond, `1e3`: 1000 * time.Second,
-		`"24h"`: 24 * time.Hour, `"1h30m"`: 90 * time.Minute, `"0"`: 0, `null`: 0,
+		`"24h"`: 24 * time.Hour, `"30d"`: 720 * time.Hour, `"1h30m"`: 90 * time.Minute, `"0"`: 0, `null`: 0,
 	} {
 		var s Seconds
 		if err := json.Unmarshal([]byte(text), &s); err != nil || time.Duration(s) != want {

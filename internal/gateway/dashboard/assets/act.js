@@ -126,7 +126,7 @@ export function createKey(project = '') {
   const ttl = h('input', {name: 'ttl', placeholder: 'never', autocomplete: 'off'});
   ask({
     title: 'Create a key',
-    body: h('div', {class: 'fields'}, field('Project', of), field('What it is for', name), field('Valid for (such as 720h)', ttl)),
+    body: h('div', {class: 'fields'}, field('Project', of), field('What it is for', name), field('Valid for (such as 30d)', ttl)),
     verb: 'Create',
     run: async () => {
       const body = {project: of.value.trim(), name: name.value.trim()};
@@ -146,7 +146,7 @@ export function createToken() {
   const ttl = h('input', {name: 'ttl', placeholder: 'forever', autocomplete: 'off'});
   ask({
     title: 'Create a token',
-    body: h('div', {class: 'fields'}, field('Name', name, 'The audit log shows it.'), field('Role', role), field('Only for project', of, 'And for the projects below it.'), field('Valid for (such as 720h)', ttl)),
+    body: h('div', {class: 'fields'}, field('Name', name, 'The audit log shows it.'), field('Role', role), field('Only for project', of, 'And for the projects below it.'), field('Valid for (such as 30d)', ttl)),
     verb: 'Create',
     run: async () => {
       const body = {name: name.value.trim(), role: role.value, project: of.value.trim()};

@@ -11,7 +11,7 @@ export function show(body) {
   const empty = h('p', {class: 'empty', hidden: true});
   const search = h('input', {type: 'search', placeholder: 'Search', 'aria-label': 'Search the audit log', oninput: () => draw()});
   const table = h('div', {class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Changes'}, h('table', {},
-    h('thead', {}, h('tr', {}, ['Time', 'Who', 'Action', 'Subject', 'Result', 'What has changed'].map((words) => h('th', {scope: 'col'}, words)))), rows));
+    h('thead', {}, h('tr', {}, ['Time', 'Action', 'Subject', 'What has changed', 'Result', 'Who'].map((words) => h('th', {scope: 'col'}, words)))), rows));
   let entries = [];
   const draw = () => {
     const wanted = search.value.trim().toLowerCase();
@@ -43,12 +43,12 @@ const results = {done: 'good', failed: 'bad', intended: 'warn'};
 
 function auditRow(e) {
   return h('tr', {},
-    h('td', {class: 'nowrap'}, moment(e.time)),
-    h('td', {class: 'nowrap'}, e.who, e.gateway && h('span', {class: 'note'}, ` at ${e.gateway}`)),
+    h('td', {class: 'moment'}, moment(e.time)),
     h('td', {class: 'nowrap'}, e.action),
-    h('td', {class: 'wrap'}, e.subject ?? ''),
+    h('td', {class: 'subject'}, e.subject ?? ''),
+    h('td', {class: 'wrap'}, e.error ? h('p', {}, e.error) : differences(e.before, e.after)),
     h('td', {}, badge(e.result, results[e.result] ?? 'plain', e.error)),
-    h('td', {class: 'wrap'}, e.error ? h('p', {}, e.error) : differences(e.before, e.after)));
+    h('td', {class: 'nowrap'}, e.who, e.gateway && h('span', {class: 'note'}, ` at ${e.gateway}`)));
 }
 
 // differences lists the fields that a change has changed.

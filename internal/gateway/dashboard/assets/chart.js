@@ -33,11 +33,11 @@ export function columns(points, {width, values, label, title, number, name}) {
   return chart;
 }
 
-// niceTop returns a round number that is not below a value.
+// niceTop returns a round number that is not below a value, and whose half is a whole number if the value is 1 or more.
 function niceTop(value) {
-  if (!(value > 0)) return 1;
+  if (!(value > 0)) return 2;
   const power = 10 ** Math.floor(Math.log10(value));
-  return power * [1, 2, 2.5, 5, 10].find((step) => step * power >= value);
+  return power * [1, 2, 4, 10].find((step) => step * power >= value && (power < 1 || Number.isInteger((step * power) / 2)));
 }
 
 // legend says which colour is which.

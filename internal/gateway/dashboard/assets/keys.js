@@ -31,7 +31,7 @@ export function show(body) {
 }
 
 // keyPanel is the panel with those keys that a function wants. New ones are for a project.
-export const keyPanel = (wanted, title, project = '') => secrets('key', title, ['Key', 'Project', 'Created', 'Expires', 'Last used'], keyRow, wanted, () => createKey(project));
+export const keyPanel = (wanted, title, project = '') => secrets('key', title, ['Key', 'Project', 'Last used', 'Created', 'Expires'], keyRow, wanted, () => createKey(project));
 
 // secrets is a panel of keys or tokens: those that a function wants.
 function secrets(kind, title, columns, row, wanted, create) {
@@ -65,8 +65,8 @@ function keyRow(k) {
   return h('tr', {},
     h('td', {class: 'wrap'}, h('a', {href: link('key', k.id)}, name), ' ', k.paused && badge('paused', 'bad'), k.name && h('div', {class: 'note code'}, k.id)),
     h('td', {}, h('a', {href: link('project', k.project)}, k.project)),
+    h('td', {class: 'nowrap'}, k.last_used ? ago(k.last_used) : 'never'),
     ages(k),
-    h('td', {class: 'nowrap'}, k.last_used ? ago(k.last_used) : '–'),
     buttons(name, [[k.paused ? 'Resume' : 'Pause', () => pauseOrResume('key', k.id, k.paused)], ...changes('key', k)]));
 }
 

@@ -12,7 +12,7 @@ const whole = {kind: 'number', step: 1, min: 1};
 const money = {kind: 'number', step: 'any', min: 0};
 const fieldsOf = (list) => Object.fromEntries(list.map((each) => [each.setting, each.money ? money : whole]));
 const ofOwner = (owner) => kinds.filter((each) => each.owner === owner);
-const limitGroups = Object.entries(Object.groupBy(ofOwner('project'), (each) => (each.unit === 'calls' ? 'requests' : each.unit))).map(([unit, list]) => [capital(unit), fieldsOf(list)]);
+const limitGroups = Object.entries(Object.groupBy(ofOwner('project'), (each) => (each.unit === 'calls' ? 'requests' : each.unit))).map(([unit, list]) => [capital(unit.replaceAll('_', ' ')), fieldsOf(list)]);
 const percentage = {kind: 'text', empty: 'such as 20%'};
 const configured = (...values) => ({kind: 'choice', values: ['', ...values], configured: true});
 const groups = {
