@@ -33,3 +33,15 @@ func TestUnit(t *testing.T) {
 		t.Errorf("security: %v\n%s", err, out)
 	}
 }
+
+// The unit leaves the store to the configuration: a flag would win over the file, and machines that share Redis by their
+// files would each count alone.
+func TestUnitNamesNoState(t *testing.T) {
+	text, err := os.ReadFile("systemd/ratelimit.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "--state") || !strings.Contains(string(text), "--config") {
+		t.Errorf("the unit: %s", text)
+	}
+}

@@ -95,7 +95,7 @@ type dialect struct {
 type protocol struct {
 	api    API
 	paths  []string // the last two words of its paths, or the last one alone
-	model  string   // what stands for the model in prices and in the books if its requests have none
+	model  string   // what stands for the model in prices and in usage if its requests have none
 	embeds bool     // its answers are numbers, and cost input tokens alone
 	always bool     // it is its provider's, whoever serves it
 
