@@ -38,7 +38,7 @@ const rewinds = 1<<16 - 1
 type Receipt struct {
 	N, At int64
 	Mark
-	buckets []bucketReceipt // one for each limit, if any is a bucket
+	buckets *[]bucketReceipt // one for each limit, if any is a bucket; else nil, which takes less room than a slice
 }
 
 // Backlog returns the backlog that a take has left in the bucket of the i-th limit, as ns +
@@ -47,7 +47,7 @@ func (r *Receipt) Backlog(i int) (ns, parts int64, ok bool) {
 	if r.buckets == nil {
 		return 0, 0, false
 	}
-	left := r.buckets[i].left
+	left := (*r.buckets)[i].left
 	return left.NS, left.Parts, true
 }
 
@@ -125,7 +125,7 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 
 // bucketReceipts returns a receipt for each limit, right after a take. The receipt of a
 // limit that is no bucket is empty.
-func (a *Account) bucketReceipts(limits []Limit, now int64) []bucketReceipt {
+func (a *Account) bucketReceipts(limits []Limit, now int64) *[]bucketReceipt {
 	receipts := make([]bucketReceipt, len(limits))
 	for i := range limits {
 		if l := &limits[i]; l.algorithm.bursts() {
@@ -133,7 +133,7 @@ func (a *Account) bucketReceipts(limits []Limit, now int64) []bucketReceipt {
 			receipts[i] = bucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
 		}
 	}
-	return receipts
+	return &receipts
 }
 
 // Settle corrects a take to the actual amount, in the windows that it was taken from:
@@ -162,9 +162,9 @@ func (a *Account) Settle(limits []Limit, r Receipt, now, actual int64) {
 		switch {
 		case r.buckets == nil:
 		case r.Epoch == a.epoch:
-			each.backlog = c.leftBy(&r.buckets[i])
+			each.backlog = c.leftBy(&(*r.buckets)[i])
 		default: // the account was forgotten since, and its refunds with it
-			each.backlog = r.buckets[i].left
+			each.backlog = (*r.buckets)[i].left
 		}
 		freed := a.settleOne(c, each, now, actual)
 		c.refunds.total = wrap(l, c.refunds.total, freed)

@@ -21,7 +21,8 @@ func (a *Asked) keep(c *Call, r *Result) {
 	if a == nil {
 		return
 	}
-	a.ask, a.admitted, a.standings, a.held = c.ask, r.Reservation != nil, r.Outcome.All(), a.held[:0]
+	a.ask, a.admitted, a.held = c.ask, r.Reservation != nil, a.held[:0]
+	a.standings = append(a.standings[:0], r.Outcome.All()...)
 	for i := range a.standings {
 		s := &a.standings[i]
 		for k := range s.Len() {
@@ -35,12 +36,15 @@ func (a *Asked) keep(c *Call, r *Result) {
 }
 
 // Forget resets a to the zero Asked.
-func (a *Asked) Forget() { a.standings = nil }
+func (a *Asked) Forget() {
+	clear(a.standings) // so that what they point at may go
+	*a = Asked{standings: a.standings[:0], held: a.held[:0]}
+}
 
 // Clone returns a copy that does not change when a is used again.
 func (a *Asked) Clone() *Asked {
 	b := *a
-	b.held = slices.Clone(a.held)
+	b.standings, b.held = slices.Clone(a.standings), slices.Clone(a.held)
 	return &b
 }
 

@@ -38,7 +38,7 @@ func (o *Outcome) pools(e *Engine, c *Call, peeks bool) (in uint32, own *member)
 	if o.divided == 0 || e.undivided {
 		return 0, nil
 	}
-	all := o.all
+	all := o.all()
 	for i := range all {
 		if all[i].Scope.Kind != Shared {
 			own = c.member(all[i].Scope.Real())
@@ -58,7 +58,7 @@ func (o *Outcome) pools(e *Engine, c *Call, peeks bool) (in uint32, own *member)
 // with others below it are not while a single one of those calls, unless that one has a maximum share: its scope comes
 // before this one.
 func (o *Outcome) isDivided(e *Engine, i int, own *member, peeks bool) bool {
-	s := &o.all[i]
+	s := &o.all()[i]
 	if s.Scope.Kind == Shared {
 		return own != nil || !s.plan.rules.sharing.Load().pool.Empty()
 	}
@@ -81,7 +81,7 @@ func (s *sharing) isSole(own *member, peeks bool) bool {
 
 // claims appends the claims of a call. list has room for them.
 func (o *Outcome) claims(c *Call, in uint32, own *member, list claims) claims {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		if in&(1<<i) == 0 {
 			continue
@@ -137,7 +137,7 @@ func (all claims) undo(at int64, o *Outcome) {
 // wants reports whether the flow of a call that was denied wants its share of a scope's limits. It does
 // not, if another scope denies the call, or if the call can never pass.
 func (o *Outcome) wants(of *Scope) bool {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		s := &all[i]
 		if wait := s.wait(SlotGuess, s.Closed.Probe); wait == limit.Never || wait > 0 && s.Scope != of {
@@ -170,6 +170,7 @@ func (all claims) amounts() (list []fair.Amount) {
 // larger than a limit. A call that is the only one of its flow under way is charged what it asks for: so one that has used
 // very much does not end those after it, and it is learned when they use less.
 func (all claims) raise(o *Outcome, list []store.Charge) {
+	scopes := o.all()
 	for i := range all {
 		cl := &all[i]
 		if cl.scope.Kind != Shared {
@@ -177,15 +178,15 @@ func (all claims) raise(o *Outcome, list []store.Charge) {
 		}
 		from := 0
 		for k := range cl.at {
-			from += len(o.all[k].plan.charges) + len(o.all[k].holds())
+			from += len(scopes[k].plan.charges) + len(scopes[k].holds())
 		}
 		for k, a := range cl.amounts() {
 			if a.Extra <= 0 || a.Alone {
 				continue
 			}
 			u := cl.rules.Limits[cl.limits[k]].Unit
-			for j := range o.all[cl.at].plan.charges {
-				c := &o.all[cl.at].plan.charges[j]
+			for j := range scopes[cl.at].plan.charges {
+				c := &scopes[cl.at].plan.charges[j]
 				if n := min(a.N+a.Extra, cl.rules.smallest[u]); c.unit == u && n > list[from+j].N {
 					list[from+j] = *c.of(n)
 					list[from+j].N = n

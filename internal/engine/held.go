@@ -85,11 +85,11 @@ func (r *Rules) holdsLong(l *Limit) bool { return r.Most[l.Unit] && l.Limit.Peri
 
 // holds returns the charges by which the store counts what the call reserves. There are none if the limits have room for
 // very many calls like it.
-func (s *Standing) holds() []charge {
-	if !s.counts {
+func (c charged) holds() []charge {
+	if !c.counts {
 		return nil
 	}
-	return s.plan.holds
+	return c.plan.holds
 }
 
 // appendHolds appends what the call reserves, unless it is little beside what was left at the last call.

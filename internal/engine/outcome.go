@@ -18,7 +18,22 @@ type Outcome struct {
 	shadowed bool   // some of them count the call, and do not deny it
 	divided  uint32 // the scopes whose limits may be divided, one bit for each
 	capped   uint32 // the scopes with a maximum share of the limits of others
-	all      []Standing
+
+	n    int                 // how many scopes there are
+	few  [fewScopes]Standing // what they say, unless there are more
+	many []Standing          // what they say if there are more
+}
+
+// fewScopes is how many scopes most calls have at most.
+const fewScopes = 3
+
+// all returns what each scope says, also before the limits were asked. It points into the outcome, which most callers have
+// on their stack: whoever keeps it makes a copy.
+func (o *Outcome) all() []Standing {
+	if o.many != nil {
+		return o.many
+	}
+	return o.few[:o.n]
 }
 
 // Standing is what one scope says to a call.
@@ -26,11 +41,16 @@ type Standing struct {
 	Scope  *Scope
 	Closed Closed // by the gate of the scope
 
+	charged
+	said  []limit.Decision // of each limit of the plan; behind its length, as far as its capacity, of each of the holds
+	share *Share           // that denies; nil: none does
+	held  uint32           // the limits that deny the call only because of what is reserved, one bit for each
+}
+
+// charged is what a call is charged to one scope.
+type charged struct {
 	plan   *plan
-	said   []limit.Decision // of each limit of the plan; behind its length, as far as its capacity, of each of the holds
-	share  *Share           // that denies; nil: none does
-	held   uint32           // the limits that deny the call only because of what is reserved, one bit for each
-	counts bool             // the store counts what the call reserves: see holds
+	counts bool // the store counts what the call reserves: see holds
 }
 
 // All returns what each scope says. It is empty before the limits were asked.
@@ -38,7 +58,7 @@ func (o *Outcome) All() []Standing {
 	if !o.asked {
 		return nil
 	}
-	return o.all
+	return o.all()
 }
 
 // Pass sets the outcome of a call which no limit governs.
@@ -46,7 +66,7 @@ func (o *Outcome) Pass() { o.asked = true }
 
 // Of returns what a scope, or its shadow, says, or nil if it was not asked.
 func (o *Outcome) Of(s *Scope) *Standing {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		if o.asked && all[i].Scope.Real() == s {
 			return &all[i]
@@ -170,7 +190,7 @@ func (s *Standing) RetryAfter(i int) time.Duration {
 func (o *Outcome) Deciding() *Standing {
 	var deciding *Standing
 	longest := time.Duration(0)
-	all := o.all
+	all := o.all()
 	for i := range all {
 		if wait := all[i].Wait(SlotGuess); wait > longest {
 			deciding, longest = &all[i], wait
@@ -181,7 +201,7 @@ func (o *Outcome) Deciding() *Standing {
 
 // longest returns after how long every scope admits the call, as far as is known.
 func (o *Outcome) longest(guess time.Duration) (longest time.Duration) {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		longest = max(longest, all[i].Wait(guess))
 	}
@@ -190,7 +210,7 @@ func (o *Outcome) longest(guess time.Duration) (longest time.Duration) {
 
 // waits returns after how long the call may ask its shared scope again, and after how long its own scopes.
 func (o *Outcome) waits(guess time.Duration) (shared, own time.Duration) {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		s := &all[i]
 		if wait := s.wait(guess, s.Closed.Probe); s.Scope.Kind == Shared {
@@ -208,7 +228,7 @@ func (o *Outcome) remainingMinute() int64 {
 	if !o.asked {
 		return -1
 	}
-	all := o.all
+	all := o.all()
 	for k := range all {
 		s := &all[k]
 		if s.Scope.OfModel() || s.Scope.Kind == Counter {

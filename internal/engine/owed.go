@@ -18,7 +18,7 @@ type correction struct {
 	actual  []int64
 	entry   *books.Entry // is booked with it; nil: nothing is
 	deposit string       // the id of the deposit to settle, in place of the receipt
-	charged []Standing   // the scopes that it gives something back to
+	charged []charged    // the scopes that it gives something back to
 }
 
 // owed is the corrections that could not be made, because the store could not be asked.
@@ -59,7 +59,7 @@ func (e *Engine) correctLater(c correction) {
 }
 
 // gaveBack wakes calls of other processes that wait for scopes to which something was given back.
-func (e *Engine) gaveBack(all []Standing) {
+func (e *Engine) gaveBack(all []charged) {
 	if f := e.fleet.Load(); f != nil {
 		for i := range all {
 			f.gave(all[i].plan.scope.Real())

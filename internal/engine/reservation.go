@@ -18,18 +18,18 @@ import (
 type Reservation struct {
 	engine  *Engine
 	asked   Ask           // what the call asked for
-	charged []Standing    // the scopes that the call was charged to
+	charged []charged     // to the scopes of the call
 	receipt store.Receipt // nil: nothing was taken
 
 	ended   atomic.Bool
 	inexact bool // nobody knows for certain what the call has used
 
-	project, model string // for observers
 	limited        bool   // for observers
+	project, model string // for observers
 
+	pools  uint32        // the places of the scopes in whose shares what was taken counts, one bit for each
 	at     int64         // when it was made, if it is in pools
 	member *fair.Who     // whom it counts for in them
-	pools  uint32        // the places of the scopes in whose shares what was taken counts, one bit for each
 	taken  []fair.Amount // what shares were charged, for each limit in pools; nil: what the call asked for, and it holds nothing
 
 	probe      int64         // the number of the probe that the call is, or 0
@@ -43,12 +43,18 @@ type Reservation struct {
 	counted *llm.Units         // what the call has used beside tokens; nil: what it has asked for
 	count   llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
 
-	room [fewCharges]int64 // for what was used of each charge, so that most settlements need no other memory
+	actuals [fewCharges]int64  // room for what was used of each charge, so that most settlements need no other memory
+	scopes  [fewScopes]charged // room for charged
 }
 
 // newReservation returns the reservation of a call. receipt is that of the store; nil: nothing was taken.
 func (e *Engine) newReservation(c *Call, o *Outcome, receipt store.Receipt) *Reservation {
-	r := &Reservation{engine: e, asked: c.ask, charged: o.all, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
+	r := &Reservation{engine: e, asked: c.ask, receipt: receipt, project: c.Project, model: c.Model, limited: c.limited}
+	r.charged = r.scopes[:0]
+	all := o.all()
+	for i := range all {
+		r.charged = append(r.charged, all[i].charged)
+	}
 	if e.lease < Lease && r.hasSlots() {
 		r.renewSlots(renewEvery)
 	}
@@ -224,7 +230,7 @@ func (r *Reservation) refund(p *plan, used *spent) (back Amounts) {
 
 // actual returns how much was used, in the order of the charges.
 func (r *Reservation) actual(used *spent) []int64 {
-	list := r.room[:0]
+	list := r.actuals[:0]
 	for i := range r.charged {
 		p := r.charged[i].plan
 		for k := range p.charges {

@@ -55,7 +55,7 @@ func (s *Scope) OfModel() bool { return s.Real().Kind == Shared }
 // overlook finds out which limit in shadow would have denied a call that was admitted, and enters into their decisions
 // what is left of these limits.
 func (e *Engine) overlook(c *Call, o *Outcome) {
-	all := o.all
+	all := o.all()
 	o.Shadow = decision.ShadowDenial{}
 	for k := range all {
 		s := &all[k]

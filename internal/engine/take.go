@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -10,7 +11,7 @@ import (
 )
 
 // fewCharges is how many charges most calls have at most.
-const fewCharges = 8
+const fewCharges = 6
 
 // take takes what a call asks for, if every limit of every scope admits it. A denial
 // returns no reservation and no error.
@@ -157,18 +158,23 @@ func (o *Outcome) answered(said []limit.Decision, ask *Ask) error {
 	if err := o.enter(said, ask); err != nil {
 		return err
 	}
-	for i := range o.all {
-		o.all[i].noteRoom()
+	all := o.all()
+	for i := range all {
+		all[i].noteRoom()
 	}
 	return nil
 }
 
 // begin makes an outcome ready for what the limits of a call's scopes say.
 func (o *Outcome) begin(e *Engine, part Part, scopes Scopes) {
-	*o = Outcome{all: make([]Standing, len(scopes))}
+	*o = Outcome{n: len(scopes)}
+	if o.n > fewScopes {
+		o.many = make([]Standing, o.n)
+	}
+	all := o.all()
 	for i, s := range scopes {
 		p := s.planFor(e, part)
-		o.all[i] = Standing{Scope: s, plan: p}
+		all[i].Scope, all[i].plan = s, p
 		o.shadowed = o.shadowed || s.Kind == Shadow
 		if p.rules != nil {
 			o.noteShares(i, s, p.rules)
@@ -190,14 +196,15 @@ func (o *Outcome) noteShares(i int, s *Scope, r *Rules) {
 // also adds a scope to an outcome that has begun. The other scopes keep their plans, even if their rules have changed
 // since: what was taken by a plan is corrected by the same plan.
 func (o *Outcome) also(s *Scope, part Part) {
-	o.all = append(o.all, Standing{Scope: s, plan: s.planFor(nil, part)})
+	o.many = append(slices.Clone(o.all()), Standing{Scope: s, charged: charged{plan: s.planFor(nil, part)}})
 }
 
 // charges returns what the scopes are charged.
 func (o *Outcome) charges(ask *Ask) *[]store.Charge {
 	list := chargeLists.Get().(*[]store.Charge)
-	for i := range o.all {
-		*list = o.all[i].appendHolds(o.all[i].plan.append(*list, ask), ask)
+	all := o.all()
+	for i := range all {
+		*list = all[i].appendHolds(all[i].plan.append(*list, ask), ask)
 	}
 	return list
 }
@@ -218,8 +225,9 @@ func freeCharges(list *[]store.Charge) {
 // enter gives each scope the decisions of its limits on what a call asks for, and notes whether one denies.
 func (o *Outcome) enter(said []limit.Decision, ask *Ask) error {
 	o.asked = true
-	for i := range o.all {
-		s := &o.all[i]
+	scopes := o.all()
+	for i := range scopes {
+		s := &scopes[i]
 		n, all := len(s.plan.limits), len(s.plan.limits)+len(s.holds())
 		if all > len(said) {
 			return errTooFew
@@ -240,13 +248,14 @@ func (e *Engine) reconsider(ctx context.Context, c *Call, o *Outcome) error {
 	if !o.Denied {
 		return nil
 	}
-	for i := range o.all {
-		s := &o.all[i]
+	all := o.all()
+	for i := range all {
+		s := &all[i]
 		if s.Scope.gate == nil || s.plan.rules == nil || s.plan.rules == s.Scope.rules.Load() {
 			continue
 		}
-		ask := c.ask // the call may be on the caller's stack
-		if err := s.Scope.gate.Reconsider(ctx, s, &ask); err != nil {
+		said, ask := *s, c.ask // the outcome and the call may be on the caller's stack
+		if err := s.Scope.gate.Reconsider(ctx, &said, &ask); err != nil {
 			return err
 		}
 	}

@@ -96,8 +96,8 @@ func (e *Engine) LookAt(ctx context.Context, s *Scope) (*Standing, error) {
 	if e.closed.Load() {
 		return nil, store.ErrClosed
 	}
-	o := Outcome{all: []Standing{{Scope: s, plan: &s.rules.Load().plans[Whole], counts: true}}}
-	return &o.all[0], e.peekStandings(ctx, &Ask{}, &o)
+	o := Outcome{many: []Standing{{Scope: s, charged: charged{&s.rules.Load().plans[Whole], true}}}}
+	return &o.many[0], e.peekStandings(ctx, &Ask{}, &o)
 }
 
 // Reset forgets what the scope has used.

@@ -263,7 +263,7 @@ func (w *wait) answer() (fair.Answer, error) {
 // one; and whether it is a guess when that lets the call pass.
 func (o *Outcome) waitsFor(own bool) (of *Scope, name string, guess bool) {
 	longest := time.Duration(0)
-	all := o.all
+	all := o.all()
 	for i := range all {
 		s := &all[i]
 		wait := s.Wait(SlotGuess)

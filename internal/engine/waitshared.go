@@ -80,7 +80,7 @@ func (all Scopes) wantInPools(e *Engine, c *Call, said *Outcome, counted bool) {
 // scarce returns the own scopes that would be divided if there were others, and whose limits deny the call:
 // another one that comes should find out that it waits.
 func (o *Outcome) scarce(said *Outcome) (in uint32) {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		s := all[i].Scope
 		if by := said.Of(s); by != nil && s.Kind != Shared && all[i].plan.rules.shared() != nil && by.denies() && said.wants(s) {
@@ -176,7 +176,7 @@ func (o *Outcome) share() *Share {
 
 // shared returns the standing in which a share denies the call, or nil.
 func (o *Outcome) shared() *Standing {
-	all := o.all
+	all := o.all()
 	for i := range all {
 		if all[i].share != nil {
 			return &all[i]
