@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/event"
@@ -20,7 +21,7 @@ func (rl *RateLimiter) compareWithProvider(ctx context.Context, m *model, said *
 	if !m.compared.Load() {
 		m.compared.Store(true)
 	}
-	if !said.matters(q, lowered) || !lowered && said.agrees(q, m.snapshot.Load(), now) {
+	if !said.matters(q, lowered) || !lowered && said.agrees(q, &m.snapshot, now) {
 		return
 	}
 	s, err := m.look(ctx)
@@ -62,7 +63,8 @@ func (said *providerLimits) matters(q *state.Quota, lowered bool) bool {
 // usageSnapshot is what was used of a model according to the store, when it last admitted a
 // call.
 type usageSnapshot struct {
-	at   int64
+	mu   sync.Mutex
+	at   int64 // zero: the store has reported nothing yet
 	used [kind.Models]int64
 }
 
@@ -72,7 +74,10 @@ func (m *model) recordSnapshot(s *engine.Standing) {
 	if !m.compared.Load() {
 		return
 	}
-	m.snapshot.Store(&usageSnapshot{m.limiter.engine.Now(), usedAtProvider(s)})
+	now, used := m.limiter.engine.Now(), usedAtProvider(s)
+	m.snapshot.mu.Lock()
+	defer m.snapshot.mu.Unlock()
+	m.snapshot.at, m.snapshot.used = now, used
 }
 
 // Settled implements [engine.Gate]. It subtracts the refund of a settled call from the last
@@ -80,18 +85,13 @@ func (m *model) recordSnapshot(s *engine.Standing) {
 // it. A snapshot that was made after the refund becomes too small; then the store is asked
 // once more.
 func (m *model) Settled(refund engine.Amounts) {
-	for {
-		g := m.snapshot.Load()
-		if g == nil {
-			return
-		}
-		lower := *g
-		for d := range kind.Models {
-			lower.used[d] -= refund[d.Unit()]
-		}
-		if lower.used == g.used || m.snapshot.CompareAndSwap(g, &lower) {
-			return
-		}
+	if !m.compared.Load() {
+		return
+	}
+	m.snapshot.mu.Lock()
+	defer m.snapshot.mu.Unlock()
+	for d := range kind.Models {
+		m.snapshot.used[d] -= refund[d.Unit()]
 	}
 }
 
@@ -101,7 +101,9 @@ const snapshotFresh = time.Second
 // agrees reports whether the provider has at least as much left as the quota had in a fresh
 // snapshot. Then nobody else uses the account, and the store need not be asked.
 func (said *providerLimits) agrees(q *state.Quota, g *usageSnapshot, now int64) bool {
-	if g == nil || now-g.at > int64(snapshotFresh) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now-g.at > int64(snapshotFresh) {
 		return false
 	}
 	for d := range kind.Models {

@@ -21,8 +21,8 @@ type model struct {
 
 	elsewhere atomic.Pointer[feedback.Elsewhere] // what others use of the account; nil: nothing
 	compared  atomic.Bool                        // the provider's answers are compared with the quota
-	snapshot  atomic.Pointer[usageSnapshot]      // the usage that the store last reported; nil: none yet
-	learned   int64                              // when the quota was last learned; guarded by the limiter's setting
+	snapshot  usageSnapshot
+	learned   int64 // when the quota was last learned; guarded by the limiter's setting
 
 	mu sync.Mutex // guards changes of elsewhere
 }

@@ -47,14 +47,14 @@ func (m *Meter) Reset(api API, h http.Header) {
 	if p.usageHeaders != nil {
 		m.header = h
 	}
-	switch strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")) {
+	switch strings.ToLower(strings.Join(h["Content-Encoding"], ",")) {
 	case "", "identity":
 	case "gzip", "x-gzip":
 		m.gunzip = new(gunzip)
 	default:
 		m.format = formatOpaque
 	}
-	if kind, _, _ := strings.Cut(h.Get("Content-Type"), "/"); strings.EqualFold(kind, "audio") { // speech
+	if kind, _, _ := strings.Cut(strings.Join(h["Content-Type"], ","), "/"); strings.EqualFold(kind, "audio") { // speech
 		m.format = formatOpaque
 	}
 }

@@ -44,6 +44,9 @@ func whole(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) >= maxWord { // a longer word may have been cut
 		return 0, false
 	}
+	if n, err := strconv.ParseUint(string(b), 10, 53); err == nil { // nearly always
+		return int64(n), true
+	}
 	f, err := strconv.ParseFloat(string(b), 64)
 	return int64(f), err == nil && f >= 0 && f < maxNumber && f == math.Trunc(f)
 }

@@ -389,8 +389,9 @@ func scalarEnd(p []byte, i int) int {
 func chars(b []byte) int {
 	n := len(b)
 	for ; len(b) >= 8; b = b[8:] {
-		w := binary.LittleEndian.Uint64(b)
-		n -= bits.OnesCount64(w >> 7 &^ (w >> 6) & eachByte)
+		if w := binary.LittleEndian.Uint64(b); w&(0x80*eachByte) != 0 { // not only ASCII
+			n -= bits.OnesCount64(w >> 7 &^ (w >> 6) & eachByte)
+		}
 	}
 	for _, c := range b {
 		n -= int(c >> 7 &^ (c >> 6) & 1) // 1 for a byte that continues a character

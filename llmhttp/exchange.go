@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -19,10 +20,20 @@ import (
 // exchange is one call and its response: reserve, send, read the provider's limits, meter,
 // settle.
 type exchange struct {
-	call.Call
+	*call.Call
 	transport   *transport
 	httpRequest *http.Request
 	body        outgoing
+}
+
+// calls is a pool of calls: each has one and a half kilobytes.
+var calls = sync.Pool{New: func() any { return new(call.Call) }}
+
+// free gives back the call, which is settled and which nothing uses any more.
+func (x *exchange) free() {
+	*x.Call = call.Call{}
+	calls.Put(x.Call)
+	x.Call = nil
 }
 
 func (x *exchange) run() (*http.Response, error) {
@@ -93,12 +104,13 @@ func (x *exchange) acquire() (refusal *http.Response, err error) {
 		x.Request.CountWith(x.body.text, t.tokenizer)
 		x.ExactPrompt = true
 	}
-	ask := x.Acquire
-	if t.reject {
-		ask = x.Try
-	}
 	ctx := x.httpRequest.Context()
-	d, err := ask(ctx)
+	var d ratelimit.Decision
+	if t.reject {
+		d, err = x.Try(ctx)
+	} else {
+		d, err = x.Acquire(ctx)
+	}
 	switch {
 	case err == nil && d.Allowed:
 		return nil, nil
@@ -135,11 +147,9 @@ const fieldFit = "X-Ratelimit-Fit"
 // edit makes the request ask for the usage of a stream that would not report it, and lowers its max_tokens if it was
 // fitted. It reports whether it asks for usage: the caller must not see what it has not asked for.
 func (x *exchange) edit() (hideUsage bool) {
-	if !x.transport.leaveStreams && !call.Signed(x.httpRequest.Header, x.httpRequest.URL.RawQuery) {
-		if asking, ok := x.Request.AskUsage(x.body.text); ok {
-			x.body.text = slices.Concat(asking...)
-			return true
-		}
+	if asking, ok := x.Request.AskUsage(x.body.text); ok && !x.transport.leaveStreams && !call.Signed(x.httpRequest.Header, x.httpRequest.URL.RawQuery) {
+		x.body.text = slices.Concat(asking...)
+		return true
 	}
 	if fitted, ok := x.Request.Edited(x.body.text); ok {
 		x.body.text = slices.Concat(fitted...)

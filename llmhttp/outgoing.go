@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
@@ -18,10 +19,17 @@ const maxPreallocated = 16 << 20
 // readAll reads the body of a request, and closes it.
 func readAll(req *http.Request) ([]byte, error) {
 	defer req.Body.Close()
-	var text bytes.Buffer
-	text.Grow(int(min(max(req.ContentLength, 0), maxPreallocated)) + bytes.MinRead)
-	_, err := text.ReadFrom(req.Body)
-	return text.Bytes(), err
+	text := make([]byte, 0, min(max(req.ContentLength, 0), maxPreallocated)+1) // and room to see the end
+	for {
+		n, err := req.Body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if err == io.EOF {
+			return text, nil
+		} else if err != nil {
+			return text, err
+		}
+		text = slices.Grow(text, 1)
+	}
 }
 
 // outgoing is the body of a request, which records whether the provider may have got any

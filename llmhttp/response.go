@@ -148,5 +148,6 @@ func (b *meteredBody) settle() {
 	if b.visible == nil { // otherwise a later read goes through the meter
 		call.FreeMeter(b.meter)
 		b.meter = nil
+		b.exchange.free()
 	}
 }

@@ -69,7 +69,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if encoding := req.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, fmt.Errorf("ratelimit: the body has Content-Encoding %.20q: it is not sent, because the transport has to read it", encoding)
 	}
-	x := &exchange{transport: t, httpRequest: req, body: outgoing{text: text}}
+	x := &exchange{Call: calls.Get().(*call.Call), transport: t, httpRequest: req, body: outgoing{text: text}}
 	x.Limits, x.Prices, x.MaxWait, x.ChargeSeen = &t.limits, t.prices, t.maxWait, t.chargeSeen
 	x.Request, err = endpoint.ReadAs(req.Header.Get("Content-Type"), text)
 	if err != nil {

@@ -98,13 +98,15 @@ func (c *Call) Acquire(ctx context.Context) (d ratelimit.Decision, err error) {
 	if c.Fit.Min > 0 {
 		return c.acquireFitted(ctx)
 	}
-	return c.wait(ctx)
+	err = c.wait(ctx, &d)
+	return d, err
 }
 
-func (c *Call) wait(ctx context.Context) (d ratelimit.Decision, err error) {
-	c.reservation, d, err = c.Limits.Models.AcquireCall(ctx, *c.ready())
+// wait fills in d, which is large.
+func (c *Call) wait(ctx context.Context, d *ratelimit.Decision) (err error) {
+	c.reservation, *d, err = c.Limits.Models.AcquireCall(ctx, *c.ready())
 	c.reservation.Keep()
-	return d, err
+	return err
 }
 
 // Try is Acquire without the wait. A denial is no error.

@@ -5,6 +5,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
+	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -38,13 +39,10 @@ func (c *Call) estimate(q *ratelimit.ModelQuota, caps *engine.Caps) llm.Tokens {
 	return q.Count.AtMost(t, counted.input, counted.output)
 }
 
-// quotaFields finds the maxima of a quota.
-var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
-
 // leastMaxima returns the smallest maximum of a quota for each unit; 0 is none.
 func leastMaxima(q *ratelimit.ModelQuota) (least [kind.Units]int) {
 	for k := range kind.Models {
-		n, of := int(quotaFields.Get(q, k)), &least[k.Unit()]
+		n, of := *(*state.Quota)(q).Max(k), &least[k.Unit()]
 		if n > 0 && (*of == 0 || n < *of) {
 			*of = n
 		}

@@ -61,7 +61,8 @@ func (c *Call) acquireFitted(ctx context.Context) (ratelimit.Decision, error) {
 	defer func(own time.Duration) { c.MaxWait = own }(c.MaxWait)
 	for range fitAttempts {
 		began, bounded := time.Now(), c.MaxWait > 0
-		d, err := c.wait(engine.Tentatively(ctx))
+		var d ratelimit.Decision
+		err := c.wait(engine.Tentatively(ctx), &d)
 		if !Denied(ctx, err) {
 			return d, err
 		}

@@ -118,13 +118,18 @@ func (r *Reservation) Count(used llm.Units) {
 	if r == nil {
 		return
 	}
+	asked := llm.Units(r.asked.Amounts[firstUnit:endUnit])
 	for i, n := range used {
 		if n < 0 {
-			n = r.asked.Amounts[firstUnit+Unit(i)]
+			n = asked[i]
 		}
 		used[i] = min(n, MaxTokens)
 	}
-	r.counted = &used
+	r.counted = nil
+	if used != asked {
+		counted := used // so that most calls, which use tokens alone, allocate nothing
+		r.counted = &counted
+	}
 }
 
 // weights returns the weights of the tokens in the shared scope.
