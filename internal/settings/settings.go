@@ -39,6 +39,13 @@ const retryAfter = time.Second // the time between two attempts to load
 // whose fake time goes on for days make it longer.
 var PollInterval = time.Second
 
+// A load reads all settings. So that many changes one after another do not cost a load each, Follow rests after a load:
+// restFactor times as long as the load took, and at most maxRest.
+const (
+	restFactor = 4
+	maxRest    = time.Second
+)
+
 // Follow calls load whenever another node may have changed settings, until stop returns. If load
 // fails, Follow passes the error to miss and calls load again.
 func Follow(k Keeper, load func(ctx context.Context) error, miss func(error)) (stop func()) {
@@ -50,19 +57,25 @@ func Follow(k Keeper, load func(ctx context.Context) error, miss func(error)) (s
 	}
 }
 
-// retryLoad calls load until it succeeds or ctx ends.
+// retryLoad calls load until it succeeds or ctx ends, and rests.
 func retryLoad(ctx context.Context, load func(ctx context.Context) error, miss func(error)) {
 	for {
+		began := time.Now()
 		err := load(ctx)
 		if err == nil || ctx.Err() != nil {
+			wait(ctx, min(restFactor*time.Since(began), maxRest))
 			return
 		}
 		miss(err)
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-			return
-		}
+		wait(ctx, retryAfter)
+	}
+}
+
+// wait waits for d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

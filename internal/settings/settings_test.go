@@ -121,3 +121,26 @@ func TestFollow(t *testing.T) {
 		}
 	})
 }
+
+// TestFollowRests sets values one after another, as a program does that sets ten thousand quotas. Each load reads all of
+// them, so a load for each would cost the square of their number.
+func TestFollowRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &board{}
+		var loading time.Duration
+		stop := Follow(b, func(context.Context) error {
+			const each = 20 * time.Millisecond
+			time.Sleep(each)
+			loading += each
+			return nil
+		}, func(err error) { t.Error(err) })
+		start := time.Now()
+		for range 1000 {
+			b.changed()
+		}
+		if all := time.Since(start); loading > all/5 {
+			t.Errorf("it loads for %v of %v: a fifth is allowed", loading, all)
+		}
+		stop()
+	})
+}
