@@ -351,4 +351,6 @@ func TestChangesHaveATerm(t *testing.T) {
 	b.shows("body", "The limits of search are set.")
 	term, _ := r.get(t, "/v1/projects/search")["term"].(map[string]any)
 	testkit.Equal(t, "the term", map[string]any{"until": "forever", "reason": "a larger customer"}, term)
+	b.turn("/#/audit")
+	b.shows("tbody tr:first-child", "because: a larger customer")
 }

@@ -46,7 +46,8 @@ function auditRow(e) {
     h('td', {class: 'moment'}, moment(e.time)),
     h('td', {class: 'nowrap'}, e.action),
     h('td', {class: 'subject'}, e.subject ?? ''),
-    h('td', {class: 'wrap'}, e.error ? h('p', {}, e.error) : differences(e.before, e.after)),
+    h('td', {class: 'wrap'}, e.error ? h('p', {}, e.error) : differences(e.before, e.after),
+      e.until && h('p', {class: 'note'}, `until ${moment(e.until)}`), e.reason && h('p', {class: 'note'}, `because: ${e.reason}`)),
     h('td', {}, badge(e.result, results[e.result] ?? 'plain', e.error)),
     h('td', {class: 'nowrap'}, e.who, e.gateway && h('span', {class: 'note'}, ` at ${e.gateway}`)));
 }
