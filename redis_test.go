@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -81,11 +82,20 @@ func TestRedisExactly(t *testing.T) {
 
 func TestRedisProcesses(t *testing.T) { wantProcessesToShare(t, redistest.New(t).URL()) }
 
-// Usage that one limiter takes, settles, records or resets, the other sees.
-func TestRedisShares(t *testing.T) {
-	url := redistest.New(t).URL()
+// Usage that one limiter takes, settles, records or resets, the other sees, on a file and on Redis.
+func TestLimitersShareUsage(t *testing.T) {
+	path, url := filepath.Join(t.TempDir(), "limits.db"), redistest.New(t).URL()
+	for name, open := range map[string]func(t testing.TB, q quotas) *ratelimit.RateLimiter{
+		"sqlite": func(t testing.TB, q quotas) *ratelimit.RateLimiter { return openFile(t, path, q) },
+		"redis":  func(t testing.TB, q quotas) *ratelimit.RateLimiter { return onRedis(t, url, q) },
+	} {
+		t.Run(name, func(t *testing.T) { testSharedUsage(t, open) })
+	}
+}
+
+func testSharedUsage(t *testing.T, open func(t testing.TB, q quotas) *ratelimit.RateLimiter) {
 	q := quotas{"m": {MaxRPM: 4, MaxTPM: 100, MaxRPD: 9, MaxConcurrent: 3, MaxInputTPM: 90, MaxTPD: 1000}, "free": {}}
-	a, b := onRedis(t, url, q), onRedis(t, url, q)
+	a, b := open(t, q), open(t, q)
 	reserved := mustTake(t, a, 30)
 	if _, d := b.TryAcquire("m", 40); !d.Allowed || d.Stats != a.Stats("m") {
 		t.Fatalf("%+v; want %+v", d, a.Stats("m"))
@@ -131,7 +141,7 @@ func TestRedisShares(t *testing.T) {
 	if err := errors.Join(a.Load(), a.Persist(), a.Close(), b.Close()); err != nil {
 		t.Error(err)
 	}
-	again := onRedis(t, url, q)
+	again := open(t, q)
 	if got := again.Stats("other"); got.RPM != 1 {
 		t.Errorf("once all have left: %+v", got)
 	}

@@ -710,37 +710,6 @@ func acquired(t *testing.T, rl *ratelimit.RateLimiter, tokens int) time.Duration
 	return time.Since(start)
 }
 
-func TestSharedFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := two(t, quotas{"m": {MaxRPM: 4, MaxTPM: 100, MaxRPD: 9, MaxConcurrent: 3}})
-		reserved := mustTake(t, a, 30)
-		mustTake(t, b, 40).Commit(10, 10)
-		settle()
-		want := ratelimit.ModelStats{RPM: 2, MaxRPM: 4, TPM: 50, MaxTPM: 100, RPD: 2, MaxRPD: 9, DayStart: time.Now().UTC().Truncate(time.Second), Concurrent: 1, MaxConcurrent: 3}
-		wantStats(t, a, "m", want)
-		wantStats(t, b, "m", want)
-		reserved.Cancel()
-		settle()
-		if d := b.Decide("m", 81); d.Code != overTPM {
-			t.Errorf("%+v", d)
-		}
-		mustTake(t, b, 80)
-		b.RecordUsage("other", 1, 1)
-		for _, rl := range []*ratelimit.RateLimiter{a, b} {
-			if got := slices.Collect(rl.Models()); !slices.Equal(got, []string{"m", "other"}) {
-				t.Errorf("%q", got)
-			}
-			if got := rl.State()["m"]; len(got.Requests) != 2 || got.DayCount != 2 {
-				t.Errorf("%+v", got)
-			}
-		}
-		a.Reset("m")
-		if got := b.Stats("m"); got.RPM != 0 || got.RPD != 0 || got.Concurrent != 0 {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 // Usage of another process leaves when the file says.
 func TestWaitForAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
