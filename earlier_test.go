@@ -22,9 +22,7 @@ func TestEarlierProgram(t *testing.T) {
 	}
 	stop := rl.BackgroundPrune(30 * time.Second)
 	defer stop()
-	if err := rl.Load(); err != nil {
-		t.Fatal(err)
-	}
+	mustLoad(t, rl)
 	rl.AddProvider(ratelimit.ProviderLocal)
 	rl.SetQuota("n", ratelimit.ModelQuota{MaxRPM: 1})
 	for rl.CanSend("m", 100) {
@@ -38,9 +36,7 @@ func TestEarlierProgram(t *testing.T) {
 			t.Errorf("m: %+v", stats)
 		}
 	}
-	if err := rl.Persist(); err != nil {
-		t.Fatal(err)
-	}
+	mustPersist(t, rl)
 	db := filepath.Join(dir, "limits.db")
 	if err := ratelimit.MigrateYAMLToSQLite(cfg.FilePath, db); err != nil {
 		t.Fatal(err)

@@ -235,18 +235,14 @@ func TestDifferentMarginsOnOneFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, long := ratelimit.ModelQuota{MaxRPM: 50}, ratelimit.ModelQuota{MaxRPM: 50, Margin: margin}
 		a, b := two(t, quotas{"m": short})
-		if err := b.SetQuota("m", long); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, b, "m", long)
 		if requests, _ := press(t, 0, a, b).most(time.Minute); requests != 50 {
 			t.Errorf("%d arrive in a minute; want 50", requests)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t, quotas{"m": {MaxRPD: 10}})
-		if err := b.SetQuota("m", ratelimit.ModelQuota{MaxRPD: 10, Margin: margin}); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, b, "m", ratelimit.ModelQuota{MaxRPD: 10, Margin: margin})
 		for i := range 10 {
 			mustTake(t, []*ratelimit.RateLimiter{a, b}[i%2], 1)
 		}
@@ -266,9 +262,7 @@ func TestMarginOnRedis(t *testing.T) {
 	mustTake(t, rl, 1)
 	mustTake(t, rl, 1)
 	q.Margin = margin
-	if err := rl.SetQuota("m", q); err != nil {
-		t.Fatal(err)
-	}
+	mustSetQuota(t, rl, "m", q)
 	other := onRedis(t, url, nil)
 	has(t, other, "m", q)
 	mustTake(t, other, 1)
@@ -374,9 +368,7 @@ func TestMarginInLastFile(t *testing.T) {
 		execSQL(t, path, "ALTER TABLE quotas DROP COLUMN margin; ALTER TABLE quotas DROP COLUMN reserve")
 		rl = openFile(t, path, nil)
 		wantQuota(t, rl, "the last file", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3})
-		if err := rl.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3, Margin: margin}); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, rl, "m", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3, Margin: margin})
 		if n, d := fill(openFile(t, path, nil), "m", 1); n != 1 || d.Code != overRPD {
 			t.Errorf("%d pass, and then %+v; want 1", n, d)
 		}

@@ -478,9 +478,7 @@ func TestRedisPauseWhileLost(t *testing.T) {
 	proxy.Cut()
 	refuse(t, a, "m", time.Hour)
 	proxy.Heal()
-	if err := b.SetQuota("n", ratelimit.ModelQuota{MaxRPM: 1}); err != nil {
-		t.Fatal(err)
-	}
+	mustSetQuota(t, b, "n", ratelimit.ModelQuota{MaxRPM: 1})
 	has(t, a, "n", ratelimit.ModelQuota{MaxRPM: 1})
 	testkit.Eventually(t, "Redis is back", func() bool { return a.Decide("m", 1).Code != ratelimit.DecisionStoreLost })
 	if d := a.Decide("m", 1); d.Code != isPaused {
@@ -496,9 +494,7 @@ func TestRedisPauseNonsense(t *testing.T) {
 		if _, err := server.Do("HSET", "ratelimit:settings", "pause/m", text); err != nil {
 			t.Fatal(err)
 		}
-		if err := rl.Load(); err != nil {
-			t.Fatal(err)
-		}
+		mustLoad(t, rl)
 		if d := rl.Decide("m", 1); !d.Allowed {
 			t.Errorf("%s: %+v", text, d)
 		}
@@ -517,9 +513,7 @@ func TestRedisPauseNonsense(t *testing.T) {
 	if _, err := server.Do("HSET", "ratelimit:settings", "pause/m", `{"until_ns":9223372036854775807}`); err != nil {
 		t.Fatal(err)
 	}
-	if err := rl.Load(); err != nil {
-		t.Fatal(err)
-	}
+	mustLoad(t, rl)
 	if d := rl.Decide("m", 1); d.Code != isPaused || d.RetryAfter > ratelimit.DefaultMaxPause {
 		t.Errorf("until a year far away: %+v; want %v", d, ratelimit.DefaultMaxPause)
 	}

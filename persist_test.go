@@ -32,6 +32,13 @@ func mustLoad(t testing.TB, rl *ratelimit.RateLimiter) {
 	}
 }
 
+func mustSetQuota(t testing.TB, rl *ratelimit.RateLimiter, model string, quota ratelimit.ModelQuota) {
+	t.Helper()
+	if err := rl.SetQuota(model, quota); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // difference returns where copies of a limiter decide otherwise than the limiter, now and in
 // the next two days.
 func difference(rl *ratelimit.RateLimiter, copies map[string]*ratelimit.RateLimiter) string {

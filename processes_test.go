@@ -281,9 +281,7 @@ func TestKilledProcesses(t *testing.T) {
 	}
 	c := endless["endless"].quota
 	c.MaxRPD = s.RPD + 50
-	if err := rl.SetQuota("endless", c); err != nil {
-		t.Fatal(err)
-	}
+	mustSetQuota(t, rl, "endless", c)
 	if more, d := fill(rl, "endless", 1); more != 50 || d.Code != overRPD {
 		t.Errorf("%d more pass, and then %+v", more, d)
 	}

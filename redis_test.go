@@ -185,9 +185,7 @@ func TestRedisQuotas(t *testing.T) {
 	}()
 	testkit.Eventually(t, "b waits", func() bool { return b.Waiting("m") == 1 })
 	larger := ratelimit.ModelQuota{MaxRPM: 2, DayResetsAt: "12:00 America/Los_Angeles"}
-	if err := a.SetQuota("m", larger); err != nil {
-		t.Fatal(err)
-	}
+	mustSetQuota(t, a, "m", larger)
 	has(t, b, "m", larger)
 	if err := <-served; err != nil { // the waiting call follows the new quota, too
 		t.Error(err)
@@ -213,9 +211,7 @@ func TestRedisQuotas(t *testing.T) {
 	if _, err := server.Do("HSET", "ratelimit:settings", "quota/m", "much", "quota/n", `{"max_tpm":6}`); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Load(); err != nil {
-		t.Fatal(err)
-	}
+	mustLoad(t, a)
 	if got := a.Quotas(); got["m"] != larger || got["n"].MaxTPM != 6 {
 		t.Errorf("quotas %v", got)
 	}
@@ -230,9 +226,7 @@ func TestRedisQuotasAfterACut(t *testing.T) {
 	proxy := redistest.NewProxy(t, server.Addr)
 	a, b := onRedis(t, server.URL(), quotas{"m": {MaxRPM: 1}}), onRedisWith(t, ratelimit.Config{FilePath: proxy.URL(), Quotas: quotas{"m": {MaxRPM: 1}}})
 	proxy.Cut()
-	if err := a.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 2}); err != nil {
-		t.Fatal(err)
-	}
+	mustSetQuota(t, a, "m", ratelimit.ModelQuota{MaxRPM: 2})
 	if err := b.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 3}); !errors.Is(err, redisstore.ErrLost) {
 		t.Errorf("cut off: %v; want %v", err, redisstore.ErrLost)
 	}

@@ -74,9 +74,7 @@ func TestDedicated(t *testing.T) {
 
 		set("vip", project.Limit{MinShare: 40, Dedicated: true})
 		wantMakes(t, rl, "m", "hog", 60)
-		if err := rl.SetQuota("later", ratelimit.ModelQuota{MaxRPM: 50}); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, rl, "later", ratelimit.ModelQuota{MaxRPM: 50})
 		wantMakes(t, rl, "later", "", 30) // also calls without a project, and a model that came later
 		wantMakes(t, rl, "later", "vip", 20)
 		nextMinute()

@@ -343,9 +343,7 @@ func TestOldProgramOnOurFile(t *testing.T) {
 		}
 		rl.RecordUsage("nobody's", 1, 2)
 		for range 2 { // the second Persist replaces the rows of the first
-			if err := rl.Persist(); err != nil {
-				t.Fatal(err)
-			}
+			mustPersist(t, rl)
 			for query, want := range map[string][]string{
 				"SELECT model, max_rpm, max_tpm, max_rpd FROM quotas ORDER BY model":   {"free 0 0 0", "m 5 100 10"},
 				"SELECT model, ts FROM requests WHERE model = 'm' ORDER BY ts":         {fmt.Sprint("m ", want[0]), fmt.Sprint("m ", want[1])},
@@ -366,9 +364,7 @@ func TestOldProgramOnOurFile(t *testing.T) {
 			}
 		}
 		time.Sleep(24 * time.Hour)
-		if err := rl.Persist(); err != nil {
-			t.Fatal(err)
-		}
+		mustPersist(t, rl)
 		for _, table := range []string{"requests", "tokens", "daily"} {
 			if got := rowsOf(t, path, "SELECT * FROM "+table); got != nil {
 				t.Errorf("the day after, %s has %q", table, got)
@@ -409,12 +405,6 @@ func TestQuotasOfFile(t *testing.T) {
 			t.Errorf("quota of %s: %+v; want %+v", model, got, want)
 		}
 	}
-	load := func(rl *ratelimit.RateLimiter) {
-		t.Helper()
-		if err := rl.Load(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	a := openFile(t, path, quotas{"m": {MaxRPM: 1}, "a": {MaxRPM: 2}})
 	b := openFile(t, path, quotas{"m": {MaxRPM: 10}, "b": {MaxRPM: 20}})
 	wantQuota(a, "m", ratelimit.ModelQuota{MaxRPM: 1})
@@ -423,34 +413,28 @@ func TestQuotasOfFile(t *testing.T) {
 	// SetQuota writes to the file at once. The file's quota wins over Config, and over the
 	// quotas that another limiter persists.
 	for _, quota := range []ratelimit.ModelQuota{{MaxRPM: 9, MaxTPM: 9}, everyField} {
-		if err := a.SetQuota("m", quota); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, a, "m", quota)
 	}
 	testkit.Eventually(t, "the other limiter follows", func() bool { return b.Quotas()["m"] == everyField })
 	wantQuota(openFile(t, path, quotas{"m": {MaxRPM: 100}}), "m", everyField)
 	for range 2 {
-		if err := b.Persist(); err != nil {
-			t.Fatal(err)
-		}
+		mustPersist(t, b)
 	}
-	load(a)
+	mustLoad(t, a)
 	wantQuota(a, "m", everyField)
 	wantQuota(a, "a", ratelimit.ModelQuota{MaxRPM: 2})
 	wantQuota(a, "b", ratelimit.ModelQuota{MaxRPM: 20}) // b has written the quotas that the file did not have
-	load(b)
+	mustLoad(t, b)
 	wantQuota(b, "m", everyField)
 	wantQuota(b, "a", ratelimit.ModelQuota{}) // a has not persisted
-	if err := a.Persist(); err != nil {
-		t.Fatal(err)
-	}
-	load(b)
+	mustPersist(t, a)
+	mustLoad(t, b)
 	wantQuota(b, "a", ratelimit.ModelQuota{MaxRPM: 2})
 
 	if err := b.AddProvider(ratelimit.ProviderAnthropic); err != nil {
 		t.Fatal(err)
 	}
-	load(a)
+	mustLoad(t, a)
 	wantQuota(a, "claude-opus-4", ratelimit.ModelQuota{MaxRPM: 50, MaxTPM: 40_000})
 	wantQuota(a, "m", everyField)
 
@@ -502,9 +486,7 @@ func TestSetQuotaAtATime(t *testing.T) {
 		}
 		wg.Wait()
 		set := rl.Quotas()
-		if err := rl.Load(); err != nil {
-			t.Fatal(err)
-		}
+		mustLoad(t, rl)
 		if saved := rl.Quotas(); !maps.Equal(set, saved) {
 			t.Fatalf("%+v in memory, %+v in the file", set, saved)
 		}
@@ -543,9 +525,7 @@ func TestClosedFile(t *testing.T) {
 	reserved, _ := rl.TryAcquire("m", 1)
 	freely, _ := rl.TryAcquire("free", 1)
 	for range 2 {
-		if err := rl.Close(); err != nil {
-			t.Fatal(err)
-		}
+		closeFile(t, rl)
 	}
 	if res, d := rl.TryAcquire("m", 1); res != nil || d.Allowed || d.Code != ratelimit.DecisionStoreLost || d.RetryAfter <= 0 || d.Reason() == "" {
 		t.Errorf("TryAcquire: %v, %+v", res, d)
@@ -804,9 +784,7 @@ func usedFile(t testing.TB, old bool) (path string) {
 	if _, d := rl.TryAcquire("m", 10); !d.Allowed {
 		t.Fatalf("%+v", d)
 	}
-	if err := rl.Persist(); err != nil {
-		t.Fatal(err)
-	}
+	mustPersist(t, rl)
 	closeFile(t, rl)
 	return path
 }

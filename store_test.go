@@ -227,9 +227,7 @@ func TestAnotherDay(t *testing.T) {
 			}
 		}
 		noon := ratelimit.ModelQuota{MaxRPD: 9, DayResetsAt: "12:00 UTC"}
-		if err := b.SetQuota("m", noon); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, b, "m", noon)
 		_, d := b.TryAcquire("m", 1)
 		if want := onStore(t, s, b.Quotas()).Stats("m"); d.Stats != want {
 			t.Errorf("%+v; want %+v", d.Stats, want)
@@ -590,9 +588,7 @@ func TestFollowed(t *testing.T) {
 			t.Errorf("waited for %v", waited)
 		}
 		closeFile(t, b)
-		if err := a.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 3}); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, a, "m", ratelimit.ModelQuota{MaxRPM: 3})
 		synctest.Wait()
 		if got := b.Quotas()["m"].MaxRPM; got != 2 {
 			t.Errorf("a limiter that is closed follows to %d", got)
@@ -606,16 +602,12 @@ func TestFollowedInPeace(t *testing.T) {
 		s := newBoard()
 		q := quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 1}}
 		a, b := onStore(t, s, q), onStore(t, s, q)
-		if err := a.SetQuota("m", q["m"]); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, a, "m", q["m"])
 		mustTake(t, a, 1)
 		go b.Acquire(t.Context(), "m", 1)
 		synctest.Wait()
 		s.heard()
-		if err := a.SetQuota("n", ratelimit.ModelQuota{MaxRPM: 2}); err != nil {
-			t.Fatal(err)
-		}
+		mustSetQuota(t, a, "n", ratelimit.ModelQuota{MaxRPM: 2})
 		synctest.Wait()
 		if got := s.heard(); strings.Contains(got, "take") || b.Quotas()["n"].MaxRPM != 2 {
 			t.Errorf("asked %q, and n has %+v", got, b.Quotas()["n"])

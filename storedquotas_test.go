@@ -65,9 +65,7 @@ func TestQuotasOfTheFileWin(t *testing.T) {
 				}
 				t.Cleanup(func() { rl.Close() })
 				for range 2 {
-					if err := rl.Load(); err != nil {
-						t.Fatal(err)
-					}
+					mustLoad(t, rl)
 				}
 				return rl
 			}

@@ -40,9 +40,7 @@ func TestADayIsShared(t *testing.T) {
 			return b
 		},
 		"one does not know": func(t *testing.T, _ string, a, b *ratelimit.RateLimiter) *ratelimit.RateLimiter {
-			if err := a.SetQuota("m", noon); err != nil {
-				t.Fatal(err)
-			}
+			mustSetQuota(t, a, "m", noon)
 			return b
 		},
 		"one has loaded it": func(t *testing.T, _ string, a, b *ratelimit.RateLimiter) *ratelimit.RateLimiter {
