@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
@@ -19,6 +20,16 @@ type rig struct {
 	*Gateway
 	url      string
 	provider *mockprovider.Server
+}
+
+// newKey makes a virtual key of a project.
+func (r *rig) newKey(t testing.TB, project, name string) (secret string, key keys.Key) {
+	t.Helper()
+	secret, key, err := r.Keys().Create(t.Context(), project, name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, key
 }
 
 // newRig starts a gateway in front of a mock provider: see [gatewaytest.Config].

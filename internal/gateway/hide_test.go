@@ -54,10 +54,7 @@ func TestKeyIsInNoAnswer(t *testing.T) {
 		{200, ""}, {201, ""}, {302, ""}, {307, ""}, {400, ""}, {401, ""}, {404, ""}, {429, ""}, {500, ""}, {503, ""}, {500, "gzip"}, {400, "br"},
 	} {
 		r := newRigBefore(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: KEY}}}\n", q)
-		secret, _, err := r.Keys().Create(t.Context(), "p", "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		secret, _ := r.newKey(t, "p", "")
 		want := "the key is ***."
 		if q.encoded == "br" {
 			want = ""

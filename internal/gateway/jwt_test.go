@@ -117,10 +117,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 			}
 		}
 	}
-	secret, _, err := r.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, _ := r.newKey(t, "search", "")
 	if a := r.post(t, chat, hello, "Authorization", "Bearer "+secret); a.status != 200 || r.last(t).Project != "search" {
 		t.Errorf("a virtual key beside it: %d %s", a.status, a.body)
 	}
@@ -172,10 +169,7 @@ keys: required
 providers: {anthropic: {base_url: MOCK, client_login: true}}
 projects: {team: {requests_per_minute: 1, max_wait: 0s}}
 `, upstream)
-	secret, _, err := r.Keys().Create(t.Context(), "team", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, _ := r.newKey(t, "team", "")
 	login := []string{"Authorization", "Bearer sk-ant-oat01-of-the-client"}
 	for _, c := range []struct {
 		name    string

@@ -18,10 +18,7 @@ func TestKeysWithLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, _, err := r.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free, _ := r.newKey(t, "search", "")
 	want := func(status int, says, secret, model string) {
 		t.Helper()
 		if a := r.post(t, chat, strings.Replace(hello, "gpt-4o", model, 1), "Authorization", "Bearer "+secret); a.status != status || !strings.Contains(a.body, says) {

@@ -59,10 +59,7 @@ func TestVirtualKeysLeaveNowhere(t *testing.T) {
 	for _, mode := range []string{config.KeysRequired, config.KeysOff} {
 		upstream := newSeen()
 		r := newRigBefore(t, strings.Replace(withKeys, "required", mode, 1), upstream)
-		key, _, err := r.Keys().Create(t.Context(), "search", "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key, _ := r.newKey(t, "search", "")
 		for _, c := range leaks(key) {
 			headers, want := c.headers, c.status
 			if mode == config.KeysRequired {

@@ -29,10 +29,7 @@ projects:
 func TestMe(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-provider")
 	r := newRigBefore(t, family, newSeen())
-	secret, key, err := r.Keys().Create(t.Context(), "acme/search", "laptop", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, key := r.newKey(t, "acme/search", "laptop")
 	if a := r.post(t, chat, `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`, "Authorization", "Bearer "+secret); a.status != http.StatusOK {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
@@ -157,10 +154,7 @@ func TestMePage(t *testing.T) {
 func TestMeRefuses(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-provider")
 	withKeys, without := newRigBefore(t, family, newSeen()), newRigBefore(t, priced, newSeen())
-	secret, _, err := withKeys.Keys().Create(t.Context(), "acme", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, _ := withKeys.newKey(t, "acme", "")
 	for _, test := range []struct {
 		name    string
 		rig     *rig

@@ -15,10 +15,7 @@ func TestForeignPages(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	const providers = "providers: {openai: {base_url: MOCK, key: {env: TEST_PROVIDER_KEY}}, local: {base_url: MOCK}}\nserver: {hosts: [gateway.example.com, 'two.example.com:81']}\n"
 	off, required := newRigBefore(t, providers, newSeen()), newRigBefore(t, providers+"keys: required\n", newSeen())
-	key, _, err := required.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, _ := required.newKey(t, "search", "")
 	const local = "/local/api/chat"
 	for _, c := range []struct {
 		r                  *rig

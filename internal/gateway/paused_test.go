@@ -107,10 +107,7 @@ func TestPausedKey(t *testing.T) {
 	r := newRig(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: PAUSED_TEST_KEY}}}\n", mockprovider.Config{})
 	ids := map[string]string{}
 	for _, name := range []string{"one", "two"} {
-		secret, key, err := r.Keys().Create(t.Context(), "acme", name, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		secret, key := r.newKey(t, "acme", name)
 		ids[secret] = key.ID
 	}
 	var paused string

@@ -93,10 +93,7 @@ func TestRecentKeepsACopy(t *testing.T) {
 func TestStrangersPushOutNoDenials(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	r := newRig(t, withKeys+"defaults: {max_wait: 0s}\nprojects: {acme: {requests_per_day: 1}}\n", mockprovider.Config{})
-	secret, _, err := r.Keys().Create(t.Context(), "acme", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, _ := r.newKey(t, "acme", "")
 	for range 2 {
 		r.post(t, chat, hello, "Authorization", "Bearer "+secret)
 	}

@@ -96,10 +96,7 @@ func TestCallsOfBedrockAreSigned(t *testing.T) {
 	useCredentials(t, credentials)
 	bedrock := &amazon{t: t, mock: mockprovider.New(mockprovider.Config{})}
 	r := newRigBefore(t, "keys: required"+signing, bedrock)
-	key, _, err := r.Keys().Create(t.Context(), "acme", "test", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, _ := r.newKey(t, "acme", "test")
 	for i, call := range []struct{ method, path, body string }{
 		{"POST", "/model/amazon.nova-v1:0/converse", conversing},
 		{"POST", "/model/amazon.nova-v1%3A0/converse-stream", conversing},

@@ -20,10 +20,7 @@ const (
 func signedInRig(t *testing.T) (r *rig, key keys.Key, secret, cookie string) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-provider")
 	r = newRigBefore(t, family, newSeen())
-	secret, key, err := r.Keys().Create(t.Context(), "acme/search", "laptop", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, key = r.newKey(t, "acme/search", "laptop")
 	r.post(t, chat, `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`, "Authorization", "Bearer "+secret)
 	r.settled(t)
 	response := sendForm(t, r.url+ownPaths, url.Values{"key": {" " + secret + "\n"}})
@@ -132,10 +129,7 @@ func TestSignInRefuses(t *testing.T) {
 // A client sees its own usage, whichever the key's project, and nothing of other keys.
 func TestMyUsage(t *testing.T) {
 	r, _, secret, _ := signedInRig(t)
-	other, _, err := r.Keys().Create(t.Context(), "acme/search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other, _ := r.newKey(t, "acme/search", "")
 	for by, rows := range map[string]int{"": 1, "?by=hour": 1, "?by=day,model&since=2d": 1, "?by=day&until=2020-02-01&since=2020-01-01": 0} {
 		a := r.do(t, http.MethodGet, pathMyUsage+by, "", "X-Api-Key", secret)
 		var got UsageReport
@@ -163,10 +157,7 @@ func TestMyUsage(t *testing.T) {
 // Reading the books is free, so a client may not have the store do nothing else.
 func TestMyUsageTooOften(t *testing.T) {
 	r, _, secret, _ := signedInRig(t)
-	other, _, err := r.Keys().Create(t.Context(), "acme/search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other, _ := r.newKey(t, "acme/search", "")
 	var a answer
 	for range 2 * readsPerMinute {
 		a = r.do(t, http.MethodGet, pathMyUsage, "", "X-Api-Key", secret)

@@ -308,10 +308,7 @@ func TestKeyIsNotQuoted(t *testing.T) {
 	t.Setenv("KEY", "sk-secret")
 	for _, status := range []int{401, 403} {
 		r := newRigBefore(t, "keys: required\nproviders: {openai: {base_url: MOCK, key: {env: KEY}}}\n", quoting(status))
-		secret, _, err := r.Keys().Create(t.Context(), "p", "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		secret, _ := r.newKey(t, "p", "")
 		for path, body := range map[string]string{chat: hello, "/openai/v1/files": "x"} {
 			a := r.post(t, path, body, "Authorization", "Bearer "+secret, "Accept-Encoding", "gzip")
 			if a.status != status || a.body != "no such key: Bearer ***" {

@@ -40,10 +40,7 @@ func TestDidYouMean(t *testing.T) {
 func TestStrangersAreNotToldTheProviders(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	r := newRig(t, withKeys, mockprovider.Config{})
-	key, _, err := r.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key, _ := r.newKey(t, "search", "")
 	for _, path := range []string{"/", "/v1/chat/completions", "/opnai/v1/chat/completions", "/somewhere?key=rl-none"} {
 		if a := r.post(t, path, hello); a.status != 401 || strings.Contains(a.body, "openai") {
 			t.Errorf("%s without a key: %d %s", path, a.status, a.body)

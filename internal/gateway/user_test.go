@@ -166,10 +166,7 @@ func TestBadHeadersOfOwners(t *testing.T) {
 func TestUsersOfAKey(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	r := newRig(t, withKeys+"users: {header: X-User-ID}\n", mockprovider.Config{})
-	secret, _, err := r.Keys().Create(t.Context(), "acme/search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, _ := r.newKey(t, "acme/search", "")
 	for user, want := range map[string]string{"alice": "alice", "../../other/bob": "..%2F..%2Fother%2Fbob", "acme/search/x": "acme%2Fsearch%2Fx"} {
 		if a := r.post(t, chat, hello, "Authorization", "Bearer "+secret, "X-User-ID", user, "X-Project-ID", "other"); a.status != 200 {
 			t.Fatalf("%s: %d %s", user, a.status, a.body)

@@ -31,10 +31,7 @@ func TestKeys(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	upstream := newSeen()
 	r := newRigBefore(t, withKeys, upstream)
-	secret, key, err := r.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, key := r.newKey(t, "search", "")
 	for _, c := range []struct{ path, field, value, wantField, want string }{
 		{chat, "Authorization", "Bearer " + secret, "Authorization", "Bearer sk-of-the-provider"},
 		{chat, "authorization", "bearer  " + secret, "Authorization", "Bearer sk-of-the-provider"},
@@ -101,10 +98,7 @@ func TestWithoutKey(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	upstream := newSeen()
 	r := newRigBefore(t, withKeys, upstream)
-	secret, key, err := r.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, key := r.newKey(t, "search", "")
 	if err := r.Keys().Revoke(t.Context(), key.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -135,10 +129,7 @@ func TestWithoutKey(t *testing.T) {
 func TestKeysOff(t *testing.T) {
 	upstream := newSeen()
 	r := newRigBefore(t, oneOfEach, upstream)
-	secret, _, err := r.Keys().Create(t.Context(), "search", "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, _ := r.newKey(t, "search", "")
 	for _, query := range []string{"?key=" + secret, "?%6bey=" + secret, "?alt=sse&k%65y=" + secret} {
 		if a := r.post(t, generate+query, hello); a.status != 401 {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
