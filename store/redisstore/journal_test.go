@@ -13,11 +13,7 @@ import (
 func TestJournal(t *testing.T) {
 	server := redistest.New(t)
 	open := func() internals {
-		s, err := New(Config{URL: server.URL(), Timeout: 20 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
+		s := opened(t, server.URL(), Config{Timeout: 20 * time.Second})
 		return internals{s}
 	}
 	one, two := open(), open()

@@ -28,11 +28,7 @@ func TestSettleLaterIsSettle(t *testing.T) {
 // made once. Close makes those that are left.
 func TestSettleLater(t *testing.T) {
 	url := redistest.New(t).URL()
-	s, err := New(Config{URL: url, Timeout: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, url, Config{Timeout: patient})
 	l := limit.PerDay(1 << 30).Using(limit.SlidingLog)
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{l}, N: 10}}
 	take := func() store.Receipt {
@@ -73,11 +69,7 @@ func TestSettleLater(t *testing.T) {
 	if err := s.Close(); err != nil || done.Load() != calls+calls/10+1 {
 		t.Errorf("%d settlements were told of, %v", done.Load(), err)
 	}
-	other, err := New(Config{URL: url, Timeout: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := opened(t, url, Config{Timeout: patient})
 	if said, err := other.Peek(t.Context(), charges); err != nil || said[0].Used != calls+1+10 {
 		t.Errorf("%d are used in the end, %v; want %d", said[0].Used, err, calls+1+10)
 	}
@@ -91,11 +83,7 @@ func TestSettleLater(t *testing.T) {
 
 // A reset and a list of keys, which do not go through the queue, come after the settlements that nobody waits for.
 func TestSettleLaterBeforeAReset(t *testing.T) {
-	s, err := New(Config{URL: redistest.New(t).URL(), Timeout: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, redistest.New(t).URL(), Config{Timeout: patient})
 	s.books.link.later.hold = time.Hour
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerDay(100).Using(limit.SlidingLog)}}}
 	owe := func() {
@@ -126,11 +114,7 @@ func TestSettleLaterBeforeAReset(t *testing.T) {
 // A settlement and the take after it are one call of the script.
 func TestSettleLaterSharesABatch(t *testing.T) {
 	server := redistest.New(t)
-	s, err := New(Config{URL: server.URL(), Timeout: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := opened(t, server.URL(), Config{Timeout: patient})
 	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerDay(1 << 30).Using(limit.SlidingLog)}, N: 10}}
 	link := s.books.link
 	link.later.hold = time.Hour

@@ -42,11 +42,7 @@ func TestServerForgets(t *testing.T) {
 			t.Run(fmt.Sprint(mode, "/", name), func(t *testing.T) {
 				var all []*Store
 				for range 2 {
-					s, err := New(Config{URL: server.URL(), OnStoreLoss: mode, Timeout: 20 * time.Second, Namespace: "forgets-" + t.Name()})
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { s.Close() })
+					s := opened(t, server.URL(), Config{OnStoreLoss: mode, Timeout: 20 * time.Second, Namespace: "forgets-" + t.Name()})
 					all = append(all, s)
 				}
 				for _, s := range all {
@@ -90,11 +86,7 @@ func awaitRecovered(t testing.TB, s *Store) {
 func TestServerForgetsUnnoticed(t *testing.T) {
 	server := redistest.New(t)
 	lost := make(chan store.Event, 100)
-	s, err := New(Config{URL: server.URL(), Timeout: 20 * time.Second, OnEvent: func(e store.Event) { lost <- e }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := opened(t, server.URL(), Config{Timeout: 20 * time.Second, OnEvent: func(e store.Event) { lost <- e }})
 	l := limit.PerHour(10).Using(limit.SlidingLog)
 	mustTake(t, s, one("key", l, 7))
 	serverDo(t, server, "FLUSHALL")
@@ -145,11 +137,7 @@ func TestDebtsArePutBack(t *testing.T) {
 	server := redistest.New(t)
 	for name, l := range everyKind(100) {
 		t.Run(name, func(t *testing.T) {
-			s, err := New(Config{URL: server.URL(), Timeout: 20 * time.Second, Namespace: "debts-" + name})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := opened(t, server.URL(), Config{Timeout: 20 * time.Second, Namespace: "debts-" + name})
 			if err := s.Settle(t.Context(), mustTake(t, s, one("key", l, 10)), []int64{90}); err != nil {
 				t.Fatal(err)
 			}
@@ -235,10 +223,7 @@ func TestUnsaved(t *testing.T) {
 	serverDo(t, plain, "ACL", "SETUSER", "limiter", "on", ">secret", "~ratelimit:*", "&ratelimit:*", "+@all", "-@admin", "-@dangerous")
 	for url, want := range map[string]bool{plain.URL(): true, saved.URL(): false, plain.LoginURL("limiter", "secret"): false} {
 		events := make(chan store.Event, 10)
-		s, err := New(Config{URL: url, Timeout: 20 * time.Second, OnEvent: func(e store.Event) { events <- e }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := opened(t, url, Config{Timeout: 20 * time.Second, OnEvent: func(e store.Event) { events <- e }})
 		mustTake(t, s, one("key", limit.PerHour(10), 1))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
