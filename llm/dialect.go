@@ -117,10 +117,15 @@ type protocol struct {
 	toolUse          int       // the tokens of the provider's own instructions for the use of tools
 	toolMembers      []string  // the members of a tool that define it; with any other, the provider itself runs it. nil: its type says so
 
+	about   *about                        // what its requests are about that the provider has stored; nil: they say everything themselves
 	forms   bool                          // its requests may be multipart forms
 	measure func(b measuredBody) measured // returns what a request can use beside tokens; nil: nothing
 	units   []unitNumber                  // what its answers report of that
+	byUnits bool                          // its calls are paid for by their units alone, whatever the tokens of the model cost
 	apart   bool                          // a stream has the usage of each answer in an event of its own, and no sum
+
+	fetchedIn string // the folder in which clients fetch the responses of calls that go on in the background; empty: no call does
+	begins    bool   // all calls do: an answer says only that the provider has begun
 
 	answers      *node                // a whole answer, or an event; nil: it has the names of all APIs alone
 	events       map[string]eventKind // the types of events that matter
@@ -171,6 +176,7 @@ var (
 	dialectsByName = map[Provider]*dialect{}
 	protocols      = map[API]*protocol{}
 	routes         = map[[2]string]API{} // by the last two words of a path, of which the first may be empty
+	fetched        = map[string]API{}    // by the folder of their responses
 )
 
 // register adds a dialect. It returns a value so that a file can call it when the package is loaded, before init.
@@ -279,6 +285,9 @@ func (p *protocol) register(owner *dialect) {
 	}
 	for _, u := range p.units {
 		p.told |= 1 << u.unit
+	}
+	if p.fetchedIn != "" {
+		addOnce(fetched, p.fetchedIn, p.api)
 	}
 	maps.Copy(eventKinds, p.events)
 	addFields(p.fields, p.bit)

@@ -33,8 +33,15 @@ type formFile struct {
 // ReadAs reads the body of a request to the endpoint like [Endpoint.Read], or as a multipart form if the Content-Type
 // says so and the API has forms.
 func (e Endpoint) ReadAs(contentType string, body []byte) (Request, error) {
+	q, _, err := e.readAs(contentType, body)
+	return q, err
+}
+
+// readAs is ReadAs, and returns the fields of a form as a JSON object, or the body if it is no form.
+func (e Endpoint) readAs(contentType string, body []byte) (q Request, fields []byte, err error) {
 	if !e.API.protocol().forms || !strings.Contains(strings.ToLower(contentType), "multipart") {
-		return e.Read(body)
+		q, err = e.Read(body)
+		return q, body, err
 	}
 	f, err := formBody{}, errForm
 	kind, parameters, wrong := mime.ParseMediaType(contentType)
@@ -42,15 +49,15 @@ func (e Endpoint) ReadAs(contentType string, body []byte) (Request, error) {
 		f, err = readForm(body, parameters["boundary"])
 	}
 	if err != nil {
-		return Request{Endpoint: e}, fmt.Errorf("ratelimit: the request's body is no form that can be read: %w", err)
+		return Request{Endpoint: e}, nil, fmt.Errorf("ratelimit: the request's body is no form that can be read: %w", err)
 	}
 	r := newRequestReader(e, f.fields)
 	r.formFiles = f.files
 	r.read()
-	q := r.request()
+	q = r.request()
 	q.Form, q.size = true, len(body)
 	q.modelSplice, q.usageSplice, q.boundSplices, q.users = splice{}, splice{}, nil, userPlaces{} // they are places in another text
-	return q, r.err
+	return q, f.fields, r.err
 }
 
 var errForm = errors.New("it must have parts with one name each, all of it between the boundaries, and nothing encoded")

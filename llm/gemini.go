@@ -75,7 +75,7 @@ var _ = register(dialect{
 			keyHeader: googleKey, refuse: refuseGoogle,
 		},
 		{
-			api: Interactions, paths: []string{"interactions"}, answers: interactionTop, messageIn: "input",
+			api: Interactions, paths: []string{"interactions"}, answers: interactionTop, messageIn: "input", fetchedIn: "interactions",
 			fields: slices.Concat(streamFields, []field{
 				tierField, generationConfig, backgroundField, {name: "previous_interaction_id", kind: fieldContext, fixed: true},
 			}),

@@ -27,6 +27,7 @@ const (
 	Transcriptions  API = "transcriptions" // OpenAI's transcriptions and translations of audio
 	Videos          API = "videos"         // OpenAI's videos
 	NewContainers   API = "containers"     // OpenAI's containers, in which code runs
+	FineTuning      API = "fine-tuning"    // OpenAI's jobs that train a model
 )
 
 var _ = register(dialect{
@@ -49,6 +50,7 @@ var _ = register(dialect{
 		},
 		{
 			api: Responses, paths: []string{"responses", "responses/compact"}, // at the latter, a model compacts a conversation
+			fetchedIn: "responses",
 			fields: slices.Concat(streamFields, []field{
 				tierField, backgroundField, {name: "max_tool_calls", kind: fieldNumber, setting: maxToolCalls}, {name: "max_output_tokens", kind: fieldNumber, setting: maxOutputTokens},
 				{name: "previous_response_id", kind: fieldContext, fixed: true}, {name: "conversation", kind: fieldContext},
@@ -94,7 +96,7 @@ var _ = register(dialect{
 			events:  map[string]eventKind{"transcript.text.done": eventEnd},
 		},
 		{ // an answer says that the video is queued; what it is to cost is known by then
-			api: Videos, paths: []string{"v1/videos", "remix"}, forms: true, embeds: true,
+			api: Videos, paths: []string{"v1/videos", "remix", "videos/edits", "videos/extensions"}, about: aboutVideo, forms: true, embeds: true,
 			fields:  []field{{name: "size", kind: fieldWord, setting: sizeWord}, {name: "seconds", kind: fieldWord, setting: secondsWord}},
 			measure: measureVideo, units: []unitNumber{{unit: VideoSeconds}},
 		},
@@ -102,6 +104,12 @@ var _ = register(dialect{
 			api: NewContainers, paths: []string{"v1/containers"}, model: "container", embeds: true,
 			fields:  []field{{name: "memory_limit", kind: fieldWord, setting: memoryWord}},
 			measure: measureContainer, units: []unitNumber{{unit: Containers}},
+		},
+		{
+			api: FineTuning, paths: []string{"fine_tuning/jobs"}, about: aboutTraining, fetchedIn: "jobs", begins: true, byUnits: true, embeds: true,
+			measure: func(measuredBody) measured { return measured{units: Units{TrainedTokens: -1}} }, // the file says how many
+			answers: &node{members: members{"id": idNode, "status": statusNode, "trained_tokens": count(trainedTokens), "error": faultNode}},
+			units:   []unitNumber{{unit: TrainedTokens, number: trainedTokens}},
 		},
 		{ // requests that are no call of a model, and what other APIs have left out
 			api: "", refuse: refuseOpenAI, requestID: usualRequestID, setLimit: setOpenAILimit,
@@ -288,6 +296,9 @@ var (
 		}},
 	}}
 )
+
+// trainedTokens is what a job reports that has ended.
+var trainedTokens = newNumber()
 
 // drawn returns what the tool that generates images has used.
 func (s *numbers) drawn() ToolTokens {

@@ -335,7 +335,7 @@ func (r *requestReader) settle(q *Request) {
 	if p.streams {
 		q.Stream = q.Stream || string(r.stream) == "true" || p.streamsByDefault && string(r.stream) != "false"
 	}
-	q.Background = p.backgrounds && string(r.background) == "true"
+	q.Background = p.begins || p.backgrounds && string(r.background) == "true"
 	q.MaxOutput = r.highest(p.bounds)
 	if p.overridable && r.overrides {
 		q.MaxOutput = 0

@@ -13,16 +13,17 @@ type Units [UnitCount]int64
 
 // The places of units in [Units].
 const (
-	Images       = iota // images that are generated
-	AudioSeconds        // seconds of audio that are read
-	Characters          // characters that are spoken
-	WebSearches         // searches of the web that the provider makes
-	FileSearches        // searches of stored files that the provider makes
-	Pages               // pages of documents that are read
-	VideoSeconds        // seconds of video that are generated
-	Containers          // containers in which the provider runs code
-	TokenHours          // tokens that the provider keeps, times the hours
-	SearchUnits         // searches in the documents of a request, as a ranking is billed
+	Images        = iota // images that are generated
+	AudioSeconds         // seconds of audio that are read
+	Characters           // characters that are spoken
+	WebSearches          // searches of the web that the provider makes
+	FileSearches         // searches of stored files that the provider makes
+	Pages                // pages of documents that are read
+	VideoSeconds         // seconds of video that are generated
+	Containers           // containers in which the provider runs code
+	TokenHours           // tokens that the provider keeps, times the hours
+	SearchUnits          // searches in the documents of a request, as a ranking is billed
+	TrainedTokens        // tokens that a model is trained with, in all epochs
 
 	UnitCount
 )

@@ -115,7 +115,7 @@ func (p *Price) Split(u llm.Units, at time.Time) (own, others llm.Units) {
 }
 
 // beside has the units that come on top of a call's tokens, so that the price of these does not include them.
-var beside = [llm.UnitCount]bool{llm.WebSearches: true, llm.FileSearches: true, llm.Containers: true, llm.TokenHours: true}
+var beside = [llm.UnitCount]bool{llm.WebSearches: true, llm.FileSearches: true, llm.Containers: true, llm.TokenHours: true, llm.TrainedTokens: true}
 
 // isFree reports whether the price is that of models that cost nothing.
 func (p *Price) isFree() bool { return len(p.terms) == 1 && p.terms[0].IsZero() }

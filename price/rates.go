@@ -73,16 +73,17 @@ type Rates struct {
 	Request Amount `json:"request,omitempty"`
 
 	// What calls use beside tokens: see [llm.Units]. Service tiers in percent do not change these prices.
-	Image        Rate `json:"image,omitempty"`         // of each image
-	AudioMinute  Rate `json:"audio_minute,omitempty"`  // of a minute, of which each second counts
-	Characters   Rate `json:"characters,omitempty"`    // of a million characters
-	WebSearches  Rate `json:"web_searches,omitempty"`  // of a thousand searches
-	FileSearches Rate `json:"file_searches,omitempty"` // of a thousand searches
-	Pages        Rate `json:"pages,omitempty"`         // of a thousand pages
-	VideoSecond  Rate `json:"video_second,omitempty"`  // of each second
-	Containers   Rate `json:"containers,omitempty"`    // of each container
-	TokenHours   Rate `json:"token_hours,omitempty"`   // of a million tokens that are kept for an hour
-	SearchUnits  Rate `json:"search_units,omitempty"`  // of a thousand search units
+	Image         Rate `json:"image,omitempty"`          // of each image
+	AudioMinute   Rate `json:"audio_minute,omitempty"`   // of a minute, of which each second counts
+	Characters    Rate `json:"characters,omitempty"`     // of a million characters
+	WebSearches   Rate `json:"web_searches,omitempty"`   // of a thousand searches
+	FileSearches  Rate `json:"file_searches,omitempty"`  // of a thousand searches
+	Pages         Rate `json:"pages,omitempty"`          // of a thousand pages
+	VideoSecond   Rate `json:"video_second,omitempty"`   // of each second
+	Containers    Rate `json:"containers,omitempty"`     // of each container
+	TokenHours    Rate `json:"token_hours,omitempty"`    // of a million tokens that are kept for an hour
+	SearchUnits   Rate `json:"search_units,omitempty"`   // of a thousand search units
+	TrainedTokens Rate `json:"trained_tokens,omitempty"` // of a million tokens that a model is trained with, in all epochs
 }
 
 // part is one of the Rates.
@@ -108,7 +109,7 @@ const (
 var names = [parts]string{
 	"input", "cached_input", "cache_write", "cache_write_hour", "audio_input", "cached_audio", "image_input",
 	"output", "reasoning", "audio_output", "image_output",
-	"image", "audio_minute", "characters", "web_searches", "file_searches", "pages", "video_second", "containers", "token_hours", "search_units",
+	"image", "audio_minute", "characters", "web_searches", "file_searches", "pages", "video_second", "containers", "token_hours", "search_units", "trained_tokens",
 }
 
 // UnitNames returns the names of the prices of units, in the order of [llm.Units].
@@ -117,7 +118,7 @@ func UnitNames() []string { return slices.Clone(names[firstUnit:]) }
 // unitsPer is of how many units each Rate of units is the price.
 var unitsPer = [llm.UnitCount]int64{
 	llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: million, llm.WebSearches: 1000, llm.FileSearches: 1000, llm.Pages: 1000,
-	llm.VideoSeconds: 1, llm.Containers: 1, llm.TokenHours: million, llm.SearchUnits: 1000,
+	llm.VideoSeconds: 1, llm.Containers: 1, llm.TokenHours: million, llm.SearchUnits: 1000, llm.TrainedTokens: million,
 }
 
 // million returns what a million of what a part counts cost at a rate, rounded up.
@@ -142,6 +143,7 @@ var UnitWords = [llm.UnitCount]string{
 	llm.Images: "an image", llm.AudioSeconds: "a minute of audio", llm.Characters: "a million characters",
 	llm.WebSearches: "a thousand web searches", llm.FileSearches: "a thousand file searches", llm.Pages: "a thousand pages",
 	llm.VideoSeconds: "a second of video", llm.Containers: "a container", llm.TokenHours: "a million tokens kept for an hour", llm.SearchUnits: "a thousand search units",
+	llm.TrainedTokens: "a million trained tokens",
 }
 
 // fields returns the rates by part.
@@ -150,7 +152,7 @@ func (r *Rates) fields() [parts]*Rate {
 		&r.Input, &r.CachedInput, &r.CacheWrite, &r.CacheWriteHour, &r.AudioInput, &r.CachedAudio, &r.ImageInput,
 		&r.Output, &r.Reasoning, &r.AudioOutput, &r.ImageOutput,
 		&r.Image, &r.AudioMinute, &r.Characters, &r.WebSearches, &r.FileSearches, &r.Pages,
-		&r.VideoSecond, &r.Containers, &r.TokenHours, &r.SearchUnits,
+		&r.VideoSecond, &r.Containers, &r.TokenHours, &r.SearchUnits, &r.TrainedTokens,
 	}
 }
 

@@ -37,26 +37,28 @@ type Limit struct {
 	// What calls use beside tokens, by [Call].Units: images that are generated, seconds of audio that are read, characters
 	// that are spoken, searches that the provider makes in the web and in stored files, and pages of documents. A call
 	// reserves the most of them that it can use.
-	ImagesPerDay         int `json:"images_per_day,omitempty"`
-	ImagesPerMonth       int `json:"images_per_month,omitempty"`
-	AudioSecondsPerDay   int `json:"audio_seconds_per_day,omitempty"`
-	AudioSecondsPerMonth int `json:"audio_seconds_per_month,omitempty"`
-	CharactersPerDay     int `json:"characters_per_day,omitempty"`
-	CharactersPerMonth   int `json:"characters_per_month,omitempty"`
-	WebSearchesPerDay    int `json:"web_searches_per_day,omitempty"`
-	WebSearchesPerMonth  int `json:"web_searches_per_month,omitempty"`
-	FileSearchesPerDay   int `json:"file_searches_per_day,omitempty"`
-	FileSearchesPerMonth int `json:"file_searches_per_month,omitempty"`
-	PagesPerDay          int `json:"pages_per_day,omitempty"`
-	PagesPerMonth        int `json:"pages_per_month,omitempty"`
-	VideoSecondsPerDay   int `json:"video_seconds_per_day,omitempty"`
-	VideoSecondsPerMonth int `json:"video_seconds_per_month,omitempty"`
-	ContainersPerDay     int `json:"containers_per_day,omitempty"`
-	ContainersPerMonth   int `json:"containers_per_month,omitempty"`
-	TokenHoursPerDay     int `json:"token_hours_per_day,omitempty"`
-	TokenHoursPerMonth   int `json:"token_hours_per_month,omitempty"`
-	SearchUnitsPerDay    int `json:"search_units_per_day,omitempty"`
-	SearchUnitsPerMonth  int `json:"search_units_per_month,omitempty"`
+	ImagesPerDay          int `json:"images_per_day,omitempty"`
+	ImagesPerMonth        int `json:"images_per_month,omitempty"`
+	AudioSecondsPerDay    int `json:"audio_seconds_per_day,omitempty"`
+	AudioSecondsPerMonth  int `json:"audio_seconds_per_month,omitempty"`
+	CharactersPerDay      int `json:"characters_per_day,omitempty"`
+	CharactersPerMonth    int `json:"characters_per_month,omitempty"`
+	WebSearchesPerDay     int `json:"web_searches_per_day,omitempty"`
+	WebSearchesPerMonth   int `json:"web_searches_per_month,omitempty"`
+	FileSearchesPerDay    int `json:"file_searches_per_day,omitempty"`
+	FileSearchesPerMonth  int `json:"file_searches_per_month,omitempty"`
+	PagesPerDay           int `json:"pages_per_day,omitempty"`
+	PagesPerMonth         int `json:"pages_per_month,omitempty"`
+	VideoSecondsPerDay    int `json:"video_seconds_per_day,omitempty"`
+	VideoSecondsPerMonth  int `json:"video_seconds_per_month,omitempty"`
+	ContainersPerDay      int `json:"containers_per_day,omitempty"`
+	ContainersPerMonth    int `json:"containers_per_month,omitempty"`
+	TokenHoursPerDay      int `json:"token_hours_per_day,omitempty"`
+	TokenHoursPerMonth    int `json:"token_hours_per_month,omitempty"`
+	SearchUnitsPerDay     int `json:"search_units_per_day,omitempty"`
+	SearchUnitsPerMonth   int `json:"search_units_per_month,omitempty"`
+	TrainedTokensPerDay   int `json:"trained_tokens_per_day,omitempty"`
+	TrainedTokensPerMonth int `json:"trained_tokens_per_month,omitempty"`
 
 	// Resets says when the hours, days, weeks and months of the limit begin. The zero Calendar
 	// lets any hour, any 24 hours, any 7 days and any 30 days count.

@@ -230,7 +230,7 @@ func deniedByProject(t *testing.T, k kind.Kind, o event.Observer) (limit, reason
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return deniedSecond(t, l, project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})
+	return deniedSecond(t, l, project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})
 }
 
 // deniedSecond returns the limit that denies the second of two calls.

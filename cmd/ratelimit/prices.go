@@ -82,12 +82,12 @@ would be reserved for the call. Prices of a configuration win over those that ar
 
 // The flags for what a call uses beside tokens, and what they mean.
 var (
-	unitFlags = [llm.UnitCount]string{"images", "audio-seconds", "characters", "web-searches", "file-searches", "pages", "video-seconds", "containers", "token-hours", "search-units"}
+	unitFlags = [llm.UnitCount]string{"images", "audio-seconds", "characters", "web-searches", "file-searches", "pages", "video-seconds", "containers", "token-hours", "search-units", "trained-tokens"}
 	unitHelp  = [llm.UnitCount]string{
 		"images that are generated", "seconds of audio that are read", "characters that are spoken", "searches of the web that the provider makes",
 		"searches of stored files that the provider makes", "pages of documents that are read", "seconds of video that are generated",
 		"containers in which the provider runs code", "tokens that the provider keeps, times the hours",
-		"searches in the documents of a request, as a ranking is billed",
+		"searches in the documents of a request, as a ranking is billed", "tokens that a model is trained with, in all epochs",
 	}
 )
 

@@ -36,6 +36,7 @@ var usageUnits = []struct {
 	{"containers", func(s *admin.UsageSum) int64 { return s.Containers }},
 	{"token hours", func(s *admin.UsageSum) int64 { return s.TokenHours }},
 	{"search units", func(s *admin.UsageSum) int64 { return s.SearchUnits }},
+	{"trained tokens", func(s *admin.UsageSum) int64 { return s.TrainedTokens }},
 }
 
 // usageTable returns a table of the rows and, below them, of their sum.

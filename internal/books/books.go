@@ -39,6 +39,7 @@ const (
 	Containers
 	TokenHours
 	SearchUnits
+	TrainedTokens
 
 	Units // the number of units
 )
@@ -46,7 +47,7 @@ const (
 var unitNames = [Units]string{
 	"requests", "input", "cached", "cache_write", "output", "reasoning", "nanodollars", "denied", "waited", "wait_time",
 	"images", "audio_seconds", "characters", "web_searches", "file_searches", "pages",
-	"video_seconds", "containers", "token_hours", "search_units",
+	"video_seconds", "containers", "token_hours", "search_units", "trained_tokens",
 }
 
 // String returns the name of the unit, which is also the name of its column in SQLite.

@@ -17,7 +17,7 @@ func (c *Call) setBound(q *ratelimit.ModelQuota, caps *engine.Caps) price.Amount
 	c.quote()
 	c.bound = llm.Tokens{}
 	if c.quoted.byUnits {
-		return c.unitsPrice(c.Request.Units)
+		return min(c.unitsPrice(c.Request.Units), maxReserved)
 	}
 	if !caps.MostTokens && !caps.MostDollars && q.ReserveTokens != project.ReserveMost && !cuts(q, caps) {
 		return 0

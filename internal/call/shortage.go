@@ -3,6 +3,7 @@ package call
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,8 +89,9 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 			tokens = c.bound
 		}
 	}
-	if k, _ := kind.Named(s.Window.Name); k.Unit() >= kind.Images && k.Unit() <= kind.SearchUnits {
-		short.units = c.Request.Units[k.Unit()-kind.Images]
+	k, _ := kind.Named(s.Window.Name)
+	if i := slices.Index(kind.Beside[:], k.Unit()); i >= 0 {
+		short.units = c.Request.Units[i]
 	}
 	switch s.Window.Unit {
 	case project.Tokens:

@@ -193,7 +193,7 @@ func (c *Call) checkKnown(scopes Scopes) error {
 func (c *Call) unknownUnit() (u Unit, ok bool) {
 	for i, n := range c.Units {
 		if n < 0 {
-			return firstUnit + Unit(i), true
+			return beside[i], true
 		}
 	}
 	return 0, false

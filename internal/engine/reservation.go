@@ -118,10 +118,9 @@ func (r *Reservation) Count(used llm.Units) {
 	if r == nil {
 		return
 	}
-	asked := llm.Units(r.asked.Amounts[firstUnit:endUnit])
 	for i, n := range used {
 		if n < 0 {
-			n = asked[i]
+			n = r.asked.Amounts[beside[i]]
 		}
 		used[i] = min(n, MaxTokens)
 	}
@@ -285,7 +284,9 @@ func (r *Reservation) booking(used *Amounts) *books.Entry {
 	}
 	e := r.entry // which is not used again
 	e.Amounts[books.Nanodollars] = used[Dollars]
-	copy(e.Amounts[books.Images:], used[firstUnit:endUnit])
+	for i, u := range beside {
+		e.Amounts[int(books.Images)+i] = used[u]
+	}
 	for u, n := range r.reserved() {
 		if e.Amounts[u] < 0 {
 			e.Amounts[u] = n

@@ -54,9 +54,11 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 
 // used fills in how much of each unit a call has used that has asked for so much.
 func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
-	copy(used[firstUnit:endUnit], asked.Amounts[firstUnit:])
-	if r.counted != nil {
-		copy(used[firstUnit:], r.counted[:])
+	for i, u := range beside {
+		used[u] = asked.Amounts[u]
+		if r.counted != nil {
+			used[u] = r.counted[i]
+		}
 	}
 	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
 	if t.Input < 0 && t.Output < 0 { // nobody has seen that the batch has ended

@@ -25,10 +25,10 @@ const (
 
 	TokensInFlight = kind.TokensInFlight
 	EnqueuedTokens = kind.EnqueuedTokens
-
-	firstUnit = kind.Images         // of those in [llm.Units]
-	endUnit   = kind.TokensInFlight // the first that is not in [llm.Units] any more
 )
+
+// beside has the units of [llm.Units].
+var beside = [llm.UnitCount]Unit(kind.Beside)
 
 // Amounts is an amount of each unit.
 type Amounts [units]int64
@@ -87,10 +87,9 @@ func (a *Ask) set(c *Call) error {
 func (a *Ask) setUnits(c *Call) error {
 	for i, n := range c.Units {
 		if n > MaxTokens {
-			u := firstUnit + Unit(i)
-			return fmt.Errorf("ratelimit: %d %s: it must be from 0 to %d, or negative if nobody knows", n, u.Words(), int64(MaxTokens))
+			return fmt.Errorf("ratelimit: %d %s: it must be from 0 to %d, or negative if nobody knows", n, beside[i].Words(), int64(MaxTokens))
 		}
-		a.Amounts[firstUnit+Unit(i)] = max(n, 0)
+		a.Amounts[beside[i]] = max(n, 0)
 	}
 	return nil
 }

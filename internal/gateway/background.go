@@ -17,7 +17,7 @@ const maxResponseID = 64
 // It reports false for a call whose usage is known already, or whose response nobody could find.
 func (x *exchange) leaveOpen(meter *llm.Meter) bool {
 	id := meter.ResponseID()
-	if used := meter.Usage(); used.Exact && used.Input >= 0 || id == "" || len(id) >= maxResponseID {
+	if x.call.Request.API.Told(meter.Usage()) || id == "" || len(id) >= maxResponseID {
 		return false
 	}
 	x.g.batches.open(responseName(x.Provider, id), x.call.Background(x.whereToFetch(id)))
@@ -44,25 +44,27 @@ func (x *exchange) readResponse(api llm.API, id string) func(*http.Response) io.
 		if response.StatusCode != http.StatusOK {
 			return response.Body
 		}
-		return &responseReader{x: x, id: id, body: response.Body, meter: llm.NewMeter(api, response.Header)}
+		return newResponseReader(x, api, id, response)
 	}
 }
 
 // responseReader reads a response as it passes.
 type responseReader struct {
 	x     *exchange
+	api   llm.API
 	id    string
 	body  io.Reader
 	meter *llm.Meter
 	ended bool
 }
 
+func newResponseReader(x *exchange, api llm.API, id string, response *http.Response) *responseReader {
+	return &responseReader{x: x, api: api, id: id, body: response.Body, meter: llm.NewMeter(api, response.Header)}
+}
+
 // endStatuses are those of a response that does not change any more. An interaction of Gemini's requires an action of
 // the client, which sends the next one.
-var endStatuses = []string{"completed", "incomplete", "failed", "cancelled", "requires_action"}
-
-// responseAPIs are the APIs whose calls can go on in the background, by the folders of their responses.
-var responseAPIs = map[string]llm.API{"responses": llm.Responses, "interactions": llm.Interactions}
+var endStatuses = []string{"completed", "succeeded", "incomplete", "failed", "cancelled", "requires_action"}
 
 // Read settles the call before the client gets the end of the response. A response that has ended without usage,
 // because it was cancelled or has failed, may have cost all that was reserved.
@@ -73,7 +75,7 @@ func (r *responseReader) Read(p []byte) (int, error) {
 		return n, err
 	}
 	r.ended = true
-	if used := r.meter.Usage(); used.Exact && used.Input >= 0 {
+	if used := r.meter.Usage(); r.api.Told(used) {
 		if open := r.x.g.batches.find(responseName(r.x.Provider, r.id)); open != nil {
 			open.SettleCall(used)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -207,25 +206,13 @@ func (x *exchange) readFile(b *call.Batch) *refusal {
 	if response.StatusCode != http.StatusOK {
 		return refusalf(http.StatusBadRequest, "the calls in the file %q cannot be counted: the provider answers with %d when the gateway reads it", id, response.StatusCode)
 	}
-	lines := &batch.Lines{Max: int(x.cfg.Server.MaxBody), Grow: x.grow, Each: func(line []byte) error {
+	return x.readLines(response.Body, id, func(line []byte) error {
 		r, body, err := batch.ReadLine(line, x.upstream.Kind)
 		if err != nil {
 			return err
 		}
 		return x.expect(b, &r, body)
-	}}
-	_, err = io.Copy(lines, io.LimitReader(response.Body, maxPassed+1))
-	switch fault := lines.Close(); {
-	case errors.Is(fault, errNoMemory):
-		return noMemory()
-	case err == nil && fault == nil && lines.Bytes() > maxPassed:
-		return refusalf(http.StatusRequestEntityTooLarge, "the file %q is longer than %d bytes", id, maxPassed)
-	case fault != nil && (err == nil || errors.Is(err, fault)):
-		return refusalf(http.StatusBadRequest, "the file %q: %s", id, message.Plain(fault))
-	case err != nil:
-		return x.unreached(err)
-	}
-	return nil
+	})
 }
 
 // fetchFile asks the provider for a file, with the account that the batch is submitted with.

@@ -33,10 +33,10 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 		read = x.readResults(func() *openBatch { return x.g.batches.find(batchID{x.Provider, names.at(2)}.name()) })
 	case get && (names.is(1, "batches") || names.is(2, "batches")), names.is(1, "cancel") && names.is(3, "batches"):
 		read = x.followBatches
-	case get && responseAPIs[strings.ToLower(names.at(2))] != "":
-		read = x.readResponse(responseAPIs[strings.ToLower(names.at(2))], names.at(1))
-	case names.is(1, "cancel") && responseAPIs[strings.ToLower(names.at(3))] != "":
-		read = x.readResponse(responseAPIs[strings.ToLower(names.at(3))], names.at(2))
+	case get && llm.FetchedIn(names.at(2)) != "":
+		read = x.readResponse(llm.FetchedIn(names.at(2)), names.at(1))
+	case names.is(1, "cancel") && llm.FetchedIn(names.at(3)) != "":
+		read = x.readResponse(llm.FetchedIn(names.at(3)), names.at(2))
 	default:
 		return nil
 	}

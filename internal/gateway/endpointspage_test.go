@@ -16,7 +16,7 @@ var updateEndpoints = flag.Bool("update", false, "write docs/reference/endpoints
 const storagePrices = `providers:
   openai:
     endpoint_prices:
-      "POST /v1/fine_tuning/jobs": 75               # 1 MB × 3 epochs × $25 for a million tokens
+      "POST /v1/fine_tuning/jobs": 200              # two hours of reinforcement at $100
       "POST /v1/vector_stores/*/search": 0.0025     # as a search of the tool
       "POST /v1/vector_stores*": 3                  # 1 GB × 30 days × $0.10, for a new store or more files
 `
@@ -24,13 +24,13 @@ const storagePrices = `providers:
 // The example in the documents lets training and storage pass under a budget, at its prices, and no more than the budget
 // has room for.
 func TestStoragePrices(t *testing.T) {
-	r := newRigBefore(t, strings.Replace(storagePrices, "openai:\n", "openai:\n    base_url: MOCK\n", 1)+"projects: {acme: {dollars: 100}}\n", newSeen())
+	r := newRigBefore(t, strings.Replace(storagePrices, "openai:\n", "openai:\n    base_url: MOCK\n", 1)+"projects: {acme: {dollars: 250}}\n", newSeen())
 	want := price.Amount(0)
 	for _, c := range []struct {
 		path  string
 		costs price.Amount
 	}{
-		{"/v1/fine_tuning/jobs", 75 * price.Dollar},
+		{"/v1/fine_tuning/jobs", 200 * price.Dollar},
 		{"/v1/vector_stores", 3 * price.Dollar},
 		{"/v1/vector_stores/vs_1/files", 3 * price.Dollar},
 		{"/v1/vector_stores/vs_1/file_batches", 3 * price.Dollar},
@@ -50,11 +50,11 @@ func TestStoragePrices(t *testing.T) {
 const whyPriced = `
 ## Why some need a price
 
-- **Fine-tuning** is billed by the tokens of a file times the epochs, which OpenAI chooses unless the request says how
-  many there are, or by the hour. Neither is known when a job is begun, and the table has no prices of training.
+- **Reinforcement fine-tuning** is billed by the hour, and nothing says when a job ends. Other jobs need a price for the
+  trained tokens of their model (` + "`trained_tokens`" + `), which the built-in table has for a few alone.
 - **Vector stores** are billed by the gigabyte and the day, for as long as they are kept. A request names files and not
   their size, and nothing says when somebody will delete the store.
-- **Edits and extensions of videos** may be of a video in the form itself, of which nobody says how long it is.
+- **Edits and extensions of a video in the form itself**: nobody says how long that is. Those of a stored video pass.
 - **A cache that is kept longer** (` + "`PATCH`" + `): the request does not say how many tokens it has.
 - **Batches of embeddings** and **Vertex's batches** have their calls in files, some of them in a bucket or a database.
 - The others have no format that the gateway reads.
@@ -64,10 +64,10 @@ counts as a request of the project, and not towards the quota of the model.
 
 ## What to set for training and storage
 
-A price holds for each request, whatever its file is, so set what the largest one may cost. A training file of text has
-at most as many tokens as bytes: multiply its bytes by ` + "`n_epochs`" + `, which requests should name, and by OpenAI's price of
-a trained token. For a store, multiply the gigabytes that a request may add by the days until it expires or is deleted.
-The gateway checks neither the size nor the days. What was charged stays charged.
+A price holds for each request, whatever its file is, so set what the largest one may cost. It replaces what the gateway
+finds out by itself: with a price of ` + "`POST /v1/fine_tuning/jobs`" + `, no job is settled by its trained tokens. For a store,
+multiply the gigabytes that a request may add by the days until it expires or is deleted. The gateway checks neither the
+size nor the days. What was charged stays charged.
 
 ` + "```yaml\n" + storagePrices + "```" + `
 

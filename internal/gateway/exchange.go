@@ -163,8 +163,14 @@ func (x *exchange) serve() *refusal {
 	if !ok || x.r.ContentLength == 0 {
 		return x.pass()
 	}
+	passed := x.endpoint
 	x.endpoint = endpoint
-	return firstRefusal(x.read, x.callModel)
+	refused = firstRefusal(x.read, x.callModel)
+	if refused != notRead {
+		return refused
+	}
+	x.endpoint, x.call = passed, call.Call{}
+	return x.pass()
 }
 
 // callModel sends a call of a model, and sends it again as long as an attempt may be repeated.

@@ -116,7 +116,7 @@ func (o *openBatches) fetch(ctx context.Context, name, provider, id string) fetc
 	case status != http.StatusOK:
 		return fetchEnded
 	}
-	body := &responseReader{x: x, id: id, body: response.Body, meter: llm.NewMeter(api, response.Header)}
+	body := newResponseReader(x, api, id, response)
 	if _, err := io.Copy(io.Discard, io.LimitReader(body, maxPassed)); err != nil {
 		return fetchFailed
 	}

@@ -67,8 +67,10 @@ func (x *exchange) setOwners() {
 // readRequest reads the fields of the body that the gateway needs.
 func (x *exchange) readRequest() (refused *refusal) {
 	var err error
-	if names := namesIn(x.target.Path); x.endpoint.API == llm.Videos && names.is(1, "remix") {
-		return x.readRemix(names.at(2))
+	if x.endpoint.API.IsAbout() {
+		if about, refused := x.readStored(); about || refused != nil {
+			return refused
+		}
 	}
 	if x.call.Request, err = x.endpoint.ReadAs(x.r.Header.Get("Content-Type"), x.body); err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))

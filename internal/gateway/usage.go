@@ -40,16 +40,17 @@ type UsageSum struct {
 	WaitTime   float64      `json:"waited_seconds"`
 
 	// What calls have used beside tokens.
-	Images       int64 `json:"images,omitempty"`
-	AudioSeconds int64 `json:"audio_seconds,omitempty"`
-	Characters   int64 `json:"characters,omitempty"`
-	WebSearches  int64 `json:"web_searches,omitempty"`
-	FileSearches int64 `json:"file_searches,omitempty"`
-	Pages        int64 `json:"pages,omitempty"`
-	VideoSeconds int64 `json:"video_seconds,omitempty"`
-	Containers   int64 `json:"containers,omitempty"`
-	TokenHours   int64 `json:"token_hours,omitempty"`
-	SearchUnits  int64 `json:"search_units,omitempty"`
+	Images        int64 `json:"images,omitempty"`
+	AudioSeconds  int64 `json:"audio_seconds,omitempty"`
+	Characters    int64 `json:"characters,omitempty"`
+	WebSearches   int64 `json:"web_searches,omitempty"`
+	FileSearches  int64 `json:"file_searches,omitempty"`
+	Pages         int64 `json:"pages,omitempty"`
+	VideoSeconds  int64 `json:"video_seconds,omitempty"`
+	Containers    int64 `json:"containers,omitempty"`
+	TokenHours    int64 `json:"token_hours,omitempty"`
+	SearchUnits   int64 `json:"search_units,omitempty"`
+	TrainedTokens int64 `json:"trained_tokens,omitempty"`
 }
 
 // NewUsageReport returns the answer to a query.
@@ -86,15 +87,16 @@ func usageSum(a *books.Amounts) UsageSum {
 		Waited:     a[books.Waited],
 		WaitTime:   time.Duration(a[books.WaitTime]).Seconds(),
 
-		Images:       a[books.Images],
-		AudioSeconds: a[books.AudioSeconds],
-		Characters:   a[books.Characters],
-		WebSearches:  a[books.WebSearches],
-		FileSearches: a[books.FileSearches],
-		Pages:        a[books.PagesRead],
-		VideoSeconds: a[books.VideoSeconds],
-		Containers:   a[books.Containers],
-		TokenHours:   a[books.TokenHours],
-		SearchUnits:  a[books.SearchUnits],
+		Images:        a[books.Images],
+		AudioSeconds:  a[books.AudioSeconds],
+		Characters:    a[books.Characters],
+		WebSearches:   a[books.WebSearches],
+		FileSearches:  a[books.FileSearches],
+		Pages:         a[books.PagesRead],
+		VideoSeconds:  a[books.VideoSeconds],
+		Containers:    a[books.Containers],
+		TokenHours:    a[books.TokenHours],
+		SearchUnits:   a[books.SearchUnits],
+		TrainedTokens: a[books.TrainedTokens],
 	}
 }

@@ -54,6 +54,7 @@ var usageColumns = []struct {
 	{"containers", func(s *UsageSum) string { return strconv.FormatInt(s.Containers, 10) }},
 	{"token_hours", func(s *UsageSum) string { return strconv.FormatInt(s.TokenHours, 10) }},
 	{"search_units", func(s *UsageSum) string { return strconv.FormatInt(s.SearchUnits, 10) }},
+	{"trained_tokens", func(s *UsageSum) string { return strconv.FormatInt(s.TrainedTokens, 10) }},
 }
 
 // WriteCSV writes a line with the names of the columns, and one for each row. A spreadsheet must not take a name for a

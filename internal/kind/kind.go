@@ -56,6 +56,8 @@ const (
 	TokenHoursPerMonth
 	SearchUnitsPerDay
 	SearchUnitsPerMonth
+	TrainedTokensPerDay
+	TrainedTokensPerMonth
 	ProjectConcurrent
 	ProjectTokensInFlight
 
@@ -103,26 +105,28 @@ var table = [kinds]row{
 	DollarsPerMonth:   {"dollars_per_month", Dollars, Month, Project, "dollars-month"},
 	DollarsInTotal:    {"dollars", Dollars, Total, Project, ""},
 
-	ImagesPerDay:         {"images_per_day", Images, Day, Project, ""},
-	ImagesPerMonth:       {"images_per_month", Images, Month, Project, ""},
-	AudioSecondsPerDay:   {"audio_seconds_per_day", AudioSeconds, Day, Project, ""},
-	AudioSecondsPerMonth: {"audio_seconds_per_month", AudioSeconds, Month, Project, ""},
-	CharactersPerDay:     {"characters_per_day", Characters, Day, Project, ""},
-	CharactersPerMonth:   {"characters_per_month", Characters, Month, Project, ""},
-	WebSearchesPerDay:    {"web_searches_per_day", WebSearches, Day, Project, ""},
-	WebSearchesPerMonth:  {"web_searches_per_month", WebSearches, Month, Project, ""},
-	FileSearchesPerDay:   {"file_searches_per_day", FileSearches, Day, Project, ""},
-	FileSearchesPerMonth: {"file_searches_per_month", FileSearches, Month, Project, ""},
-	PagesPerDay:          {"pages_per_day", Pages, Day, Project, ""},
-	PagesPerMonth:        {"pages_per_month", Pages, Month, Project, ""},
-	VideoSecondsPerDay:   {"video_seconds_per_day", VideoSeconds, Day, Project, ""},
-	VideoSecondsPerMonth: {"video_seconds_per_month", VideoSeconds, Month, Project, ""},
-	ContainersPerDay:     {"containers_per_day", Containers, Day, Project, ""},
-	ContainersPerMonth:   {"containers_per_month", Containers, Month, Project, ""},
-	TokenHoursPerDay:     {"token_hours_per_day", TokenHours, Day, Project, ""},
-	TokenHoursPerMonth:   {"token_hours_per_month", TokenHours, Month, Project, ""},
-	SearchUnitsPerDay:    {"search_units_per_day", SearchUnits, Day, Project, ""},
-	SearchUnitsPerMonth:  {"search_units_per_month", SearchUnits, Month, Project, ""},
+	ImagesPerDay:          {"images_per_day", Images, Day, Project, ""},
+	ImagesPerMonth:        {"images_per_month", Images, Month, Project, ""},
+	AudioSecondsPerDay:    {"audio_seconds_per_day", AudioSeconds, Day, Project, ""},
+	AudioSecondsPerMonth:  {"audio_seconds_per_month", AudioSeconds, Month, Project, ""},
+	CharactersPerDay:      {"characters_per_day", Characters, Day, Project, ""},
+	CharactersPerMonth:    {"characters_per_month", Characters, Month, Project, ""},
+	WebSearchesPerDay:     {"web_searches_per_day", WebSearches, Day, Project, ""},
+	WebSearchesPerMonth:   {"web_searches_per_month", WebSearches, Month, Project, ""},
+	FileSearchesPerDay:    {"file_searches_per_day", FileSearches, Day, Project, ""},
+	FileSearchesPerMonth:  {"file_searches_per_month", FileSearches, Month, Project, ""},
+	PagesPerDay:           {"pages_per_day", Pages, Day, Project, ""},
+	PagesPerMonth:         {"pages_per_month", Pages, Month, Project, ""},
+	VideoSecondsPerDay:    {"video_seconds_per_day", VideoSeconds, Day, Project, ""},
+	VideoSecondsPerMonth:  {"video_seconds_per_month", VideoSeconds, Month, Project, ""},
+	ContainersPerDay:      {"containers_per_day", Containers, Day, Project, ""},
+	ContainersPerMonth:    {"containers_per_month", Containers, Month, Project, ""},
+	TokenHoursPerDay:      {"token_hours_per_day", TokenHours, Day, Project, ""},
+	TokenHoursPerMonth:    {"token_hours_per_month", TokenHours, Month, Project, ""},
+	SearchUnitsPerDay:     {"search_units_per_day", SearchUnits, Day, Project, ""},
+	SearchUnitsPerMonth:   {"search_units_per_month", SearchUnits, Month, Project, ""},
+	TrainedTokensPerDay:   {"trained_tokens_per_day", TrainedTokens, Day, Project, ""},
+	TrainedTokensPerMonth: {"trained_tokens_per_month", TrainedTokens, Month, Project, ""},
 
 	ProjectConcurrent:     {"projects.max_concurrent", Slots, AtATime, Project, ""},
 	ProjectTokensInFlight: {"projects.max_tokens_in_flight", TokensInFlight, AtATime, Project, ""},

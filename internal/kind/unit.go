@@ -15,7 +15,7 @@ const (
 	AllTokens      // all tokens, also those that the provider does not count
 	Dollars        // billionths of a dollar
 
-	// Units beside tokens, in the order of llm.Units.
+	// Units beside tokens.
 	Images
 	AudioSeconds
 	Characters
@@ -29,6 +29,7 @@ const (
 
 	TokensInFlight // all tokens that calls under way have reserved
 	EnqueuedTokens // tokens of the prompts of batches that have not ended
+	TrainedTokens  // tokens that a model is trained with: one of those beside tokens
 
 	Units // how many there are
 )
@@ -60,7 +61,11 @@ var units = [Units]struct {
 
 	TokensInFlight: {"tokens-in-flight", "tokens", "tokens", "tokens", 1},
 	EnqueuedTokens: {"enqueued-tokens", "enqueued_tokens", "enqueued tokens", "enqueued tokens", 1},
+	TrainedTokens:  {"trained-tokens", "trained_tokens", "trained tokens", "trained tokens", 1},
 }
+
+// Beside has the units of llm.Units, in their order.
+var Beside = [...]Unit{Images, AudioSeconds, Characters, WebSearches, FileSearches, Pages, VideoSeconds, Containers, TokenHours, SearchUnits, TrainedTokens}
 
 // Counted returns what counters count of the unit with a name: "nanodollars" of "dollars".
 func Counted(name string) string {

@@ -15,6 +15,11 @@ type laterFormat interface {
 	standing(a *answer, status string) object // returns the answer before it has ended
 }
 
+// A billedLater is billed for its units when it ends.
+type billedLater interface {
+	cancelled(a *answer, status string) // lowers them to what it has used that was cancelled in a status
+}
+
 // background has the responses of calls that set background, by their ids. A response is queued when the call comes,
 // in progress when a client first asks for it, and has ended when a client asks again. A client that streams it waits
 // until it ends.
@@ -32,7 +37,7 @@ type later struct {
 
 // isBackground reports whether a call is answered in the background.
 func (c *Call) isBackground() bool {
-	return (c.API == llm.Responses || c.API == llm.Interactions) && c.fields.flag("background")
+	return c.API == llm.FineTuning || (c.API == llm.Responses || c.API == llm.Interactions) && c.fields.flag("background")
 }
 
 // queue keeps an answer for later, and says so.
@@ -64,8 +69,16 @@ func (l *later) object() object {
 func (e *exchange) complete(l *later) {
 	if l.status == "queued" || l.status == "in_progress" {
 		l.status = ""
-		e.server.ledger.add(l.Model, Totals{Output: l.usage.output, Reasoning: l.usage.reasoning})
+		e.server.ledger.add(l.Model, Totals{Output: l.usage.output, Reasoning: l.usage.reasoning, Units: l.laterUnits()})
 	}
+}
+
+// laterUnits returns the units that are billed when the response ends.
+func (l *later) laterUnits() (u llm.Units) {
+	if _, ok := l.format.(billedLater); ok {
+		return l.units
+	}
+	return u
 }
 
 // servesBackground answers a request for a response that was kept, and reports whether it has.
@@ -74,7 +87,7 @@ func (e *exchange) servesBackground() bool {
 	for i, name := range names {
 		rest := names[i+1:]
 		cancels := e.r.Method == http.MethodPost && len(rest) == 2 && strings.EqualFold(rest[1], "cancel")
-		if !strings.EqualFold(name, "responses") && !strings.EqualFold(name, "interactions") || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
+		if llm.FetchedIn(name) == "" || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
 			continue
 		}
 		b := &e.server.background
@@ -84,8 +97,12 @@ func (e *exchange) servesBackground() bool {
 		case l == nil:
 			e.fail(*missing(rest[0]), limitStates{})
 		case cancels:
-			if l.status != "" {
+			if l.status != "" && l.status != "cancelled" {
+				if f, ok := l.format.(billedLater); ok {
+					f.cancelled(l.answer, l.status)
+				}
 				l.status = "cancelled"
+				e.server.ledger.add(l.Model, Totals{Units: l.laterUnits()})
 			}
 			e.json(http.StatusOK, encode(l.object()))
 		default:

@@ -181,6 +181,19 @@ func (f *file) object(id string) object {
 	}
 }
 
+// readStored reads the file that a call names as that of a training.
+func (c *Call) readStored(b *batches) {
+	name := c.fields.text("training_file")
+	if name == "" { // it may be a call of a batch, which is locked
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f := b.files[name]; f != nil {
+		c.files = map[string][][]byte{"training_file": {f.content}}
+	}
+}
+
 // listFiles lists all files, those with results too.
 func (e *exchange) listFiles() *failure {
 	all := &e.server.batches

@@ -178,16 +178,21 @@ func (videos) read(c *Call) error {
 	if c.fields.text("prompt") == "" {
 		return errors.New("prompt: a text is required")
 	}
-	stored, _ := remixed(c.Path)
+	stored, _ := changed(c)
+	if strings.HasSuffix(c.Path, "/extensions") {
+		stored.seconds = ""
+	}
 	seconds, _ := strconv.Atoi(cmp.Or(stored.seconds, c.fields.text("seconds"), "4"))
-	seconds = max(seconds, c.fields.number("seconds"))
+	if stored.seconds == "" {
+		seconds = max(seconds, c.fields.number("seconds"))
+	}
 	c.units[llm.VideoSeconds] = int64(seconds)
 	return nil
 }
 
-// model returns the model of a remix, which is that of the video that it is of.
+// model returns the model of a request that changes a video, which is that of the video.
 func (videos) model(c *Call) string {
-	stored, _ := remixed(c.Path)
+	stored, _ := changed(c)
 	return stored.model
 }
 
@@ -208,17 +213,16 @@ func factsOf(id string) (v videoFacts, ok bool) {
 	return videoFacts{words[0], words[1], words[2]}, true
 }
 
-// remixed returns the facts of the video that the path of a remix names.
-func remixed(path string) (v videoFacts, ok bool) {
-	before, isRemix := strings.CutSuffix(path, "/remix")
-	if !isRemix {
-		return v, false
+// changed returns the facts of the video that a request changes.
+func changed(c *Call) (v videoFacts, ok bool) {
+	if before, isRemix := strings.CutSuffix(c.Path, "/remix"); isRemix {
+		return factsOf(before[strings.LastIndexByte(before, '/')+1:])
 	}
-	return factsOf(before[strings.LastIndexByte(before, '/')+1:])
+	return factsOf(cmp.Or(c.fields.in("video").text("id"), c.fields.text("video[id]")))
 }
 
 func (videos) whole(a *answer) object {
-	stored, _ := remixed(a.Path)
+	stored, _ := changed(a.Call)
 	v := videoFacts{a.Model, strconv.FormatInt(a.units[llm.VideoSeconds], 10), cmp.Or(stored.size, a.fields.text("size"), "720x1280")}
 	return object{
 		"id": v.id(a.Number), "object": "video", "model": v.model, "status": "queued", "progress": 0, "created_at": a.at.Unix(),

@@ -120,6 +120,7 @@ func (e *exchange) read() *failure {
 	if e.call.Model == "" {
 		return &failure{status: http.StatusBadRequest, message: "you must provide a model"}
 	}
+	e.call.readStored(&e.server.batches)
 	if err = e.format.read(&e.call); err != nil {
 		return &failure{status: http.StatusBadRequest, message: err.Error()}
 	}
@@ -151,7 +152,11 @@ func (e *exchange) answer() {
 		}
 	}
 	a.useTools()
-	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite, Units: c.units})
+	units := c.units
+	if _, later := e.format.(billedLater); later {
+		units = llm.Units{}
+	}
+	s.ledger.add(c.Model, Totals{Requests: 1, Input: a.usage.input, Cached: a.usage.cached, CacheWrite: a.usage.cacheWrite, Units: units})
 	e.headers(at, false)
 	switch {
 	case c.Stream:

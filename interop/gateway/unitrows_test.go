@@ -91,6 +91,49 @@ var openAIRows = map[string]sdkRow{
 		_, err = client.Videos.Remix(t.Context(), v.ID, openai.VideoRemixParams{Prompt: "a dog"})
 		return err
 	}, perToken(0, 0, llm.VideoSeconds, 100_000_000)},
+	"an edit of OpenAI's": {"sora-2", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		//lint:ignore SA1019 compatible servers have it
+		v, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2", Prompt: "a cat", Seconds: "8"})
+		if err != nil {
+			return err
+		}
+		of := openai.VideoEditParamsVideoUnion{OfVideoEditsVideoVideoReferenceInputParam: &openai.VideoEditParamsVideoVideoReferenceInputParam{ID: v.ID}}
+		//lint:ignore SA1019 compatible servers have it
+		_, err = client.Videos.Edit(t.Context(), openai.VideoEditParams{Prompt: "a dog", Video: of})
+		return err
+	}, perToken(0, 0, llm.VideoSeconds, 100_000_000)},
+	"an extension of OpenAI's": {"sora-2", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		//lint:ignore SA1019 compatible servers have it
+		v, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2", Prompt: "a cat", Seconds: "8"})
+		if err != nil {
+			return err
+		}
+		of := openai.VideoExtendParamsVideoUnion{OfVideoExtendsVideoVideoReferenceInputParam: &openai.VideoExtendParamsVideoVideoReferenceInputParam{ID: v.ID}}
+		//lint:ignore SA1019 compatible servers have it
+		_, err = client.Videos.Extend(t.Context(), openai.VideoExtendParams{Prompt: "a dog", Seconds: "12", Video: of})
+		return err
+	}, perToken(0, 0, llm.VideoSeconds, 100_000_000)},
+	"OpenAI's training": {"gpt-4o-mini-2024-07-18", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		examples := strings.Repeat(`{"messages":[{"role":"user","content":"one and one?"},{"role":"assistant","content":"two"}]}`+"\n", 10)
+		f, err := client.Files.New(t.Context(), openai.FileNewParams{File: strings.NewReader(examples), Purpose: openai.FilePurposeFineTune})
+		if err != nil {
+			return err
+		}
+		method := openai.FineTuningJobNewParamsMethod{Type: "supervised", Supervised: openai.SupervisedMethodParam{
+			Hyperparameters: openai.SupervisedHyperparameters{NEpochs: openai.SupervisedHyperparametersNEpochsUnion{OfInt: openai.Int(4)}},
+		}}
+		job, err := client.FineTuning.Jobs.New(t.Context(), openai.FineTuningJobNewParams{Model: "gpt-4o-mini-2024-07-18", TrainingFile: f.ID, Method: method})
+		for err == nil && job.Status != openai.FineTuningJobStatusSucceeded {
+			job, err = client.FineTuning.Jobs.Get(t.Context(), job.ID)
+		}
+		if err == nil && job.TrainedTokens == 0 {
+			t.Errorf("the SDK sees %+v", job)
+		}
+		return err
+	}, perToken(0, 0, llm.TrainedTokens, 3_000)},
 	"OpenAI's responses search files": {"gpt-5.4", func(t *testing.T, r *rig) error {
 		_, err := respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{"vs_1"}}})
 		return err

@@ -102,6 +102,21 @@ func addMaps(p *provider) error {
 	return nil
 }
 
+// trained are the models of OpenAI's that can be trained, with the price of a million tokens in all epochs. Second hand:
+// gpt-4o and gpt-4o-mini by tokenmix.ai, "OpenAI Fine-Tuning Pricing Guide", of April 2026; gpt-3.5-turbo by a script at
+// gist.github.com/vic4key, of January 2024. No page that was read has those of other models.
+var trained = map[string]price.Rate{"gpt-4o": 25 * price.Dollar, "gpt-4o-mini": 3 * price.Dollar, "gpt-3.5-turbo": 8 * price.Dollar}
+
+// addTraining adds the price of its training to a model of trained.
+func (m *model) addTraining() (err error) {
+	terms := m.Price.Terms()
+	for i := range terms {
+		terms[i].TrainedTokens = trained[m.ID]
+	}
+	m.Price, err = price.New(terms...)
+	return err
+}
+
 // addMedia adds the models of media, and the prices of extras.
 func addMedia(all []provider) error {
 	for i := range all {
@@ -122,6 +137,11 @@ func addMedia(all []provider) error {
 		for j := range all[i].Models {
 			if err := all[i].Models[j].addExtras(all[i].ID); err != nil {
 				return err
+			}
+			if m := &all[i].Models[j]; all[i].ID == "openai" && trained[m.ID] != 0 {
+				if err := m.addTraining(); err != nil {
+					return err
+				}
 			}
 		}
 		if err := addMaps(&all[i]); err != nil {

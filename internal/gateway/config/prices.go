@@ -210,6 +210,7 @@ func rateFields(r *price.Rates) []strictyaml.Field {
 		field("containers", unit(&r.Containers)),
 		field("token_hours", unit(&r.TokenHours)),
 		field("search_units", unit(&r.SearchUnits)),
+		field("trained_tokens", unit(&r.TrainedTokens)),
 	}
 }
 

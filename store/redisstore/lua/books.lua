@@ -3,11 +3,11 @@
 -- the set of the names of all pages.
 
 const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- of a short line, which has nothing beside tokens
-const LONG_SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
+const LONG_SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
 const NUMBERS 20 -- of short sums: two for each unit
-const LONG_NUMBERS 40
+const LONG_NUMBERS 42
 const SUMS_BYTES 120
-const LONG_BYTES 240
+const LONG_BYTES 252
 
 -- page returns a page, as this call leaves it.
 local function page(key, all)

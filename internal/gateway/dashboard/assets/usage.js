@@ -13,7 +13,7 @@ const spans = [['24h', 'last 24 hours'], ['7d', 'last 7 days'], ['30d', 'last 30
 const most = 500; // rows that are shown
 const units = { // what calls use beside tokens, which has a column if any was used
   images: 'Images', audio_seconds: 'Audio (s)', characters: 'Characters', web_searches: 'Web searches', file_searches: 'File searches', pages: 'Pages',
-  video_seconds: 'Video (s)', containers: 'Containers', token_hours: 'Token hours', search_units: 'Search units',
+  video_seconds: 'Video (s)', containers: 'Containers', token_hours: 'Token hours', search_units: 'Search units', trained_tokens: 'Trained tokens',
 };
 
 export function show(body) {

@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"dappco.re/go/core/go-ratelimit/internal/batch"
+	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// maxStored is the most bytes of what a provider says of something that it has stored.
+const maxStored = 1 << 16
+
+// notRead stands for a request to an endpoint that the gateway knows, in a form that it does not read.
+var notRead = new(refusal)
+
+// readStored reads a request whose cost depends on something that the provider has stored: a video, or a file with which
+// a model is trained. about is false if the body says everything. An endpoint that has a price of its own is not read.
+func (x *exchange) readStored() (about bool, refused *refusal) {
+	stored, err := x.endpoint.Stored(x.target.Path, x.r.Header.Get("Content-Type"), x.body)
+	if err != nil {
+		return true, refusalf(http.StatusBadRequest, "%s", message.Plain(err))
+	}
+	if stored == nil {
+		return false, nil
+	}
+	_, priced := x.upstream.EndpointPrice(x.r.Method, x.target.Path)
+	switch {
+	case x.target.RawPath != "":
+		return true, refusalf(http.StatusBadRequest, "the path is escaped where it need not be")
+	case priced || stored.Path == "":
+		return true, notRead
+	}
+	return true, x.fetchStored(stored)
+}
+
+// fetchStored asks the provider for what a request is about, with the account that the request is made with, and reads
+// the request with it. No provider changes what has an id.
+func (x *exchange) fetchStored(stored *llm.Stored) *refusal {
+	if stored.Lines {
+		if refused := x.checkLeftBefore(); refused != nil {
+			return refused
+		}
+		if !x.g.batches.reads.begin(x.Project) {
+			return tooManyFiles()
+		}
+		defer x.g.batches.reads.end(x.Project)
+	}
+	sent, target := x.sent, x.target
+	target.Path = stored.Path
+	response, err := x.get(x.r.Header, target)
+	if x.sent = sent; err != nil {
+		return x.unreached(err)
+	}
+	defer response.Body.Close()
+	refused := refusalf(http.StatusBadRequest, "what the request costs is not known: the provider answers with %d when the gateway asks for %.200q", response.StatusCode, stored.Path)
+	if response.StatusCode != http.StatusOK {
+		return refused
+	}
+	if stored.Lines {
+		if refused := x.readLines(response.Body, stored.Path, stored.Add); refused != nil {
+			return refused
+		}
+	} else if text, err := io.ReadAll(io.LimitReader(response.Body, maxStored)); err != nil {
+		return x.unreached(err)
+	} else {
+		stored.Add(text)
+	}
+	r, err := stored.Request()
+	if err != nil || r.Model == "" {
+		return refused
+	}
+	x.call.Request = r
+	return nil
+}
+
+// checkLeftBefore is checkLeft for a call that is no batch.
+func (x *exchange) checkLeftBefore() *refusal {
+	before := x.call
+	defer func() { x.call = before }()
+	return x.checkLeft()
+}
+
+// readLines gives each line of a file of the provider's to a function. name is what a refusal calls the file.
+func (x *exchange) readLines(body io.Reader, name string, each func(line []byte) error) *refusal {
+	lines := &batch.Lines{Max: int(x.cfg.Server.MaxBody), Grow: x.grow, Each: each}
+	_, err := io.Copy(lines, io.LimitReader(body, maxPassed+1))
+	switch fault := lines.Close(); {
+	case errors.Is(fault, errNoMemory):
+		return noMemory()
+	case err == nil && fault == nil && lines.Bytes() > maxPassed:
+		return refusalf(http.StatusRequestEntityTooLarge, "the file %q is longer than %d bytes", name, maxPassed)
+	case fault != nil && (err == nil || errors.Is(err, fault)):
+		return refusalf(http.StatusBadRequest, "the file %q: %s", name, message.Plain(fault))
+	case err != nil:
+		return x.unreached(err)
+	}
+	return nil
+}
