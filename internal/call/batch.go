@@ -51,6 +51,8 @@ type batchTold struct {
 	InBodies   bool   `json:"in_bodies,omitempty"`
 	Containers int64  `json:"containers,omitempty"`
 	Draws      string `json:"draws,omitempty"`
+
+	Variant string `json:"variant,omitempty"` // that all calls have: see [llm.Request]
 }
 
 // Total is what calls use together.
@@ -116,6 +118,11 @@ func (b *Batch) Expect(projectID string, r *llm.Request, calls int) error {
 		if dollars += max(units, 0) + max(drawn, 0); units == price.Unknown || drawn == price.Unknown {
 			dollars = price.Unknown
 		}
+	}
+	if b.expected.Calls == 0 {
+		b.told.Variant = r.Variant
+	} else if r.Variant != b.told.Variant {
+		b.told.Variant = "" // the model's own price is that of the dearest variant
 	}
 	b.told.Not, b.told.Once = b.told.Not || !r.TellsUnits(), b.told.Once || r.SearchesOnce
 	b.told.InBodies = (b.told.InBodies || b.expected.Calls == 0) && !r.StoredTools
@@ -268,8 +275,11 @@ func (r *Results) AddFree() { r.Calls++ }
 func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 	p, known := b.prices[model]
 	if len(b.prices) == 1 {
-		for _, p = range b.prices {
+		for model, p = range b.prices {
 			known = true
+		}
+		if b.told.Variant != "" {
+			p = b.Prices.ofVariant(b.Provider, model, b.told.Variant, b.at)
 		}
 	}
 	if !known {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,12 +142,16 @@ func (o *openBatches) closeDue(ctx context.Context) {
 
 // closeThese closes batches from before a time, the oldest of those beyond a number, and those that
 // another gateway has begun to settle when it ended. The latter are settled as that gateway has begun,
-// and the others stay charged what was reserved for them.
+// and the others stay charged what was reserved for them. What a newer gateway has the store keep under a name that this
+// one does not know is left to that gateway.
 func (o *openBatches) closeThese(ctx context.Context, before time.Time, most int) error {
 	names, err := o.vault.DueDeposits(ctx, before.UnixNano(), most)
 	for _, name := range names {
-		if isDigest(name) {
+		switch {
+		case isDigest(name):
 			o.vault.DropDeposit(ctx, name) // an error comes again
+			continue
+		case !strings.HasPrefix(name, "batch/") && !strings.HasPrefix(name, "response/"):
 			continue
 		}
 		b, err := o.of(name)

@@ -103,3 +103,23 @@ func TestBatchesAreListedWithoutTheStore(t *testing.T) {
 		t.Errorf("the store was asked about %d batches; want 1:\n%s", n, log)
 	}
 }
+
+// What a newer gateway has the store keep, under a name that this one does not know, stays there, and keeps no other batch
+// from being closed.
+func TestUnknownDepositsStay(t *testing.T) {
+	r := newRig(t, batchRig, mockprovider.Config{})
+	const name = "from-the-future/openai/1"
+	if err := r.batches.vault.Deposit(t.Context(), name, nil, []byte(`[1]`)); err != nil {
+		t.Fatal(err)
+	}
+	batch := r.submitFile(t, 2)
+	if err := r.batches.closeThese(t.Context(), time.Now().Add(time.Hour), 10); err != nil {
+		t.Fatal(err)
+	}
+	if open := r.batches.find(batchID{"openai", batch}.name()); open != nil {
+		t.Error("the batch is open")
+	}
+	if _, note, err := r.batches.vault.FindDeposit(t.Context(), name); err != nil || note == nil {
+		t.Errorf("the other deposit is gone: %v", err)
+	}
+}

@@ -72,3 +72,25 @@ projects: {acme: {dollars: 0.04}, few: {web_searches_per_day: 4}}
 		t.Errorf("%v is spent, although nothing was searched", spent)
 	}
 }
+
+// A batch of which all calls search maps alone costs the price of maps. One that searches the web, too, costs that of the
+// web: its results do not say which of the calls they are of.
+func TestMapsInABatch(t *testing.T) {
+	const mapsPrice, webPrice = 25_000_000, 35_000_000
+	one := func(tool string) string {
+		return `{"request":{"contents":[{"parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":100},"tools":[{"` + tool + `":{}}]}}`
+	}
+	for calls, each := range map[string]int{
+		one("googleMaps") + "," + one("googleMaps"):   mapsPrice,
+		one("googleMaps") + "," + one("googleSearch"): webPrice,
+	} {
+		r := newRig(t, "providers: {gemini: {base_url: MOCK}}\nprojects: {acme: {dollars: 10}}\n", mockprovider.Config{})
+		name := field(t, r.post(t, "/gemini/v1beta/models/gemini-2.5-flash:batchGenerateContent", `{"batch":{"inputConfig":{"requests":{"requests":[`+calls+`]}}}}`, "X-Project-ID", "acme"), "name")
+		r.do(t, "GET", "/gemini/v1beta/"+name, "", "X-Project-ID", "acme", "X-Mock", "places=3 web-searches=3")
+		totals := r.provider.Totals()["gemini-2.5-flash"]
+		want := price.Amount(totals.Input*150 + totals.Output*1_250 + 2*each)
+		if got := spentOf(t, r, "acme"); got != want || totals.Units[llm.WebSearches] != 2 || !r.noBatches(t) {
+			t.Errorf("%s: %v are charged, want %v of %+v", calls, got, want, totals)
+		}
+	}
+}
