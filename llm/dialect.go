@@ -95,6 +95,7 @@ type dialect struct {
 type protocol struct {
 	api    API
 	paths  []string // the last two words of its paths, or the last one alone
+	patch  string   // the folder of what its requests change by PATCH, which is their only method; empty: they are POST
 	model  string   // what stands for the model in prices and in usage if its requests have none
 	embeds bool     // its answers are numbers, and cost input tokens alone
 	always bool     // it is its provider's, whoever serves it
@@ -177,6 +178,7 @@ var (
 	protocols      = map[API]*protocol{}
 	routes         = map[[2]string]API{} // by the last two words of a path, of which the first may be empty
 	fetched        = map[string]API{}    // by the folder of their responses
+	patched        = map[string]API{}    // by the folder of what they change
 )
 
 // register adds a dialect. It returns a value so that a file can call it when the package is loaded, before init.
@@ -285,6 +287,9 @@ func (p *protocol) register(owner *dialect) {
 	}
 	for _, u := range p.units {
 		p.told |= 1 << u.unit
+	}
+	if p.patch != "" {
+		addOnce(patched, p.patch, p.api)
 	}
 	if p.fetchedIn != "" {
 		addOnce(fetched, p.fetchedIn, p.api)

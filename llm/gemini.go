@@ -23,6 +23,7 @@ const (
 	GeminiImages   API = "gemini-image"    // Imagen's predict
 	GeminiVideos   API = "gemini-video"    // Veo's predictLongRunning
 	CachedContents API = "cached-contents" // Gemini's cachedContents
+	CacheChanges   API = "cache-changes"   // changes of when a cache of Gemini's ends
 )
 
 var _ = register(dialect{
@@ -72,6 +73,12 @@ var _ = register(dialect{
 			},
 			measure: measureCache, units: []unitNumber{{unit: TokenHours}},
 			answers:   &node{members: members{"error": faultNode, "usageMetadata": {members: members{"totalTokenCount": count(geminiPrompt)}}}},
+			keyHeader: googleKey, refuse: refuseGoogle,
+		},
+		{
+			api: CacheChanges, patch: "cachedcontents", about: aboutCache, byUnits: true, embeds: true,
+			measure: measureCacheChange, units: []unitNumber{{unit: TokenHours}},
+			answers:   &node{members: members{"error": faultNode}},
 			keyHeader: googleKey, refuse: refuseGoogle,
 		},
 		{
@@ -341,19 +348,24 @@ const geminiWindow = 2 << 20
 
 var errTwoEnds = errors.New("two times at which a cache ends")
 
-// measureCache returns for how long a prompt is to be kept: for an hour, unless the request says something else.
-func measureCache(b measuredBody) (m measured) {
-	wait, err := time.Hour, error(nil)
+// cacheWait returns for how long a cache is to be kept from now on: for the usual time, unless the request says something
+// else.
+func (b *measuredBody) cacheWait(usual time.Duration) (wait time.Duration, err error) {
 	switch ttl, at := b.words[ttlWord], b.words[expiryWord]; {
 	case ttl != "" && at != "":
-		err = errTwoEnds
+		return 0, errTwoEnds
 	case ttl != "":
-		wait, err = time.ParseDuration(ttl)
+		return time.ParseDuration(ttl)
 	case at != "":
-		var until time.Time
-		until, err = time.Parse(time.RFC3339, at)
-		wait = time.Until(until) // or the longest time that there is
+		until, err := time.Parse(time.RFC3339, at)
+		return time.Until(until), err // or the longest time that there is
 	}
+	return usual, nil
+}
+
+// measureCache returns for how long a prompt is to be kept: for an hour, unless the request says something else.
+func measureCache(b measuredBody) (m measured) {
+	wait, err := b.cacheWait(time.Hour)
 	if err != nil {
 		m.units[TokenHours] = -1
 		return m

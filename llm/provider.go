@@ -76,7 +76,7 @@ type requestPath struct {
 // recognize reads the endpoint from the URL of a request to a provider. It leaves out the provider unless
 // the path alone says whose API it is.
 func recognize(method string, u *url.URL, p Provider) (e Endpoint, ok bool) {
-	if method != http.MethodPost {
+	if method != http.MethodPost && method != http.MethodPatch {
 		return Endpoint{}, false
 	}
 	path := u.Path
@@ -87,6 +87,10 @@ func recognize(method string, u *url.URL, p Provider) (e Endpoint, ok bool) {
 	r.folder, r.last = cutLast(path)
 	_, parent := cutLast(r.folder)
 	r.parent, r.word = routeWord(u, parent), routeWord(u, r.last)
+	if method == http.MethodPatch {
+		e.API = patched[r.parent]
+		return e, e.API != ""
+	}
 	e.API = cmp.Or(routes[[2]string{r.parent, r.word}], routes[[2]string{"", r.word}])
 	if e.API != "" {
 		e.Model = e.API.protocol().model

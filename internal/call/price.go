@@ -82,8 +82,9 @@ func (c *Call) quoteAt(at time.Time) {
 	if c.Request.ImageModel != "" {
 		c.quoted.drawn = c.Prices.of(c.priceProvider(), c.Request.ImageModel, at)
 	}
-	if p := c.quoted.price; p != nil && c.Request.Units != (llm.Units{}) {
-		c.quoted.byUnits = c.Request.API.PaidByUnits() || p.ByUnits(c.Request.Units, at)
+	c.quoted.byUnits = c.Request.API.PaidByUnits()
+	if p := c.quoted.price; p != nil && !c.quoted.byUnits && c.Request.Units != (llm.Units{}) {
+		c.quoted.byUnits = p.ByUnits(c.Request.Units, at)
 	}
 }
 

@@ -118,14 +118,17 @@ func (r *Reservation) Count(used llm.Units) {
 	if r == nil {
 		return
 	}
+	other := false // than what was reserved
 	for i, n := range used {
+		asked := r.asked.Amounts[beside[i]]
 		if n < 0 {
-			n = r.asked.Amounts[beside[i]]
+			n = asked
 		}
 		used[i] = min(n, MaxTokens)
+		other = other || used[i] != asked
 	}
 	r.counted = nil
-	if used != asked {
+	if other {
 		counted := used // so that most calls, which use tokens alone, allocate nothing
 		r.counted = &counted
 	}

@@ -55,7 +55,6 @@ const whyPriced = `
 - **Vector stores** are billed by the gigabyte and the day, for as long as they are kept. A request names files and not
   their size, and nothing says when somebody will delete the store.
 - **Edits and extensions of a video in the form itself**: nobody says how long that is. Those of a stored video pass.
-- **A cache that is kept longer** (` + "`PATCH`" + `): the request does not say how many tokens it has.
 - **Batches of embeddings** and **Vertex's batches** have their calls in files, some of them in a bucket or a database.
 - The others have no format that the gateway reads.
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
@@ -123,6 +124,7 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: gemini + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: imagen, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
 		endpointCall{endpoint: gemini + "veo-3.1-generate-preview:predictLongRunning", model: "veo-3.1-generate-preview", body: veo, counted: "seconds of video", bill: perUnit(llm.VideoSeconds, 400_000_000)},
 		endpointCall{endpoint: "POST /v1beta/cachedContents", model: "gemini-2.5-flash", body: cache, counted: "tokens, token hours", bill: plus(perToken(300, 0), llm.TokenHours, 1_000)},
+		endpointCall{endpoint: "PATCH /v1beta/cachedContents/" + storedCache, model: "gemini-2.5-flash", body: `{"ttl":"9100s"}`, counted: "token hours", bill: perUnit(llm.TokenHours, 1_000)},
 	), of("anthropic",
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(5_000, 25_000), llm.WebSearches, 10_000_000)},
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, mock: "code-runs=3", counted: "tokens, containers", bill: plus(perToken(5_000, 25_000), llm.Containers, 50_000_000)},
@@ -284,14 +286,14 @@ func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 	if kind == "" {
 		kind = "application/json"
 	}
-	_, path, _ := strings.Cut(c.endpoint, " ")
+	method, path, _ := strings.Cut(c.endpoint, " ")
 	path, _, _ = strings.Cut(path, " ")
 	path = "/" + cmp.Or(c.provider, "openai") + path
 	body := c.body
 	if c.file != "" {
 		body = strings.Replace(body, "FILE", r.uploadFile(t, c.file, "fine-tune"), 1)
 	}
-	a := r.post(t, path, body, "Content-Type", kind, "X-Project-ID", project, "X-Mock", c.mock)
+	a := r.do(t, method, path, body, "Content-Type", kind, "X-Project-ID", project, "X-Mock", c.mock)
 	if c.file != "" && a.status == http.StatusOK {
 		for range 2 {
 			r.do(t, "GET", path+"/"+field(t, a, "id"), "", "X-Project-ID", project)
@@ -330,7 +332,7 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		{"anthropic", true, []string{"POST /v1/messages/count_tokens", "POST /v1/files", "POST /v1/messages/batches/b/cancel"}},
 		{"gemini", true, []string{"POST /v1beta/batches/b:cancel"}},
 		{"openai", false, []string{"POST /v1/videos/edits (of a video in the form)", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files"}},
-		{"gemini", false, []string{"PATCH /v1beta/cachedContents/c", "POST /v1beta/models/gemini-e:asyncBatchEmbedContent"}},
+		{"gemini", false, []string{"POST /v1beta/models/gemini-e:asyncBatchEmbedContent"}},
 		{"vertex", false, []string{"POST /v1/projects/p/locations/l/batchPredictionJobs"}},
 		{"jina", false, []string{"POST /v1/classify"}},
 		{"fireworks", false, []string{"POST /inference/v1/workflows/m/text_to_image"}},
@@ -358,9 +360,12 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 // storedVideo is the id of a video of eight seconds that the mock has.
 var storedVideo = fmt.Sprintf("video_%x_1", "sora-2-pro 8 1280x720")
 
+// storedCache is the name of a cache of ten tokens that the mock keeps for an hour.
+var storedCache = fmt.Sprintf("%x-1", fmt.Sprint("gemini-2.5-flash 10 ", time.Now().Add(time.Hour).Unix()))
+
 // inTable returns an endpoint without the folders of Vertex's paths, so that lines of the table are not too long.
 func inTable(endpoint string) string {
-	return strings.NewReplacer("/v1/projects/p/locations/l/publishers/google", "…", storedVideo, "video_1").Replace(endpoint)
+	return strings.NewReplacer("/v1/projects/p/locations/l/publishers/google", "…", storedVideo, "video_1", storedCache, "ID").Replace(endpoint)
 }
 
 // stateStores are the names of the stores.

@@ -50,6 +50,11 @@ func (x *exchange) fetchStored(stored *llm.Stored) *refusal {
 	}
 	sent, target := x.sent, x.target
 	target.Path = stored.Path
+	if query := target.Query(); query.Has("updateMask") || query.Has("update_mask") { // which only a change has
+		query.Del("updateMask")
+		query.Del("update_mask")
+		target.RawQuery = query.Encode()
+	}
 	response, err := x.get(x.r.Header, target)
 	if x.sent = sent; err != nil {
 		return x.unreached(err)

@@ -23,10 +23,11 @@ var _ = register(imitation{
 		{end: ":predictLongRunning", endpoint: endpoint{api: llm.GeminiVideos, format: veo{}}},
 		{end: "/interactions", endpoint: endpoint{api: llm.Interactions, format: interactions{}}},
 		{end: "/cachedContents", endpoint: endpoint{api: llm.CachedContents, format: cachedContents{}}},
+		{patch: "/cachedContents/", endpoint: endpoint{api: llm.CacheChanges, format: cacheChange{}}},
 	},
 	modelFolder: "/models/",
 	counting:    map[string]string{":countTokens": "totalTokens"},
-	fetched:     map[string]func(name string) object{"/operations/": operation},
+	fetched:     map[string]func(name string) object{"/operations/": operation, "/cachedContents/": storedCache},
 	errorBody:   googleError,
 	chat:        chatStyle{usageInEachChunk: true},
 })

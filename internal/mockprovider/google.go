@@ -2,6 +2,7 @@ package mockprovider
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,11 +140,57 @@ func (cachedContents) read(c *Call) error {
 }
 
 func (cachedContents) whole(a *answer) object {
+	kept := a.units[llm.TokenHours] * 3600 / int64(max(a.usage.input, 1))
+	c := cacheFacts{a.Model, a.usage.input, a.at.Unix() + kept}
+	return c.object(a.Number)
+}
+
+// cacheFacts are what a cache was made with. Its name has them, so that the server need not keep them.
+type cacheFacts struct {
+	model  string
+	tokens int
+	until  int64 // Unix seconds
+}
+
+func (c cacheFacts) object(number int) object {
+	id := fmt.Sprintf("%x-%d", fmt.Sprint(c.model, " ", c.tokens, " ", c.until), number)
 	return object{
-		"name": "cachedContents/" + a.id(""), "model": "models/" + a.Model, "createTime": a.at.UTC().Format(time.RFC3339),
-		"usageMetadata": object{"totalTokenCount": a.usage.input},
+		"name": "cachedContents/" + id, "model": "models/" + c.model, "expireTime": time.Unix(c.until, 0).UTC().Format(time.RFC3339),
+		"usageMetadata": object{"totalTokenCount": c.tokens},
 	}
 }
+
+// cacheOf returns the facts of a cache by the last name of its path.
+func cacheOf(path string) (c cacheFacts) {
+	id, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "-")
+	facts, _ := hex.DecodeString(id) // without facts, all are zero
+	fmt.Sscan(string(facts), &c.model, &c.tokens, &c.until)
+	return c
+}
+
+// storedCache returns a cache.
+func storedCache(name string) object { return cacheOf(name).object(1) }
+
+// cacheChange is a change of when a cache ends. What it is kept longer than was paid for is billed.
+type cacheChange struct{ single }
+
+func (cacheChange) model(c *Call) string { return cacheOf(c.Path).model }
+
+func (cacheChange) read(c *Call) error {
+	stored := cacheOf(c.Path)
+	kept, err := time.ParseDuration(c.fields.text("ttl"))
+	if err != nil {
+		return err
+	}
+	more := time.Until(time.Unix(stored.until, 0).Add(-kept))
+	c.units[llm.TokenHours] = 0
+	if more = -more; more > 0 {
+		c.units[llm.TokenHours] = (int64(stored.tokens)*int64(more/time.Second+1) + 3599) / 3600
+	}
+	return nil
+}
+
+func (cacheChange) whole(a *answer) object { return cacheOf(a.Path).object(1) }
 
 // interactions is Gemini's interactions.
 type interactions struct{}

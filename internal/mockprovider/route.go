@@ -47,15 +47,21 @@ type endpoint struct {
 	cacheWrites bool         // the usage reports what was written to a cache
 }
 
-// A route leads from the end of a path to an endpoint.
+// A route leads from the end of a path to an endpoint, or from the folder of what a PATCH changes.
 type route struct {
-	end string
+	end, patch string
 	endpoint
 }
 
 // routeOf returns what a URL leads to, if that is a call of a model.
-func routeOf(u *url.URL) (endpoint, bool) {
+func routeOf(method string, u *url.URL) (endpoint, bool) {
 	for _, r := range routes {
+		if r.patch != "" && method == http.MethodPatch && strings.Contains(u.Path, r.patch) {
+			return r.endpoint, true
+		}
+		if r.patch != "" || method == http.MethodPatch {
+			continue
+		}
 		if before, ok := strings.CutSuffix(u.Path, r.end); ok {
 			r.model = modelIn(before)
 			r.array = r.stream && u.Query().Get("alt") != "sse"

@@ -89,7 +89,7 @@ type exchange struct {
 
 // read reads the call.
 func (e *exchange) read() *failure {
-	way, ok := routeOf(e.r.URL)
+	way, ok := routeOf(e.r.Method, e.r.URL)
 	if !ok {
 		return &failure{status: http.StatusNotFound, message: "there is nothing at " + e.r.URL.Path}
 	}
@@ -98,7 +98,7 @@ func (e *exchange) read() *failure {
 		API: way.api, Provider: providerAt(e.r.Host, way.owner), Model: way.model, Stream: way.stream, Answers: 1,
 		Path: e.r.URL.Path, Header: e.r.Header, array: way.array, cacheWrites: way.cacheWrites,
 	}
-	if e.r.Method != http.MethodPost {
+	if e.r.Method != http.MethodPost && e.r.Method != http.MethodPatch {
 		return &failure{status: http.StatusMethodNotAllowed, message: "calls of models are POST requests"}
 	}
 	var err error

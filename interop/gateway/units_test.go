@@ -86,6 +86,17 @@ func TestUnitsOfSDKs(t *testing.T) {
 		}, func(total mockprovider.Totals) int64 {
 			return int64(total.Input)*300 + total.Units[llm.TokenHours]*1_000
 		}},
+		"a cache of Gemini's that is kept longer": {"gemini-2.5-flash", func(t *testing.T, r *rig) error {
+			client := r.geminiSDK(t, "")
+			c, err := client.Caches.Create(t.Context(), "gemini-2.5-flash", &genai.CreateCachedContentConfig{TTL: 90 * time.Minute, Contents: genai.Text("a long book, which is read again and again")})
+			if err != nil {
+				return err
+			}
+			_, err = client.Caches.Update(t.Context(), c.Name, &genai.UpdateCachedContentConfig{TTL: 200 * time.Minute})
+			return err
+		}, func(total mockprovider.Totals) int64 {
+			return int64(total.Input)*300 + total.Units[llm.TokenHours]*1_000
+		}},
 		"OpenAI's videos": {"sora-2-pro", func(t *testing.T, r *rig) error {
 			client := r.openAISDK("")
 			//lint:ignore SA1019 compatible servers have it
