@@ -23,7 +23,10 @@ func TestLive(t *testing.T) {
 	b := open(t, r, "/#/")
 	b.shows("#connection", "live")
 	b.until(rowOf("idle") + ` !== undefined`)
-	eval[any](b, `(window.shifts = [], new PerformanceObserver((list) => shifts.push(...list.getEntries().map((e) => e.value))).observe({type: 'layout-shift'}), null)`)
+	eval[any](b, `(window.shifts = [], window.moved = [], new PerformanceObserver((list) => list.getEntries().forEach((e) => {
+		shifts.push(e.value);
+		moved.push(...e.sources.map((s) => (s.node?.className ?? '') + ' ' + (s.node?.textContent ?? '').slice(0, 60) + ' by ' + (s.currentRect.y - s.previousRect.y)));
+	})).observe({type: 'layout-shift'}), null)`)
 	for range 3 {
 		r.call(t, "idle", "gpt-small")
 		r.call(t, "small", "gpt-small")
@@ -31,7 +34,7 @@ func TestLive(t *testing.T) {
 	b.until(rowOf("idle") + `?.querySelector('.gauge-value').textContent === '3 of 7'`)
 	b.until(rowOf("idle") + `.querySelector('rl-gauge').getAttribute('aria-valuenow') === '3'`)
 	if shifts := eval[[]float64](b, `shifts`); sum(shifts) > 0.01 { // a number that gets a digit more moves a little; a line that moves the rest would be 0.02
-		t.Errorf("the layout has shifted: %v", shifts)
+		t.Errorf("the layout has shifted: %v\n%s", shifts, strings.Join(eval[[]string](b, `moved`), "\n"))
 	}
 	b.until(rowOf("small") + `.querySelector('[data-part=denied]').textContent !== '0'`)
 	b.shows(".attention", "denied") // of this project, or of those that other tests have harmed more
