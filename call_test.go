@@ -168,7 +168,9 @@ func everyLedger(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.R
 	for _, ledger := range ledgers {
 		t.Run(ledger, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				test(t, openLedger(t, ledger, filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q}))
+				rl := openLedger(t, ledger, filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q})
+				t.Cleanup(func() { closeFile(t, rl) })
+				test(t, rl)
 			})
 		})
 	}
@@ -479,6 +481,7 @@ func TestCallsLikeTheNaiveBook(t *testing.T) {
 			wrong := ""
 			synctest.Test(t, func(t *testing.T) {
 				rl := openLedger(t, ledger, filepath.Join(dir, fmt.Sprint(files)), ratelimit.Config{Quotas: q})
+				defer closeFile(t, rl)
 				wrong = actOut(rl, &naiveBook{quotas: q, windows: windows}, list)
 			})
 			if wrong != "" {

@@ -579,6 +579,7 @@ func TestHeedOthersNaively(t *testing.T) {
 					}
 					rl := openLedger(t, ledger, filepath.Join(dir, fmt.Sprint(k, "-", files)), ratelimit.Config{Quotas: quotas{"m": q}})
 					fault = heedNaively(t.Context(), rl, q, list)
+					closeFile(t, rl)
 				})
 				if fault != "" {
 					rt.Fatal(fault)

@@ -58,6 +58,7 @@ func observed(t *testing.T, q quotas, test func(t *testing.T, rl *ratelimit.Rate
 			synctest.Test(t, func(t *testing.T) {
 				d := &diary{}
 				rl := openLedger(t, ledger, filepath.Join(t.TempDir(), "limits"), ratelimit.Config{Quotas: q, Observer: d})
+				defer closeFile(t, rl)
 				if rl.TheObserver() != d {
 					t.Errorf("the observer is %v", rl.TheObserver())
 				}

@@ -15,11 +15,7 @@ func TestMain(m *testing.M) {
 		child()
 		return
 	}
-	goleak.VerifyTestMain(m,
-		// A client of rueidis leaves these goroutines behind when it is closed, asleep for up to
-		// five seconds.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+	goleak.VerifyTestMain(m)
 }
 
 // child starts a server, prints its address, and waits to be killed.
