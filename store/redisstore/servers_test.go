@@ -639,7 +639,7 @@ func TestServersThatCannotServe(t *testing.T) {
 // A server that is too old for functions is an error that says so.
 func TestServerWithoutFunctions(t *testing.T) {
 	t.Parallel()
-	s := opened(t, redistest.New(t, "--rename-command", "FCALL", "").URL(), Config{})
+	s := opened(t, redistest.New(t, "--rename-command", "FCALL", "").URL(), Config{Timeout: patient})
 	_, _, err := s.Take(t.Context(), one("key", limit.PerMinute(5), 1))
 	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "Redis 7.0 or newer is needed") {
 		t.Error(err)
@@ -678,7 +678,7 @@ func TestTimeoutInAURL(t *testing.T) {
 // A library that was asked for more forms of takes than it remembers answers as before.
 func TestManyFormsOfTakes(t *testing.T) {
 	t.Parallel()
-	s := opened(t, redistest.New(t).URL(), Config{})
+	s := opened(t, redistest.New(t).URL(), Config{Timeout: patient})
 	const calls, count = 729, 10_000 // of six charges with three forms each, so that there are 1,092 beginnings of answers
 	all := everyKind(count)
 	forms := [][]limit.Limit{{all["gcra"]}, {all["fixed window"]}, {all["gcra"], all["sliding log"]}}
