@@ -179,7 +179,7 @@ func aboutUnknown(p *config.Upstream) string {
 // aboutKind returns the kind of a provider, and whether the file names it.
 func aboutKind(p *config.Upstream) string {
 	if p.KindGuessed {
-		return string(p.Kind) + " (guessed)"
+		return string(p.Kind) + " (by its address)"
 	}
 	return string(p.Kind)
 }
@@ -194,7 +194,7 @@ func aboutModels(cfg *config.Config, width int) []string {
 			}
 			quota := aboutQuota(m.Quota)
 			if m.IsDefault && m.Quota.Auto {
-				quota = "guessed: " + quota
+				quota = "assumed: " + quota
 			}
 			t.Add(name, title, quota+aboutMode(m.Mode))
 		}

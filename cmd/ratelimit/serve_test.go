@@ -60,7 +60,7 @@ func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
 	s.stderr.Await(t, `assumed limits, until .* real ones \(Gemini reports`)
 	s.stderr.Await(t, `openai +500 requests/min, 30,000 tokens/min +gpt-4-turbo, o1\n`)
-	if got := run(t, "check", file(t, "gateway.yaml", "keys: off")); got.code != 0 || !strings.Contains(got.stdout, "guessed: 500 requests/min, 30,000 tokens/min") {
+	if got := run(t, "check", file(t, "gateway.yaml", "keys: off")); got.code != 0 || !strings.Contains(got.stdout, "assumed: 500 requests/min, 30,000 tokens/min") {
 		t.Errorf("check: %+v", got)
 	}
 }
