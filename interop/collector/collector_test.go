@@ -1,19 +1,30 @@
-// Package collector tests what the gateway sends to a collector of OpenTelemetry's, with the collector's own reader.
+// Package collector tests what the gateway sends to a collector of OpenTelemetry's, with the collector's own receiver.
 package collector
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confignet"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
@@ -21,50 +32,68 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// receiver keeps what a collector would take: its own code reads what comes.
-type receiver struct {
-	t       *testing.T
+// received keeps what a collector has taken.
+type received struct {
 	at      string
 	mu      sync.Mutex
 	traces  []ptrace.Traces
 	metrics []pmetric.Metrics
 }
 
-func startReceiver(t *testing.T) *receiver {
+// startCollector starts the receiver of a collector for OTLP over HTTP. It listens at a socket in a file, because it
+// does not say which port it got.
+func startCollector(t *testing.T) *received {
 	t.Helper()
-	r := &receiver{t: t}
-	server := httptest.NewServer(r)
+	socket, factory := filepath.Join(t.TempDir(), "otlp"), otlpreceiver.NewFactory()
+	cfg := factory.CreateDefaultConfig().(*otlpreceiver.Config)
+	cfg.Protocols.GRPC = configoptional.None[configgrpc.ServerConfig]()
+	cfg.Protocols.HTTP.GetOrInsertDefault().ServerConfig.NetAddr = confignet.AddrConfig{Endpoint: socket, Transport: confignet.TransportTypeUnix}
+	settings := receiver.Settings{ID: component.NewID(factory.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	r := &received{}
+	traces, err := consumer.NewTraces(func(_ context.Context, sent ptrace.Traces) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.traces = append(r.traces, sent)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := consumer.NewMetrics(func(_ context.Context, sent pmetric.Metrics) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.metrics = append(r.metrics, sent)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofTraces, err := factory.CreateTraces(t.Context(), settings, cfg, traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofMetrics, err := factory.CreateMetrics(t.Context(), settings, cfg, metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []component.Component{ofTraces, ofMetrics} {
+		if err := c.Start(t.Context(), componenttest.NewNopHost()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Shutdown(context.Background()) })
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "collector"})
+	proxy.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
 	r.at = strings.TrimPrefix(server.URL, "http://")
 	return r
 }
 
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	body, err := io.ReadAll(req.Body)
-	if err != nil || req.Method != http.MethodPost || req.Header.Get("Content-Type") != "application/json" {
-		r.t.Errorf("%s %v: %v", req.Method, req.Header, err)
-	}
-	switch req.URL.Path {
-	case "/v1/traces":
-		sent := ptraceotlp.NewExportRequest()
-		err = sent.UnmarshalJSON(body)
-		r.traces = append(r.traces, sent.Traces())
-	case "/v1/metrics":
-		sent := pmetricotlp.NewExportRequest()
-		err = sent.UnmarshalJSON(body)
-		r.metrics = append(r.metrics, sent.Metrics())
-	default:
-		r.t.Errorf("nothing is at %s", req.URL.Path)
-	}
-	if err != nil {
-		r.t.Errorf("%s: %v in %s", req.URL.Path, err, body)
-	}
-}
-
 // spans returns all spans that have come, by their names.
-func (r *receiver) spans() map[string]ptrace.Span {
+func (r *received) spans() map[string]ptrace.Span {
 	all := map[string]ptrace.Span{}
 	for _, sent := range r.traces {
 		for i := range sent.ResourceSpans().Len() {
@@ -128,7 +157,7 @@ const (
 // The collector gets a span of each sampled call, with the names of the conventions for generative AI, in the trace of
 // the client, which goes on to the provider; and the metrics.
 func TestCollector(t *testing.T) {
-	r := startReceiver(t)
+	r := startCollector(t)
 	g, url, seen := start(t, r.at, "0%")
 	if status := call(t, url, "Traceparent", clientTrace); status != 200 {
 		t.Fatal(status)
@@ -173,7 +202,7 @@ func TestCollector(t *testing.T) {
 }
 
 // checkMetrics checks that counters, gauges and histograms have come as what they are.
-func checkMetrics(t *testing.T, r *receiver) {
+func checkMetrics(t *testing.T, r *received) {
 	t.Helper()
 	found := map[string]pmetric.Metric{}
 	for _, sent := range r.metrics {
@@ -241,7 +270,7 @@ func checkClientMetrics(t *testing.T, found map[string]pmetric.Metric) {
 
 // A denial is a span, and no error of it; a collector that is not there takes nothing from calls.
 func TestDenialsAndLosses(t *testing.T) {
-	r := startReceiver(t)
+	r := startCollector(t)
 	g, url, _ := start(t, r.at, "100%")
 	for _, want := range []int{200, 200, 429} {
 		if status := call(t, url); status != want {
