@@ -14,12 +14,15 @@ var aboutCache = &about{
 		}
 		return path, true
 	},
-	with: func(_ string, fields, stored []byte) []byte {
+	with: func(s *Stored) []byte {
 		var cache storedCache
-		if json.Unmarshal(stored, &cache) != nil {
+		if json.Unmarshal(s.text, &cache) != nil {
 			return nil
 		}
-		body := objectOf(fields)
+		body := objectOf(s.fields)
+		if body["ttl"] != nil { // it begins when the request is sent, and less of what was paid for is left then
+			cache.ExpireTime = cache.ExpireTime.Add(-s.Late)
+		}
 		until, other := body["expireTime"], body["expire_time"]
 		if until == nil {
 			until, other = other, nil

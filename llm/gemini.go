@@ -68,16 +68,13 @@ var _ = register(dialect{
 		},
 		{
 			api: CachedContents, paths: []string{"cachedcontents"}, embeds: true, images: &geminiImages,
-			fields: []field{
-				{name: "ttl", kind: fieldWord, setting: ttlWord}, {name: "expireTime", also: "expire_time", kind: fieldWord, setting: expiryWord},
-			},
-			measure: measureCache, units: []unitNumber{{unit: TokenHours}},
+			fields: cacheFields, measure: measureCache, units: []unitNumber{{unit: TokenHours}},
 			answers:   &node{members: members{"error": faultNode, "usageMetadata": {members: members{"totalTokenCount": count(geminiPrompt)}}}},
 			keyHeader: googleKey, refuse: refuseGoogle,
 		},
 		{
 			api: CacheChanges, patch: "cachedcontents", about: aboutCache, byUnits: true, embeds: true,
-			measure: measureCacheChange, units: []unitNumber{{unit: TokenHours}},
+			fields: cacheFields, measure: measureCacheChange, units: []unitNumber{{unit: TokenHours}},
 			answers:   &node{members: members{"error": faultNode}},
 			keyHeader: googleKey, refuse: refuseGoogle,
 		},
@@ -296,6 +293,11 @@ var (
 		{"responseSchema", schema}, {"response_schema", schema}, {"responseJsonSchema", schema}, {"response_json_schema", schema},
 	}}
 )
+
+// cacheFields say until when a cache is kept.
+var cacheFields = []field{
+	{name: "ttl", kind: fieldWord, setting: ttlWord}, {name: "expireTime", also: "expire_time", kind: fieldWord, setting: expiryWord},
+}
 
 // The numbers in requests of predict.
 var (

@@ -25,13 +25,14 @@ func (a API) PaidByUnits() bool { return a.protocol().byUnits }
 // "" if there is none.
 func FetchedIn(folder string) API { return fetched[strings.ToLower(folder)] }
 
-// Told reports whether an answer that reports such a usage says all that the call is to be settled by.
-func (a API) Told(u Usage) bool {
+// Told reports whether an answer that reports such a usage says all that the call is to be settled by. ended says that
+// the call does not go on after it.
+func (a API) Told(u Usage, ended bool) bool {
 	p := a.protocol()
 	if !p.byUnits {
 		return u.Exact && u.Input >= 0
 	}
-	return !slices.ContainsFunc(p.units, func(n unitNumber) bool { return u.Units[n.unit] < 0 })
+	return (ended || !p.begins) && !slices.ContainsFunc(p.units, func(n unitNumber) bool { return u.Units[n.unit] < 0 })
 }
 
 // Endpoint is what the URL of a request says about it.

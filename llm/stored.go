@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // A Stored is something that the provider has stored and a request is about, such as the video of a remix or the file
@@ -14,13 +15,16 @@ type Stored struct {
 	Path  string // the provider's own path to it; empty: the request names it in no form that is read
 	Lines bool   // it is a file, whose lines are to be given to Add one after another
 
-	request Request // what the body itself says
-	about   *about
-	path    string // of the request
-	fields  []byte // the body, or the fields of a form
-	text    []byte // what is stored, if it is no file
-	count   int64  // what the lines count together; -1: nobody knows
-	times   int64  // how often that is billed; -1: nobody knows
+	Late time.Duration // how long after it was read the request may be sent, which the caller sets
+
+	endpoint Endpoint // that the request is sent to
+	request  Request  // what the body itself says
+	about    *about
+	path     string // of the request
+	fields   []byte // the body, or the fields of a form
+	text     []byte // what is stored, if it is no file
+	count    int64  // what the lines count together; -1: nobody knows
+	times    int64  // how often that is billed; -1: nobody knows
 }
 
 // An about says what requests of an API are about.
@@ -29,7 +33,7 @@ type about struct {
 	// says everything.
 	at func(path string, fields []byte) (where string, ok bool)
 
-	with func(path string, fields, stored []byte) []byte // returns a body that has both; nil: what is stored is a file
+	with func(*Stored) []byte // returns a body that also has what is stored; nil: what is stored is a file
 
 	// What is read of a file: the unit that its lines count, how many of it each line has at most, and how often each of
 	// them is billed. A negative number is one that nobody knows.
@@ -58,7 +62,7 @@ func (e Endpoint) Stored(path, contentType string, body []byte) (*Stored, error)
 	if !ok {
 		return nil, nil
 	}
-	s := &Stored{Path: where, Lines: a.with == nil, request: q, about: a, path: path, fields: fields}
+	s := &Stored{Path: where, Lines: a.with == nil, endpoint: e, request: q, about: a, path: path, fields: fields}
 	if s.Lines {
 		s.times = a.times(fields)
 	}
@@ -86,8 +90,8 @@ const mostLines = 1 << 50
 // Request returns the request together with what was added.
 func (s *Stored) Request() (Request, error) {
 	if !s.Lines {
-		q, err := s.request.Endpoint.Read(s.about.with(s.path, s.fields, s.text))
-		q.Form = true // the body is sent as it is
+		q, err := s.endpoint.Read(s.about.with(s)) // whatever model the body names
+		q.Form = true                              // the body is sent as it is
 		return q, err
 	}
 	q := s.request

@@ -26,18 +26,22 @@ var aboutVideo = &about{
 		}
 		return "", false
 	},
-	with: func(path string, fields, stored []byte) []byte {
-		if _, ok := cutFolded(path, extensionEnd); !ok {
-			return stored
+	with: func(s *Stored) []byte {
+		if _, ok := cutFolded(s.path, extensionEnd); !ok {
+			return s.text
 		}
 		var video struct {
-			Model string `json:"model"`
-			Size  string `json:"size"`
+			Model   string `json:"model"`
+			Size    string `json:"size"`
+			Seconds any    `json:"seconds"`
 		}
-		if json.Unmarshal(stored, &video) != nil {
+		if json.Unmarshal(s.text, &video) != nil {
 			return nil
 		}
-		return encoded(object{"model": video.Model, "size": video.Size, "seconds": objectOf(fields)["seconds"]})
+		if own := objectOf(s.fields)["seconds"]; own != nil {
+			video.Seconds = own
+		}
+		return encoded(object{"model": video.Model, "size": video.Size, "seconds": video.Seconds})
 	},
 }
 

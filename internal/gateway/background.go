@@ -17,7 +17,7 @@ const maxResponseID = 64
 // It reports false for a call whose usage is known already, or whose response nobody could find.
 func (x *exchange) leaveOpen(meter *llm.Meter) bool {
 	id := meter.ResponseID()
-	if x.call.Request.API.Told(meter.Usage()) || id == "" || len(id) >= maxResponseID {
+	if x.call.Request.API.Told(meter.Usage(), hasEnded(meter)) || id == "" || len(id) >= maxResponseID {
 		return false
 	}
 	x.g.batches.open(responseName(x.Provider, id), x.call.Background(x.whereToFetch(id)))
@@ -66,16 +66,18 @@ func newResponseReader(x *exchange, api llm.API, id string, response *http.Respo
 // the client, which sends the next one.
 var endStatuses = []string{"completed", "succeeded", "incomplete", "failed", "cancelled", "requires_action"}
 
+func hasEnded(m *llm.Meter) bool { return slices.Contains(endStatuses, m.Status()) }
+
 // Read settles the call before the client gets the end of the response. A response that has ended without usage,
 // because it was cancelled or has failed, may have cost all that was reserved.
 func (r *responseReader) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
 	r.meter.Write(p[:n])
-	if r.ended || !slices.Contains(endStatuses, r.meter.Status()) {
+	if r.ended || !hasEnded(r.meter) {
 		return n, err
 	}
 	r.ended = true
-	if used := r.meter.Usage(); r.api.Told(used) {
+	if used := r.meter.Usage(); r.api.Told(used, true) {
 		if open := r.x.g.batches.find(responseName(r.x.Provider, r.id)); open != nil {
 			open.SettleCall(used)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/message"
@@ -12,6 +13,9 @@ import (
 
 // maxStored is the most bytes of what a provider says of something that it has stored.
 const maxStored = 1 << 16
+
+// sendTime is more time than it takes to send a request, beside its wait in line.
+const sendTime = time.Minute
 
 // notRead stands for a request to an endpoint that the gateway knows, in a form that it does not read.
 var notRead = new(refusal)
@@ -37,7 +41,7 @@ func (x *exchange) readStored() (about bool, refused *refusal) {
 }
 
 // fetchStored asks the provider for what a request is about, with the account that the request is made with, and reads
-// the request with it. No provider changes what has an id.
+// the request with it. Of what has an id, a provider changes nothing but when a cache ends.
 func (x *exchange) fetchStored(stored *llm.Stored) *refusal {
 	if stored.Lines {
 		if refused := x.checkLeftBefore(); refused != nil {
@@ -48,6 +52,7 @@ func (x *exchange) fetchStored(stored *llm.Stored) *refusal {
 		}
 		defer x.g.batches.reads.end(x.Project)
 	}
+	stored.Late = x.maxWait() + sendTime
 	sent, target := x.sent, x.target
 	target.Path = stored.Path
 	if query := target.Query(); query.Has("updateMask") || query.Has("update_mask") { // which only a change has

@@ -167,8 +167,8 @@ func TestTrainingThatIsNotBegun(t *testing.T) {
 	}
 }
 
-// A job that has ended without saying how many tokens it was trained with stays charged the most that it can cost, and one
-// of a project without anything left is refused before its file is read.
+// A job that has ended without saying how many tokens it was trained with stays charged the most that it can cost, even if
+// the answer that it has begun has a number. One of a project without anything left is refused before its file is read.
 func TestTrainingThatSaysNothing(t *testing.T) {
 	files := atomic.Int64{}
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1}, poor: {dollars: 0.000001}}\n", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -179,7 +179,7 @@ func TestTrainingThatSaysNothing(t *testing.T) {
 		case q.Method == http.MethodGet:
 			fmt.Fprint(w, `{"id":"ftjob-1","status":"failed","trained_tokens":null}`)
 		default:
-			fmt.Fprint(w, `{"id":"ftjob-1","status":"validating_files","trained_tokens":null}`)
+			fmt.Fprint(w, `{"id":"ftjob-1","status":"validating_files","trained_tokens":0}`)
 		}
 	}))
 	r.train(t, "acme", "file-1", threeEpochs)
