@@ -8,7 +8,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
-	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
 
@@ -62,16 +61,17 @@ func (a *Admin) state(r *http.Request) (any, error) {
 		ids = ids[:maxPage]
 	}
 	s.Projects = a.projectsOf(r.Context(), ids)
+	waiting := waitingCalls{map[string]int{}, map[string]int{}}
+	a.gateway.Models().EachWaiting(func(project, _ string, _ time.Duration) { waiting.add(project, 1) })
+	for i := range others {
+		s.addWaiting(&others[i], &waiting)
+	}
 	for i := range s.Projects {
 		p := &s.Projects[i]
 		p.Harm = harm[p.ID]
-		for k := range p.Shares {
-			p.Shares[k].Waiting = 0 // counted anew, as the other gateways count: whatever their calls wait for
+		for k := range p.Shares { // counted anew, as the other gateways count: whatever their calls wait for
+			p.Shares[k].Waiting = waiting.of(&p.Shares[k])
 		}
-		a.gateway.Models().EachWaiting(func(project, _ string, _ time.Duration) { p.wait(project, 1) })
-	}
-	for i := range others {
-		s.addWaiting(&others[i])
 	}
 	for _, m := range s.Models {
 		s.Waiting += m.Waiting
@@ -83,8 +83,8 @@ func (a *Admin) state(r *http.Request) (any, error) {
 }
 
 // addWaiting adds the requests of another gateway that are in progress, and those that wait: to the models that they
-// wait for, and to the shares of their projects.
-func (s *State) addWaiting(other *figures.Report) {
+// wait for, and to the calls of their projects.
+func (s *State) addWaiting(other *figures.Report, calls *waitingCalls) {
 	s.Active += other.Active
 	for _, w := range other.Waiting {
 		for i := range s.Models {
@@ -92,9 +92,7 @@ func (s *State) addWaiting(other *figures.Report) {
 				s.Models[i].wait(w.Project, w.Count)
 			}
 		}
-		for i := range s.Projects {
-			s.Projects[i].wait(w.Project, w.Count)
-		}
+		calls.add(w.Project, w.Count)
 	}
 }
 
@@ -108,13 +106,21 @@ func (m *Model) wait(project string, n int) {
 	}
 }
 
-// wait counts waiting calls of a project among those that share the limits of p.
-func (p *Project) wait(project string, n int) {
-	for i := range p.Shares {
-		if s := &p.Shares[i]; s.Project == project || !s.Own && keys.Within(project, s.Project) {
-			s.Waiting += n
-		}
+// waitingCalls is how many calls wait, by project.
+type waitingCalls struct{ own, within map[string]int } // its own calls alone, and also those of the projects below it
+
+func (w *waitingCalls) add(project string, n int) {
+	w.own[project] += n
+	for id := project; id != ""; id = above(id) {
+		w.within[id] += n
 	}
+}
+
+func (w *waitingCalls) of(s *InnerShare) int {
+	if s.Own {
+		return w.own[s.Project]
+	}
+	return w.within[s.Project]
 }
 
 // storeOf returns the kind of a gateway's store.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/event"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -89,4 +90,21 @@ func (r *rig) spend(t *testing.T, id string, tokens int) {
 		t.Fatal(err)
 	}
 	res.Commit(tokens, 0)
+}
+
+// Calls that wait are counted for their projects, and for those above these.
+func TestWaitingCalls(t *testing.T) {
+	calls := waitingCalls{map[string]int{}, map[string]int{}}
+	calls.add("acme/a/x", 2)
+	calls.add("acme/a", 1)
+	calls.add("acme/a-b", 4)
+	for _, c := range []struct {
+		project string
+		own     bool
+		want    int
+	}{{"acme", false, 7}, {"acme", true, 0}, {"acme/a", false, 3}, {"acme/a", true, 1}, {"acme/a/x", false, 2}, {"acme/a-b", false, 4}, {"other", false, 0}} {
+		if got := calls.of(&InnerShare{ProjectShare: event.ProjectShare{Project: c.project}, Own: c.own}); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
 }
