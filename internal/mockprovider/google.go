@@ -178,13 +178,17 @@ func (cacheChange) model(c *Call) string { return cacheOf(c.Path).model }
 
 func (cacheChange) read(c *Call) error {
 	stored := cacheOf(c.Path)
-	kept, err := time.ParseDuration(c.fields.text("ttl"))
+	until, err := time.Parse(time.RFC3339, c.fields.text("expireTime"))
+	if ttl := c.fields.text("ttl"); ttl != "" {
+		var kept time.Duration
+		kept, err = time.ParseDuration(ttl)
+		until = time.Now().Add(kept)
+	}
 	if err != nil {
 		return err
 	}
-	more := time.Until(time.Unix(stored.until, 0).Add(-kept))
 	c.units[llm.TokenHours] = 0
-	if more = -more; more > 0 {
+	if more := until.Sub(time.Unix(stored.until, 0)); more > 0 {
 		c.units[llm.TokenHours] = (int64(stored.tokens)*int64(more/time.Second+1) + 3599) / 3600
 	}
 	return nil

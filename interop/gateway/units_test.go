@@ -92,7 +92,7 @@ func TestUnitsOfSDKs(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = client.Caches.Update(t.Context(), c.Name, &genai.UpdateCachedContentConfig{TTL: 200 * time.Minute})
+			_, err = client.Caches.Update(t.Context(), c.Name, &genai.UpdateCachedContentConfig{ExpireTime: c.ExpireTime.Add(110 * time.Minute)})
 			return err
 		}, func(total mockprovider.Totals) int64 {
 			return int64(total.Input)*300 + total.Units[llm.TokenHours]*1_000
