@@ -112,7 +112,8 @@ var storedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 // objectOf returns a JSON object whose keys are unambiguous, or nil: neither it nor an object in it has a key twice, not
 // even in another case.
 func objectOf(text []byte) (object map[string]any) {
-	if !uniqueKeys(json.NewDecoder(bytes.NewReader(text))) || json.Unmarshal(text, &object) != nil {
+	// Unmarshal comes first: it refuses what is nested so deeply that uniqueKeys would need more stack than there is.
+	if json.Unmarshal(text, &object) != nil || !uniqueKeys(json.NewDecoder(bytes.NewReader(text))) {
 		return nil
 	}
 	return object

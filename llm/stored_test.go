@@ -87,3 +87,18 @@ func TestCacheChange(t *testing.T) {
 		}
 	}
 }
+
+// A body that is nested millions of times does not use up the stack, which would end the program.
+func TestDeepBodiesAreNotRead(t *testing.T) {
+	for _, body := range []string{strings.Repeat("[", 8_000_000), strings.Repeat(`{"a":`, 2_000_000), `{"training_file":"file-1","x":` + strings.Repeat("[", 4_000_000) + strings.Repeat("]", 4_000_000) + "}"} {
+		for _, path := range []string{"/v1/fine_tuning/jobs", "/v1/videos/edits"} {
+			e, ok := OpenAI.Recognize(http.MethodPost, &url.URL{Path: path})
+			if !ok {
+				t.Fatalf("%s is not known", path)
+			}
+			if s, _ := e.Stored(path, "application/json", []byte(body)); s != nil && s.Path != "" {
+				t.Errorf("%s: %.40s names %s", path, body, s.Path)
+			}
+		}
+	}
+}
