@@ -124,7 +124,7 @@ func otherCalls() []endpointCall {
 		endpointCall{endpoint: gemini + "imagen-4.0-generate-001:predict", model: "imagen-4.0-generate-001", body: imagen, counted: "images", bill: perUnit(llm.Images, 40_000_000)},
 		endpointCall{endpoint: gemini + "veo-3.1-generate-preview:predictLongRunning", model: "veo-3.1-generate-preview", body: veo, counted: "seconds of video", bill: perUnit(llm.VideoSeconds, 400_000_000)},
 		endpointCall{endpoint: "POST /v1beta/cachedContents", model: "gemini-2.5-flash", body: cache, counted: "tokens, token hours", bill: plus(perToken(300, 0), llm.TokenHours, 1_000)},
-		endpointCall{endpoint: "PATCH /v1beta/cachedContents/" + storedCache, model: "gemini-2.5-flash", body: `{"ttl":"9100s"}`, counted: "token hours", bill: perUnit(llm.TokenHours, 1_000)},
+		endpointCall{endpoint: "PATCH /v1beta/cachedContents/" + storedCache, model: "gemini-2.5-flash", body: fmt.Sprintf(`{"expireTime":%q}`, cacheEnd.Add(100*time.Minute).UTC().Format(time.RFC3339)), counted: "token hours", bill: perUnit(llm.TokenHours, 1_000)},
 	), of("anthropic",
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, mock: "web-searches=2", counted: "tokens, web searches", bill: plus(perToken(5_000, 25_000), llm.WebSearches, 10_000_000)},
 		endpointCall{endpoint: "POST /v1/messages", model: "claude-opus-4-5", body: claude + `,"tools":[{"type":"code_execution_20250825","name":"code_execution"}]}`, mock: "code-runs=3", counted: "tokens, containers", bill: plus(perToken(5_000, 25_000), llm.Containers, 50_000_000)},
@@ -360,8 +360,11 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 // storedVideo is the id of a video of eight seconds that the mock has.
 var storedVideo = fmt.Sprintf("video_%x_1", "sora-2-pro 8 1280x720")
 
-// storedCache is the name of a cache of ten tokens that the mock keeps for an hour.
-var storedCache = fmt.Sprintf("%x-1", fmt.Sprint("gemini-2.5-flash 10 ", time.Now().Add(time.Hour).Unix()))
+// storedCache is the name of a cache of ten tokens that the mock keeps until cacheEnd.
+var (
+	cacheEnd    = time.Now().Add(time.Hour).Truncate(time.Second)
+	storedCache = fmt.Sprintf("%x-1", fmt.Sprint("gemini-2.5-flash 10 ", cacheEnd.Unix()))
+)
 
 // inTable returns an endpoint without the folders of Vertex's paths, so that lines of the table are not too long.
 func inTable(endpoint string) string {
