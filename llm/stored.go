@@ -22,7 +22,7 @@ type Stored struct {
 	about    *about
 	path     string // of the request
 	fields   []byte // the body, or the fields of a form
-	text     []byte // what is stored, if it is no file
+	text     []byte // the provider's description of a stored video or cache; nil for a file
 	count    int64  // what the lines count together; -1: nobody knows
 	times    int64  // how often that is billed; -1: nobody knows
 }

@@ -47,7 +47,7 @@ type Standing struct {
 	held  uint32           // the limits that deny the call only because of what is reserved, one bit for each
 }
 
-// charged is what a call is charged to one scope.
+// charged is the amounts that a call uses of the limits of one scope.
 type charged struct {
 	plan   *plan
 	counts bool // the store counts what the call reserves: see holds

@@ -411,7 +411,7 @@ func TestMediaAtOnce(t *testing.T) {
 		"heard":      {"audio_seconds_per_day: 100", all["POST /openai/v1/audio/transcriptions whisper-large-v3"], 0},
 		"spoken":     {"dollars: 0.0065", all["POST /v1/audio/speech tts-t"], 0},
 		"batches":    {"web_searches_per_day: 20", searchingBatch, 0},  // two calls each
-		"batched":    {"dollars: 21, max_wait: 0s", searchingBatch, 0}, // what is found may fill the context window: $2.03 each; open batches stay
+		"batched":    {"dollars: 21, max_wait: 0s", searchingBatch, 0}, // what is found may fill the context window: $2.03 each. Open batches keep what they have reserved, so nobody waits for it
 		"caches":     {"token_hours_per_day: 500", all["POST /v1beta/cachedContents gemini-2.5-flash"], -1},
 	}
 	limits := ""

@@ -181,7 +181,7 @@ func (f *file) object(id string) object {
 	}
 }
 
-// readStored reads the file that a call names as that of a training.
+// readStored reads the training file whose id a request for a fine-tuning job names.
 func (c *Call) readStored(b *batches) {
 	name := c.fields.text("training_file")
 	if name == "" { // it may be a call of a batch, which is locked
