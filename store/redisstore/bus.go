@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +50,7 @@ func (s internals) Publish(ctx context.Context, message []byte) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) { // also of a new connection
 		<-within.Done() // the client returns a moment earlier, when it is not known yet whose time is over
 	}
 	if within.Err() != nil && ctx.Err() == nil {
