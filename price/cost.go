@@ -89,7 +89,7 @@ func (p *Price) Units(u llm.Units, at time.Time) (cost Amount, ok bool) {
 	var sum total
 	for i, n := range u {
 		rate := *s.Rates.fields()[firstUnit+part(i)]
-		included := s.priced && !beside[i] || p.isFree()
+		included := s.priced && !units[i].Apart || p.isFree()
 		switch {
 		case n == 0 || rate == Free || rate == 0 && included:
 		case n < 0 || rate == 0:
@@ -105,7 +105,7 @@ func (p *Price) Units(u llm.Units, at time.Time) (cost Amount, ok bool) {
 func (p *Price) Split(u llm.Units, at time.Time) (own, others llm.Units) {
 	s := &p.sheetsOf("", at)[0]
 	for i, n := range u {
-		if *s.Rates.fields()[firstUnit+part(i)] != 0 || s.priced && !beside[i] || p.isFree() {
+		if *s.Rates.fields()[firstUnit+part(i)] != 0 || s.priced && !units[i].Apart || p.isFree() {
 			own[i] = n
 		} else {
 			others[i] = n
@@ -113,9 +113,6 @@ func (p *Price) Split(u llm.Units, at time.Time) (own, others llm.Units) {
 	}
 	return own, others
 }
-
-// beside has the units that come on top of a call's tokens, so that the price of these does not include them.
-var beside = [llm.UnitCount]bool{llm.WebSearches: true, llm.FileSearches: true, llm.Containers: true, llm.TokenHours: true, llm.TrainedTokens: true}
 
 // isFree reports whether the price is that of models that cost nothing.
 func (p *Price) isFree() bool { return len(p.terms) == 1 && p.terms[0].IsZero() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -106,27 +107,29 @@ const (
 )
 
 // names are those of the parts in files and break-downs.
-var names = [parts]string{
-	"input", "cached_input", "cache_write", "cache_write_hour", "audio_input", "cached_audio", "image_input",
-	"output", "reasoning", "audio_output", "image_output",
-	"image", "audio_minute", "characters", "web_searches", "file_searches", "pages", "video_second", "containers", "token_hours", "search_units", "trained_tokens",
-}
+var names = func() (names [parts]string) {
+	copy(names[:], []string{
+		"input", "cached_input", "cache_write", "cache_write_hour", "audio_input", "cached_audio", "image_input",
+		"output", "reasoning", "audio_output", "image_output",
+	})
+	for i, u := range units {
+		names[int(firstUnit)+i] = u.Price
+	}
+	return names
+}()
+
+// units has what is known of [llm.Units].
+var units = [llm.UnitCount]kind.BesideUnit(kind.Beside)
 
 // UnitNames returns the names of the prices of units, in the order of [llm.Units].
 func UnitNames() []string { return slices.Clone(names[firstUnit:]) }
-
-// unitsPer is of how many units each Rate of units is the price.
-var unitsPer = [llm.UnitCount]int64{
-	llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: million, llm.WebSearches: 1000, llm.FileSearches: 1000, llm.Pages: 1000,
-	llm.VideoSeconds: 1, llm.Containers: 1, llm.TokenHours: million, llm.SearchUnits: 1000, llm.TrainedTokens: million,
-}
 
 // million returns what a million of what a part counts cost at a rate, rounded up.
 func (p part) million(r Rate) Amount {
 	if p < firstUnit {
 		return r.amount()
 	}
-	per := unitsPer[p-firstUnit]
+	per := units[p-firstUnit].Per
 	return (r.amount()*million + Amount(per) - 1) / Amount(per)
 }
 
@@ -135,15 +138,7 @@ func (p part) most() (most Rate, of string) {
 	if p < firstUnit {
 		return MaxRate, "a million tokens"
 	}
-	return MaxUnitRate, UnitWords[p-firstUnit]
-}
-
-// UnitWords says what the price of each unit is for.
-var UnitWords = [llm.UnitCount]string{
-	llm.Images: "an image", llm.AudioSeconds: "a minute of audio", llm.Characters: "a million characters",
-	llm.WebSearches: "a thousand web searches", llm.FileSearches: "a thousand file searches", llm.Pages: "a thousand pages",
-	llm.VideoSeconds: "a second of video", llm.Containers: "a container", llm.TokenHours: "a million tokens kept for an hour", llm.SearchUnits: "a thousand search units",
-	llm.TrainedTokens: "a million trained tokens",
+	return MaxUnitRate, units[p-firstUnit].PriceOf
 }
 
 // fields returns the rates by part.

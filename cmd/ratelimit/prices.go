@@ -13,6 +13,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -72,27 +73,21 @@ would be reserved for the call. Prices of a configuration win over those that ar
 	f.IntVar(&q.usage.Reasoning, "reasoning", 0, "tokens of the output that are reasoning")
 	f.IntVar(&q.usage.OutputAudio, "audio-output", 0, "tokens of the output that are audio")
 	f.IntVar(&q.usage.OutputImage, "image-output", 0, "tokens of the output that are images")
-	for i, name := range unitFlags {
-		f.Int64Var(&q.usage.Units[i], name, 0, unitHelp[i])
+	for i, u := range kind.Beside {
+		f.Int64Var(&q.usage.Units[i], u.String(), 0, u.Means)
 	}
 	f.BoolVar(&q.asJSON, "json", false, "print JSON")
 	c.MarkFlagFilename("config", "yaml", "yml")
 	return c
 }
 
-// The flags for what a call uses beside tokens, and what they mean.
-var (
-	unitFlags = [llm.UnitCount]string{"images", "audio-seconds", "characters", "web-searches", "file-searches", "pages", "video-seconds", "containers", "token-hours", "search-units", "trained-tokens"}
-	unitHelp  = [llm.UnitCount]string{
-		"images that are generated", "seconds of audio that are read", "characters that are spoken", "searches of the web that the provider makes",
-		"searches of stored files that the provider makes", "pages of documents that are read", "seconds of video that are generated",
-		"containers in which the provider runs code", "tokens that the provider keeps, times the hours",
-		"searches in the documents of a request, as a ranking is billed", "tokens that a model is trained with, in all epochs",
-	}
-)
-
 // exampleUnits are what a call of a model uses that is paid for by units alone, unless a flag says something else.
-var exampleUnits = llm.Units{llm.Images: 1, llm.AudioSeconds: 60, llm.Characters: 1000, llm.Pages: 1, llm.VideoSeconds: 8, llm.SearchUnits: 1}
+var exampleUnits = func() (units llm.Units) {
+	for i, u := range kind.Beside {
+		units[i] = u.Example
+	}
+	return units
+}()
 
 // example returns what the call uses: of a model that is paid for by units alone no tokens, and some of its unit.
 func (q *priceQuestion) example(p *price.Price) llm.Usage {
@@ -159,7 +154,7 @@ func (q *priceQuestion) check() (err error) {
 	}
 	for i, n := range u.Units {
 		if n < 0 {
-			return fmt.Errorf("--%s is %d: it must be 0 or more", unitFlags[i], n)
+			return fmt.Errorf("--%s is %d: it must be 0 or more", kind.Beside[i], n)
 		}
 	}
 	return nil
@@ -206,7 +201,7 @@ func (q *priceQuestion) explain(w io.Writer, model string) error {
 		case l.Tokens > 0:
 			tokens, rate = numeral.Grouped(int64(l.Tokens)), l.Rate.String()
 		case l.Units > 0:
-			part = fmt.Sprintf("%s: %s at %s for %s", l.Part, numeral.Grouped(l.Units), l.Rate, price.UnitWords[slices.Index(price.UnitNames(), l.Part)])
+			part = fmt.Sprintf("%s: %s at %s for %s", l.Part, numeral.Grouped(l.Units), l.Rate, kind.Beside[slices.Index(price.UnitNames(), l.Part)].PriceOf)
 		}
 		parts.Add(part, tokens, rate, l.Cost.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -21,24 +22,6 @@ func usageLines(r admin.UsageReport, width int) []string {
 	return usageTable(&r).Lines(width)
 }
 
-// usageUnits are what calls use beside tokens. The table has columns for those that were used.
-var usageUnits = []struct {
-	name string
-	of   func(s *admin.UsageSum) int64
-}{
-	{"images", func(s *admin.UsageSum) int64 { return s.Images }},
-	{"audio s", func(s *admin.UsageSum) int64 { return s.AudioSeconds }},
-	{"characters", func(s *admin.UsageSum) int64 { return s.Characters }},
-	{"web searches", func(s *admin.UsageSum) int64 { return s.WebSearches }},
-	{"file searches", func(s *admin.UsageSum) int64 { return s.FileSearches }},
-	{"pages", func(s *admin.UsageSum) int64 { return s.Pages }},
-	{"video s", func(s *admin.UsageSum) int64 { return s.VideoSeconds }},
-	{"containers", func(s *admin.UsageSum) int64 { return s.Containers }},
-	{"token hours", func(s *admin.UsageSum) int64 { return s.TokenHours }},
-	{"search units", func(s *admin.UsageSum) int64 { return s.SearchUnits }},
-	{"trained tokens", func(s *admin.UsageSum) int64 { return s.TrainedTokens }},
-}
-
 // usageTable returns a table of the rows and, below them, of their sum.
 func usageTable(r *admin.UsageReport) *console.Table {
 	var columns []console.Column
@@ -49,12 +32,12 @@ func usageTable(r *admin.UsageReport) *console.Table {
 		}
 		columns = append(columns, c)
 	}
-	var units []func(s *admin.UsageSum) int64
+	var units []int // those that were used
 	var unitColumns []console.Column
-	for _, u := range usageUnits {
-		if u.of(&r.Total) > 0 {
-			units = append(units, u.of)
-			unitColumns = append(unitColumns, console.Number(u.name))
+	for i, u := range kind.Beside {
+		if *r.Total.Unit(i) > 0 {
+			units = append(units, i)
+			unitColumns = append(unitColumns, console.Number(u.Heading))
 		}
 	}
 	columns = append(columns, console.Number("requests"), console.Number("input"), console.Number("cached").Leaves(2), console.Number("output"))
@@ -65,8 +48,8 @@ func usageTable(r *admin.UsageReport) *console.Table {
 		for _, n := range []int64{s.Requests, s.Input, s.Cached, s.Output} {
 			cells = append(cells, count(n))
 		}
-		for _, of := range units {
-			cells = append(cells, count(of(s)))
+		for _, u := range units {
+			cells = append(cells, count(*s.Unit(u)))
 		}
 		cells = append(cells, dollars(s), count(s.Denied), count(s.Waited))
 		t.Add(cells...)

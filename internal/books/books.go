@@ -10,6 +10,8 @@ package books
 import (
 	"strings"
 	"unicode/utf8"
+
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // Unit is what the books count.
@@ -28,27 +30,18 @@ const (
 	Waited                  // the part of Requests that has waited in line
 	WaitTime                // how long these have waited, in nanoseconds
 
-	// What calls use beside tokens, in the order of llm.Units.
-	Images
-	AudioSeconds
-	Characters
-	WebSearches
-	FileSearches
-	PagesRead
-	VideoSeconds
-	Containers
-	TokenHours
-	SearchUnits
-	TrainedTokens
+	Beside // the first of those that calls use beside tokens, which are in the order of llm.Units
 
-	Units // the number of units
+	Units = Beside + Unit(len(kind.Beside)) // the number of units
 )
 
-var unitNames = [Units]string{
-	"requests", "input", "cached", "cache_write", "output", "reasoning", "nanodollars", "denied", "waited", "wait_time",
-	"images", "audio_seconds", "characters", "web_searches", "file_searches", "pages",
-	"video_seconds", "containers", "token_hours", "search_units", "trained_tokens",
-}
+var unitNames = func() (names [Units]string) {
+	copy(names[:], []string{"requests", "input", "cached", "cache_write", "output", "reasoning", "nanodollars", "denied", "waited", "wait_time"})
+	for i, u := range kind.Beside {
+		names[int(Beside)+i] = u.Name()
+	}
+	return names
+}()
 
 // String returns the name of the unit, which is also the name of its column in SQLite.
 func (u Unit) String() string { return unitNames[u] }
@@ -56,11 +49,8 @@ func (u Unit) String() string { return unitNames[u] }
 // Amounts is how much was used of each unit.
 type Amounts [Units]int64
 
-// Short is how many units a line has unless it has something beside tokens: stores keep such a line in its short form.
-const Short = Images
-
-// IsShort reports whether the units from [Short] on are all zero.
-func (a *Amounts) IsShort() bool { return [Units - Short]int64(a[Short:]) == [Units - Short]int64{} }
+// IsShort reports whether the units from [Beside] on are all zero: stores keep such a line in its short form.
+func (a *Amounts) IsShort() bool { return [Units - Beside]int64(a[Beside:]) == [Units - Beside]int64{} }
 
 // MaxAmount is the largest amount of a line. Larger sums stay there.
 const MaxAmount = 1 << 62

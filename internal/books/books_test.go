@@ -2,10 +2,12 @@ package books
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +124,32 @@ func TestParseTime(t *testing.T) {
 		if got, err := ParseTime(text, now); err == nil || !strings.Contains(err.Error(), "is no time: it must be a date such as 2026-11-01") {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
+	}
+}
+
+// An entry of an earlier version has 21 amounts and does not say so; one of a newer version may have more than this one.
+func TestEntriesOfOtherVersions(t *testing.T) {
+	amounts := func(n int) (b []byte) {
+		for i := range n {
+			b = append(b, byte(i+1))
+		}
+		return b
+	}
+	names := []byte{1, 'p', 0, 0}
+	for what, entry := range map[string][]byte{
+		"earlier": slices.Concat(binary.AppendUvarint(nil, 256), names, amounts(21)),
+		"newer":   slices.Concat(binary.AppendUvarint(nil, 256+40), names, amounts(40)),
+	} {
+		var j Journal
+		if err := j.Add(append(entry, AppendEntry(nil, &Entry{Owner{Project: "p"}, Amounts{Requests: 1}})...)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		j.Each(func(e *Entry) error {
+			if e.Amounts[Requests] != 2 || e.Amounts[20] != 21 {
+				t.Errorf("%s: %v", what, e)
+			}
+			return nil
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package books
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 )
@@ -8,16 +9,20 @@ import (
 // errEncoded is the error of bytes that AppendEntry has not written.
 var errEncoded = errors.New("ratelimit: an entry of the books cannot be read")
 
-// longEntry comes before an entry that has all amounts. No name is so long, so that it cannot be the length of one.
-const longEntry = maxName + 1
+// longEntry and the number of amounts come before an entry that has more than a short one. No name is so long, so that
+// it cannot be the length of one. Earlier versions have written longEntry alone, before as many as they had.
+const (
+	longEntry    = maxName + 1
+	earlierUnits = 21
+)
 
 // AppendEntry appends an entry in binary form: the names of its owner and the amounts. Of an entry that is short, it
-// leaves out the units from [Short] on.
+// leaves out the units from [Beside] on.
 func AppendEntry(b []byte, e *Entry) []byte {
-	amounts := e.Amounts[:Short]
+	amounts := e.Amounts[:Beside]
 	if !e.IsShort() {
 		amounts = e.Amounts[:]
-		b = binary.AppendUvarint(b, longEntry)
+		b = binary.AppendUvarint(b, longEntry+uint64(Units))
 	}
 	for _, name := range [...]string{e.Project, e.Model, e.Key} {
 		b = binary.AppendUvarint(b, uint64(len(name)))
@@ -38,9 +43,9 @@ type Journal struct {
 // Add adds entries that AppendEntry has appended one after another.
 func (j *Journal) Add(b []byte) error {
 	for len(b) > 0 {
-		units := Short
-		if n, size := binary.Uvarint(b); n == longEntry {
-			units, b = Units, b[size:]
+		units := uint64(Beside)
+		if n, size := binary.Uvarint(b); n >= longEntry {
+			units, b = cmp.Or(n-longEntry, earlierUnits), b[size:]
 		}
 		_, after, err := readOwner(b)
 		if err != nil {
@@ -96,14 +101,16 @@ func readOwner(b []byte) (names [3][]byte, rest []byte, err error) {
 	return names, b, nil
 }
 
-// read reads the amounts of so many units. It returns the bytes after them.
-func (a *Amounts) read(b []byte, units Unit) (rest []byte, err error) {
+// read reads the amounts of so many units, of which a newer version may have more. It returns the bytes after them.
+func (a *Amounts) read(b []byte, units uint64) (rest []byte, err error) {
 	for u := range units {
 		n, size := binary.Uvarint(b)
 		if size <= 0 {
 			return nil, errEncoded
 		}
-		a[u], b = int64(n), b[size:]
+		if b = b[size:]; u < uint64(Units) {
+			a[u] = int64(n)
+		}
 	}
 	return b, nil
 }

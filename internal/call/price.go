@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -264,7 +265,7 @@ func (c *Call) unpricedUnits() string {
 		var one llm.Units
 		one[i] = n
 		if c.unitsPrice(one) == price.Unknown {
-			return price.UnitWords[i]
+			return kind.Beside[i].PriceOf
 		}
 	}
 	return ""

@@ -90,7 +90,7 @@ func (c *Call) shortageOf(d *ratelimit.Decision, s *project.Standing) *shortage 
 		}
 	}
 	k, _ := kind.Named(s.Window.Name)
-	if i := slices.Index(kind.Beside[:], k.Unit()); i >= 0 {
+	if i := slices.IndexFunc(kind.Beside[:], func(u kind.BesideUnit) bool { return u.Unit == k.Unit() }); i >= 0 {
 		short.units = c.Request.Units[i]
 	}
 	switch s.Window.Unit {

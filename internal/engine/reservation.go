@@ -288,7 +288,7 @@ func (r *Reservation) booking(used *Amounts) *books.Entry {
 	e := r.entry // which is not used again
 	e.Amounts[books.Nanodollars] = used[Dollars]
 	for i, u := range beside {
-		e.Amounts[int(books.Images)+i] = used[u]
+		e.Amounts[int(books.Beside)+i] = used[u]
 	}
 	for u, n := range r.reserved() {
 		if e.Amounts[u] < 0 {

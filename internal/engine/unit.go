@@ -28,7 +28,12 @@ const (
 )
 
 // beside has the units of [llm.Units].
-var beside = [llm.UnitCount]Unit(kind.Beside)
+var beside = func() (list [llm.UnitCount]Unit) {
+	for i, u := range [llm.UnitCount]kind.BesideUnit(kind.Beside) {
+		list[i] = u.Unit
+	}
+	return list
+}()
 
 // Amounts is an amount of each unit.
 type Amounts [units]int64

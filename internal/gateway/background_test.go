@@ -13,6 +13,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -199,7 +200,7 @@ func TestBackgroundTools(t *testing.T) {
 			t.Errorf("%s: %+v, %v", asks, d.Windows(), err)
 		}
 		sum := r.usage(t, books.Query{Project: "acme"}).Total
-		if sum[books.Nanodollars] != int64(want) || sum[books.WebSearches] != 2 || sum[books.Containers] != 1 {
+		if sum[books.Nanodollars] != int64(want) || sum[books.Beside+llm.WebSearches] != 2 || sum[books.Beside+llm.Containers] != 1 {
 			t.Errorf("%s: the books have %+v", asks, sum)
 		}
 	}

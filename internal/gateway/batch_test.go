@@ -290,7 +290,7 @@ func TestMediaInBatches(t *testing.T) {
 		results := r.do(t, "GET", "/openai/v1/files/"+output+"/content", "", "X-Project-ID", "acme")
 		total := r.provider.Totals()[c.model]
 		got := r.usage(t, books.Query{Project: "acme"}).Total
-		if want := c.bill(total); int64(spentOf(t, r, "acme")) != want || got[books.Nanodollars] != want || got[books.WebSearches] != total.Units[llm.WebSearches] || !r.noBatches(t) {
+		if want := c.bill(total); int64(spentOf(t, r, "acme")) != want || got[books.Nanodollars] != want || got[books.Beside+llm.WebSearches] != total.Units[llm.WebSearches] || !r.noBatches(t) {
 			t.Errorf("%s: %v is spent and %v booked, want %d of %+v; %s", c.path, spentOf(t, r, "acme"), got, want, total, results.body)
 		}
 	}
@@ -308,7 +308,7 @@ func TestContainersInBatches(t *testing.T) {
 		r.do(t, "GET", path+"/results", "", "X-Project-ID", "acme")
 		total, got := r.provider.Totals()["claude-opus-4-5"], r.usage(t, books.Query{Project: "acme"}).Total
 		bill := int64(total.Input)*2_500 + int64(total.Output)*12_500 + want*50_000_000
-		if got[books.Containers] != want || got[books.Nanodollars] != bill || !r.noBatches(t) {
+		if got[books.Beside+llm.Containers] != want || got[books.Nanodollars] != bill || !r.noBatches(t) {
 			t.Errorf("%s: %v is booked, want %d containers and %d", tools, got, want, bill)
 		}
 	}

@@ -76,7 +76,7 @@ func TestBatchOfGeminiInAFile(t *testing.T) {
 	}
 	total, got := r.provider.Totals()["gemini-t"], r.usage(t, books.Query{Project: "acme"}).Total
 	want := int64(total.Input*500+total.Output*1000) + total.Units[llm.WebSearches]*10_000_000
-	if int64(spentOf(t, r, "acme")) != want || got[books.Nanodollars] != want || got[books.WebSearches] != 12 {
+	if int64(spentOf(t, r, "acme")) != want || got[books.Nanodollars] != want || got[books.Beside+llm.WebSearches] != 12 {
 		t.Errorf("%v is spent and %v booked, want %d of %+v", spentOf(t, r, "acme"), got, want, total)
 	}
 }

@@ -315,7 +315,7 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		total := r.provider.Totals()[c.model]
 		got := r.usage(t, books.Query{Project: "acme"}).Total
 		want := books.Amounts{books.Requests: 1, books.Input: int64(total.Input), books.Output: int64(total.Output), books.Nanodollars: c.bill(total)}
-		copy(want[books.Images:], total.Units[:])
+		copy(want[books.Beside:], total.Units[:])
 		if got != want || int64(spentOf(t, r, "acme")) != want[books.Nanodollars] || want[books.Nanodollars] == 0 {
 			t.Errorf("%s of %s:\n%v is booked, %v is spent; want\n%v", c.endpoint, c.model, got, spentOf(t, r, "acme"), want)
 		}

@@ -34,7 +34,7 @@ func TestSearchesAreBilled(t *testing.T) {
 		got := r.usage(t, books.Query{Project: "acme"}).Total
 		for model, total := range r.provider.Totals() {
 			bill := int64(total.Input)*c.input + int64(total.Output)*c.output + c.web*10_000_000 + c.files*2_500_000
-			want := books.Amounts{books.Requests: 1, books.Input: int64(total.Input), books.Output: int64(total.Output), books.Nanodollars: bill, books.WebSearches: c.web, books.FileSearches: c.files}
+			want := books.Amounts{books.Requests: 1, books.Input: int64(total.Input), books.Output: int64(total.Output), books.Nanodollars: bill, books.Beside + llm.WebSearches: c.web, books.Beside + llm.FileSearches: c.files}
 			if got != want || total.Units[llm.WebSearches] != c.web || int64(spentOf(t, r, "acme")) != bill {
 				t.Errorf("%s of %s:\n%v is booked; want\n%v", c.body, model, got, want)
 			}

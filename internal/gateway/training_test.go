@@ -78,7 +78,7 @@ func TestTraining(t *testing.T) {
 				t.Errorf("%v are charged, want %v", got, want)
 			}
 			sum := r.usage(t, books.Query{Project: "acme"}).Total
-			if sum[books.Nanodollars] != int64(want) || sum[books.TrainedTokens]*3_000 != int64(want) || sum[books.Input] != 0 {
+			if sum[books.Nanodollars] != int64(want) || sum[books.Beside+llm.TrainedTokens]*3_000 != int64(want) || sum[books.Input] != 0 {
 				t.Errorf("the books have %v, want %v", sum, want)
 			}
 			d, err := r.Projects().Peek(t.Context(), "acme")

@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"reflect"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
+	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -53,6 +56,19 @@ type UsageSum struct {
 	TrainedTokens int64 `json:"trained_tokens,omitempty"`
 }
 
+// Unit returns where the sum has a unit of [llm.Units].
+func (s *UsageSum) Unit(i int) *int64 {
+	return reflect.ValueOf(s).Elem().Field(unitPlaces[i]).Addr().Interface().(*int64)
+}
+
+// unitPlaces are the fields of a UsageSum with the units of [llm.Units].
+var unitPlaces = func() (places [llm.UnitCount]int) {
+	for i, u := range kind.Beside {
+		places[i] = kind.PlaceOf(reflect.TypeFor[UsageSum](), u.Name())
+	}
+	return places
+}()
+
 // NewUsageReport returns the answer to a query.
 func NewUsageReport(q books.Query, s *books.Summary, now time.Time) UsageReport {
 	r := UsageReport{Since: time.Unix(q.Since, 0).UTC(), Until: now.UTC().Truncate(time.Second), By: []string{}, Rows: make([]UsageRow, len(s.Rows)), Total: usageSum(&s.Total)}
@@ -74,8 +90,8 @@ func NewUsageReport(q books.Query, s *books.Summary, now time.Time) UsageReport 
 	return r
 }
 
-func usageSum(a *books.Amounts) UsageSum {
-	return UsageSum{
+func usageSum(a *books.Amounts) (s UsageSum) {
+	s = UsageSum{
 		Requests:   a[books.Requests],
 		Input:      a[books.Input],
 		Cached:     a[books.Cached],
@@ -86,17 +102,9 @@ func usageSum(a *books.Amounts) UsageSum {
 		Denied:     a[books.Denied],
 		Waited:     a[books.Waited],
 		WaitTime:   time.Duration(a[books.WaitTime]).Seconds(),
-
-		Images:        a[books.Images],
-		AudioSeconds:  a[books.AudioSeconds],
-		Characters:    a[books.Characters],
-		WebSearches:   a[books.WebSearches],
-		FileSearches:  a[books.FileSearches],
-		Pages:         a[books.PagesRead],
-		VideoSeconds:  a[books.VideoSeconds],
-		Containers:    a[books.Containers],
-		TokenHours:    a[books.TokenHours],
-		SearchUnits:   a[books.SearchUnits],
-		TrainedTokens: a[books.TrainedTokens],
 	}
+	for i := range kind.Beside {
+		*s.Unit(i) = a[int(books.Beside)+i]
+	}
+	return s
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // Names returns the cells of a row that name its project, model, key and time, in the order of the report.
@@ -29,7 +30,7 @@ func (r *UsageReport) Names(row *UsageRow) (cells []string) {
 	return cells
 }
 
-// usageColumns are the columns of CSV, and the numbers in them.
+// usageColumns are the columns of CSV before those of units, and the numbers in them.
 var usageColumns = []struct {
 	name string
 	cell func(s *UsageSum) string
@@ -44,17 +45,6 @@ var usageColumns = []struct {
 	{"denied", func(s *UsageSum) string { return strconv.FormatInt(s.Denied, 10) }},
 	{"waited", func(s *UsageSum) string { return strconv.FormatInt(s.Waited, 10) }},
 	{"waited_seconds", func(s *UsageSum) string { return strconv.FormatFloat(s.WaitTime, 'f', -1, 64) }},
-	{"images", func(s *UsageSum) string { return strconv.FormatInt(s.Images, 10) }},
-	{"audio_seconds", func(s *UsageSum) string { return strconv.FormatInt(s.AudioSeconds, 10) }},
-	{"characters", func(s *UsageSum) string { return strconv.FormatInt(s.Characters, 10) }},
-	{"web_searches", func(s *UsageSum) string { return strconv.FormatInt(s.WebSearches, 10) }},
-	{"file_searches", func(s *UsageSum) string { return strconv.FormatInt(s.FileSearches, 10) }},
-	{"pages", func(s *UsageSum) string { return strconv.FormatInt(s.Pages, 10) }},
-	{"video_seconds", func(s *UsageSum) string { return strconv.FormatInt(s.VideoSeconds, 10) }},
-	{"containers", func(s *UsageSum) string { return strconv.FormatInt(s.Containers, 10) }},
-	{"token_hours", func(s *UsageSum) string { return strconv.FormatInt(s.TokenHours, 10) }},
-	{"search_units", func(s *UsageSum) string { return strconv.FormatInt(s.SearchUnits, 10) }},
-	{"trained_tokens", func(s *UsageSum) string { return strconv.FormatInt(s.TrainedTokens, 10) }},
 }
 
 // WriteCSV writes a line with the names of the columns, and one for each row. A spreadsheet must not take a name for a
@@ -64,6 +54,9 @@ func (r *UsageReport) WriteCSV(w io.Writer) error {
 	line := append([]string{}, r.By...)
 	for _, c := range usageColumns {
 		line = append(line, c.name)
+	}
+	for _, u := range kind.Beside {
+		line = append(line, u.Name())
 	}
 	out.Write(line)
 	for i := range r.Rows {
@@ -76,6 +69,9 @@ func (r *UsageReport) WriteCSV(w io.Writer) error {
 		}
 		for _, c := range usageColumns {
 			line = append(line, c.cell(&r.Rows[i].UsageSum))
+		}
+		for u := range kind.Beside {
+			line = append(line, strconv.FormatInt(*r.Rows[i].Unit(u), 10))
 		}
 		out.Write(line)
 	}

@@ -15,18 +15,19 @@ type Fields[T any] struct {
 func NewFields[T any](owner Owner) *Fields[T] {
 	f, of := &Fields[T]{}, reflect.TypeFor[T]()
 	for _, k := range Of(owner) {
-		f.places[k] = placeOf(of, k)
+		f.places[k] = PlaceOf(of, k.Setting())
 	}
 	return f
 }
 
-func placeOf(of reflect.Type, k Kind) int {
+// PlaceOf returns the field of a struct that has a name in JSON. It panics if there is none.
+func PlaceOf(of reflect.Type, name string) int {
 	for i := range of.NumField() {
-		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name == k.Setting() {
+		if tag, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); tag == name {
 			return i
 		}
 	}
-	panic(fmt.Sprintf("%v has no field for %s: it must have one, with the name %s in JSON", of, k.Name(), k.Setting()))
+	panic(fmt.Sprintf("%v has no field with the name %s in JSON: it must have one", of, name))
 }
 
 // Name returns the name of the field that sets a limit.

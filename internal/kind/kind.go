@@ -36,29 +36,11 @@ const (
 	DollarsPerWeek
 	DollarsPerMonth
 	DollarsInTotal
-	ImagesPerDay
-	ImagesPerMonth
-	AudioSecondsPerDay
-	AudioSecondsPerMonth
-	CharactersPerDay
-	CharactersPerMonth
-	WebSearchesPerDay
-	WebSearchesPerMonth
-	FileSearchesPerDay
-	FileSearchesPerMonth
-	PagesPerDay
-	PagesPerMonth
-	VideoSecondsPerDay
-	VideoSecondsPerMonth
-	ContainersPerDay
-	ContainersPerMonth
-	TokenHoursPerDay
-	TokenHoursPerMonth
-	SearchUnitsPerDay
-	SearchUnitsPerMonth
-	TrainedTokensPerDay
-	TrainedTokensPerMonth
-	ProjectConcurrent
+	firstBeside // limits of the units beside tokens, in the order of [Beside]
+)
+
+const (
+	ProjectConcurrent = firstBeside + Kind(len(Beside)*len(besideWindows)) + iota
 	ProjectTokensInFlight
 
 	RunCalls
@@ -67,6 +49,9 @@ const (
 
 	kinds
 )
+
+// besideWindows are the windows of which each unit beside tokens has a limit.
+var besideWindows = [...]Window{Day, Month}
 
 // Models is how many kinds of limits a model has.
 const Models = MaxEnqueuedTokens + 1
@@ -80,7 +65,8 @@ type row struct {
 	key    string // what stores know the limit by, if that is not its name
 }
 
-// table has the kinds in the order in which they are shown, and written to files.
+// table has the kinds in the order in which they are shown, and written to files. The rows of units beside tokens are made
+// from [Beside].
 var table = [kinds]row{
 	MaxRPM:            {"max_rpm", Requests, Minute, Model, ""},
 	MaxTPM:            {"max_tpm", Tokens, Minute, Model, ""},
@@ -104,29 +90,6 @@ var table = [kinds]row{
 	DollarsPerWeek:    {"dollars_per_week", Dollars, Week, Project, "dollars-week"},
 	DollarsPerMonth:   {"dollars_per_month", Dollars, Month, Project, "dollars-month"},
 	DollarsInTotal:    {"dollars", Dollars, Total, Project, ""},
-
-	ImagesPerDay:          {"images_per_day", Images, Day, Project, ""},
-	ImagesPerMonth:        {"images_per_month", Images, Month, Project, ""},
-	AudioSecondsPerDay:    {"audio_seconds_per_day", AudioSeconds, Day, Project, ""},
-	AudioSecondsPerMonth:  {"audio_seconds_per_month", AudioSeconds, Month, Project, ""},
-	CharactersPerDay:      {"characters_per_day", Characters, Day, Project, ""},
-	CharactersPerMonth:    {"characters_per_month", Characters, Month, Project, ""},
-	WebSearchesPerDay:     {"web_searches_per_day", WebSearches, Day, Project, ""},
-	WebSearchesPerMonth:   {"web_searches_per_month", WebSearches, Month, Project, ""},
-	FileSearchesPerDay:    {"file_searches_per_day", FileSearches, Day, Project, ""},
-	FileSearchesPerMonth:  {"file_searches_per_month", FileSearches, Month, Project, ""},
-	PagesPerDay:           {"pages_per_day", Pages, Day, Project, ""},
-	PagesPerMonth:         {"pages_per_month", Pages, Month, Project, ""},
-	VideoSecondsPerDay:    {"video_seconds_per_day", VideoSeconds, Day, Project, ""},
-	VideoSecondsPerMonth:  {"video_seconds_per_month", VideoSeconds, Month, Project, ""},
-	ContainersPerDay:      {"containers_per_day", Containers, Day, Project, ""},
-	ContainersPerMonth:    {"containers_per_month", Containers, Month, Project, ""},
-	TokenHoursPerDay:      {"token_hours_per_day", TokenHours, Day, Project, ""},
-	TokenHoursPerMonth:    {"token_hours_per_month", TokenHours, Month, Project, ""},
-	SearchUnitsPerDay:     {"search_units_per_day", SearchUnits, Day, Project, ""},
-	SearchUnitsPerMonth:   {"search_units_per_month", SearchUnits, Month, Project, ""},
-	TrainedTokensPerDay:   {"trained_tokens_per_day", TrainedTokens, Day, Project, ""},
-	TrainedTokensPerMonth: {"trained_tokens_per_month", TrainedTokens, Month, Project, ""},
 
 	ProjectConcurrent:     {"projects.max_concurrent", Slots, AtATime, Project, ""},
 	ProjectTokensInFlight: {"projects.max_tokens_in_flight", TokensInFlight, AtATime, Project, ""},

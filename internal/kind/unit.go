@@ -1,6 +1,9 @@
 package kind
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Unit is what a limit counts: a row of units.
 type Unit uint8
@@ -34,12 +37,15 @@ const (
 	Units // how many there are
 )
 
-// units has what is known of each unit: the end of the keys of its counters, its name, what sentences call it, the
-// name of what is counted, and how many of these are 1 of the unit. No scope limits both Tokens and AllTokens.
-var units = [Units]struct {
+type unitRow struct {
 	key, name, words, counted string
 	parts                     int64
-}{
+}
+
+// units has what is known of each unit: the end of the keys of its counters, its name, what sentences call it, the
+// name of what is counted, and how many of these are 1 of the unit. No scope limits both Tokens and AllTokens. The rows of
+// those beside tokens are made from [Beside].
+var units = [Units]unitRow{
 	Requests:  {"requests", "requests", "requests", "requests", 1},
 	Tokens:    {"tokens", "tokens", "tokens", "tokens", 1},
 	Input:     {"input", "tokens", "input tokens", "tokens", 1},
@@ -48,24 +54,50 @@ var units = [Units]struct {
 	AllTokens: {"tokens", "tokens", "tokens", "tokens", 1},
 	Dollars:   {"dollars", "dollars", "dollars", "nanodollars", 1_000_000_000},
 
-	Images:       {"images", "images", "images", "images", 1},
-	AudioSeconds: {"audio-seconds", "audio_seconds", "audio seconds", "audio seconds", 1},
-	Characters:   {"characters", "characters", "characters", "characters", 1},
-	WebSearches:  {"web-searches", "web_searches", "web searches", "web searches", 1},
-	FileSearches: {"file-searches", "file_searches", "file searches", "file searches", 1},
-	Pages:        {"pages", "pages", "pages", "pages", 1},
-	VideoSeconds: {"video-seconds", "video_seconds", "video seconds", "video seconds", 1},
-	Containers:   {"containers", "containers", "containers", "containers", 1},
-	TokenHours:   {"token-hours", "token_hours", "token hours", "token hours", 1},
-	SearchUnits:  {"search-units", "search_units", "search units", "search units", 1},
-
 	TokensInFlight: {"tokens-in-flight", "tokens", "tokens", "tokens", 1},
 	EnqueuedTokens: {"enqueued-tokens", "enqueued_tokens", "enqueued tokens", "enqueued tokens", 1},
-	TrainedTokens:  {"trained-tokens", "trained_tokens", "trained tokens", "trained tokens", 1},
 }
 
-// Beside has the units of llm.Units, in their order.
-var Beside = [...]Unit{Images, AudioSeconds, Characters, WebSearches, FileSearches, Pages, VideoSeconds, Containers, TokenHours, SearchUnits, TrainedTokens}
+// A BesideUnit is what is known of a unit that calls use beside tokens.
+type BesideUnit struct {
+	Unit
+	name    string
+	Heading string // of a narrow column
+	Means   string // what is counted, in words
+	Price   string // the name of its price
+	Per     int64  // of how many units that is the price
+	PriceOf string // these, in words
+	Apart   bool   // it is billed on top of a call's tokens, so that a price of these does not include it
+	Example int64  // how many a call uses that pays for nothing else; 0: there is no such call
+}
+
+// Beside has the units of llm.Units, in their order. A new unit is a row here, its places in [Unit] and in llm.Units, and
+// a field in each struct that has one for each unit: project.Limit, price.Rates and gateway.UsageSum.
+var Beside = [...]BesideUnit{
+	{Images, "images", "images", "images that are generated", "image", 1, "an image", false, 1},
+	{AudioSeconds, "audio_seconds", "audio (s)", "seconds of audio that are read", "audio_minute", 60, "a minute of audio", false, 60},
+	{Characters, "characters", "characters", "characters that are spoken", "characters", million, "a million characters", false, 1000},
+	{WebSearches, "web_searches", "web searches", "searches of the web that the provider makes", "web_searches", 1000, "a thousand web searches", true, 0},
+	{FileSearches, "file_searches", "file searches", "searches of stored files that the provider makes", "file_searches", 1000, "a thousand file searches", true, 0},
+	{Pages, "pages", "pages", "pages of documents that are read", "pages", 1000, "a thousand pages", false, 1},
+	{VideoSeconds, "video_seconds", "video (s)", "seconds of video that are generated", "video_second", 1, "a second of video", false, 8},
+	{Containers, "containers", "containers", "containers in which the provider runs code", "containers", 1, "a container", true, 0},
+	{TokenHours, "token_hours", "token hours", "tokens that the provider keeps, times the hours", "token_hours", million, "a million tokens kept for an hour", true, 0},
+	{SearchUnits, "search_units", "search units", "searches in the documents of a request, as a ranking is billed", "search_units", 1000, "a thousand search units", false, 1},
+	{TrainedTokens, "trained_tokens", "trained tokens", "tokens that a model is trained with, in all epochs", "trained_tokens", million, "a million trained tokens", true, 0},
+}
+
+const million = 1_000_000
+
+func init() {
+	for i, u := range Beside {
+		words := strings.ReplaceAll(u.name, "_", " ")
+		units[u.Unit] = unitRow{strings.ReplaceAll(u.name, "_", "-"), u.name, words, words, 1}
+		for j, w := range besideWindows {
+			table[int(firstBeside)+len(besideWindows)*i+j] = row{u.name + "_per_" + w.Name(), u.Unit, w, Project, ""}
+		}
+	}
+}
 
 // Counted returns what counters count of the unit with a name: "nanodollars" of "dollars".
 func Counted(name string) string {

@@ -101,7 +101,7 @@ func TestMediaOfOpenAI(t *testing.T) {
 			}
 			total := r.provider.Totals()[c.model]
 			want := books.Amounts{books.Requests: 1, books.Input: int64(total.Input), books.Output: int64(total.Output), books.Nanodollars: c.bill(total)}
-			copy(want[books.Images:], total.Units[:])
+			copy(want[books.Beside:], total.Units[:])
 			if sum.Total != want || want[books.Nanodollars] == 0 {
 				t.Errorf("%v is booked; want %v", sum.Total, want)
 			}
@@ -147,7 +147,7 @@ func TestSearchesOfSDKs(t *testing.T) {
 		total := r.provider.Totals()[model]
 		rates := map[string][2]int64{"claude-opus-5-5": {4_000, 20_000}, "gpt-5.4": {2_500, 15_000}}[model]
 		bill := int64(total.Input)*rates[0] + int64(total.Output)*rates[1] + 3*10_000_000
-		if total.Units[llm.WebSearches] != 3 || sum.Total[books.WebSearches] != 3 || sum.Total[books.Nanodollars] != bill {
+		if total.Units[llm.WebSearches] != 3 || sum.Total[books.Beside+llm.WebSearches] != 3 || sum.Total[books.Nanodollars] != bill {
 			t.Errorf("%s: %v is booked, the bill is %d: %+v", model, sum.Total, bill, total)
 		}
 	}

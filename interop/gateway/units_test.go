@@ -139,7 +139,7 @@ func TestUnitsOfSDKs(t *testing.T) {
 			}
 			total := r.provider.Totals()[c.model]
 			want := books.Amounts{books.Requests: sum.Total[books.Requests], books.Input: int64(total.Input), books.Output: int64(total.Output), books.Nanodollars: c.bill(total)}
-			copy(want[books.Images:], total.Units[:])
+			copy(want[books.Beside:], total.Units[:])
 			if sum.Total != want || want[books.Nanodollars] == 0 {
 				t.Errorf("%v is booked; want %v", sum.Total, want)
 			}

@@ -17,26 +17,47 @@ const (
 	example = "internal/gateway/config/example.yaml"
 )
 
-// block is a part of a file with a line for each kind of limit of an owner.
+// block is a part of a file with a line for each kind of limit of an owner, or for each unit that calls use beside tokens.
 type block struct {
 	begins string // the line before it
-	owner  kind.Owner
-	line   func(k kind.Kind) string
+	lines  []blockLine
 }
 
-// blocks are the parts of files that have kinds of limits.
+// blockLine is a line of a block, which has a setting.
+type blockLine struct{ setting, text string }
+
+// limitLines returns a line for each kind of limit of an owner.
+func limitLines(owner kind.Owner, line func(k kind.Kind) string) (lines []blockLine) {
+	for _, k := range kind.Of(owner) {
+		lines = append(lines, blockLine{k.Setting(), line(k)})
+	}
+	return lines
+}
+
+// unitLines returns a line of the OpenAPI document for each unit that calls use beside tokens.
+func unitLines() (lines []blockLine) {
+	for _, u := range kind.Beside {
+		means := strings.ToUpper(u.Means[:1]) + u.Means[1:] + "."
+		lines = append(lines, blockLine{u.Name(), fmt.Sprintf(`          %q: {"type": "integer", "minimum": 0, "description": %q},`, u.Name(), means)})
+	}
+	return lines
+}
+
+// blocks are the parts of files that have kinds of limits or units.
 var blocks = map[string][]block{
 	openAPI: {
-		{`      "Quota": {`, kind.Model, property("")},
-		{`      "Limit": {`, kind.Project, property("")},
-		{`      "QuotaPatch": {`, kind.Model, property("OrNull")},
-		{`      "ProjectPatch": {`, kind.Project, property("OrNull")},
-		{`      "LimitPatch": {`, kind.Project, property("OrNull")},
+		{`      "Quota": {`, limitLines(kind.Model, property(""))},
+		{`      "Limit": {`, limitLines(kind.Project, property(""))},
+		{`      "QuotaPatch": {`, limitLines(kind.Model, property("OrNull"))},
+		{`      "ProjectPatch": {`, limitLines(kind.Project, property("OrNull"))},
+		{`      "LimitPatch": {`, limitLines(kind.Project, property("OrNull"))},
+		{`      "UsageSum": {`, unitLines()},
+		{`      "UsageRow": {`, unitLines()},
 	},
 	example: {
-		{"    # models:", kind.Model, func(k kind.Kind) string { return fmt.Sprintf("    #     %s: 1_000 # %s", k.Setting(), k.Words()) }},
-		{"defaults:", kind.Project, func(k kind.Kind) string { return fmt.Sprintf("  %s: 0", k.Setting()) }},
-		{"# runs:", kind.Run, func(k kind.Kind) string { return fmt.Sprintf("#   %s: 1_000", k.Setting()) }},
+		{"    # models:", limitLines(kind.Model, func(k kind.Kind) string { return fmt.Sprintf("    #     %s: 1_000 # %s", k.Setting(), k.Words()) })},
+		{"defaults:", limitLines(kind.Project, func(k kind.Kind) string { return fmt.Sprintf("  %s: 0", k.Setting()) })},
+		{"# runs:", limitLines(kind.Run, func(k kind.Kind) string { return fmt.Sprintf("#   %s: 1_000", k.Setting()) })},
 	},
 }
 
@@ -51,19 +72,19 @@ func property(end string) func(k kind.Kind) string {
 	}
 }
 
-// addKinds returns a text of blocks with a line for each kind that it lacks, behind that of the kind before.
+// addKinds returns a text of blocks with each line that it lacks, behind the line before.
 func addKinds(text string, all []block) (string, error) {
 	lines := strings.Split(text, "\n")
 	for _, b := range all {
 		begins, before := slices.Index(lines, b.begins), -1
-		for _, k := range kind.Of(b.owner) {
-			at := lineOf(lines, begins, k)
+		for _, l := range b.lines {
+			at := lineOf(lines, begins, l.setting)
 			if at < 0 && before >= 0 {
 				at = before + 1
-				lines = slices.Insert(lines, at, b.line(k))
+				lines = slices.Insert(lines, at, l.text)
 			}
 			if at < 0 {
-				return "", fmt.Errorf("there is no %q with %s", b.begins, k.Setting())
+				return "", fmt.Errorf("there is no %q with %s", b.begins, l.setting)
 			}
 			before = at
 		}
@@ -74,12 +95,12 @@ func addKinds(text string, all []block) (string, error) {
 // longest is how many lines a block has at most.
 const longest = 80
 
-// lineOf returns which line of a block has the setting of a kind, or -1.
-func lineOf(lines []string, begins int, k kind.Kind) int {
+// lineOf returns which line of a block has a setting, or -1.
+func lineOf(lines []string, begins int, setting string) int {
 	if begins < 0 {
 		return -1
 	}
-	has := regexp.MustCompile(`^[ #]*"?` + k.Setting() + `"?: `)
+	has := regexp.MustCompile(`^[ #]*"?` + setting + `"?: `)
 	i := slices.IndexFunc(lines[begins:min(begins+longest, len(lines))], has.MatchString)
 	if i < 0 {
 		return -1

@@ -183,11 +183,8 @@ func (k *bookkeeper) pageOf(shelf int, name string) (p page, ok bool) {
 	return p, ok && found
 }
 
-// The script knows how many units a line has, and a short one.
-var (
-	_ = [1]struct{}{}[books.Units-21]
-	_ = [1]struct{}{}[books.Short-10]
-)
+// The script knows how many units a short line has.
+var _ = [1]struct{}{}[books.Beside-10]
 
 // fieldOf returns the field of a line. Its names have no NUL.
 func fieldOf(o books.Owner) string { return o.Project + "\x00" + o.Model + "\x00" + o.Key }

@@ -140,7 +140,7 @@ func appendLine(body []byte, e *books.Entry) []byte {
 	w.bytes([]byte(fieldOf(e.Owner)))
 	amounts := e.Amounts[:]
 	if e.IsShort() {
-		amounts = amounts[:books.Short]
+		amounts = amounts[:books.Beside]
 	}
 	w = append(w, byte(2*len(amounts)))
 	for _, n := range amounts {

@@ -117,7 +117,7 @@ func lineOf(p page, field, value string) (books.Line, error) {
 	l := books.Line{At: p.at, Day: p.day}
 	l.Owner = ownerOf(field)
 	r := reader{rest: []byte(value)}
-	for u := books.Unit(0); u < books.Short || u < books.Units && len(r.rest) > 0; u++ {
+	for u := books.Unit(0); u < books.Beside || u < books.Units && len(r.rest) > 0; u++ {
 		l.Amounts[u] = r.number()
 	}
 	return l, r.err

@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS books (
 	project TEXT NOT NULL,
 	model   TEXT NOT NULL,
 	key     TEXT NOT NULL,
-` + unitColumns(func(name string, _ int) string { return "\t" + name + " INTEGER NOT NULL,\n" }) + `
+` + unitColumns(func(name string, _ int) string { return "\t" + name + " INTEGER NOT NULL DEFAULT 0,\n" }) + `
 	PRIMARY KEY (day, at, project, model, key)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS books_pages (
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS books_pages (
 
 // addUnits adds the columns of units that a file lacks, because an earlier version has made its books.
 func (s *Store) addUnits() error {
-	for u := books.Short; u < books.Units; u++ {
+	for u := books.Beside; u < books.Units; u++ {
 		var has bool
 		err := s.conn.QueryRowContext(context.Background(), "SELECT count(*) > 0 FROM pragma_table_info('books') WHERE name = ?", u.String()).Scan(&has)
 		if err == nil && !has {
@@ -68,10 +68,11 @@ func (s *Store) bookStatements() []preparation {
 		return fmt.Sprintf(", %[1]s = min(%[1]s + ?%[2]d, %[3]d)", name, parameter, int64(books.MaxAmount))
 	})
 	values := unitColumns(func(_ string, parameter int) string { return fmt.Sprintf(", ?%d", parameter) })
+	names := unitColumns(func(name string, _ int) string { return ", " + name })
 	return []preparation{
 		{&s.do.bookAdd, "UPDATE books SET " + strings.TrimPrefix(sums, ", ") + whereLine},
 		{&s.do.bookFind, "SELECT 1 FROM books" + whereLine},
-		{&s.do.bookInsert, "INSERT INTO books VALUES (?1, ?2, ?3, ?4, ?5" + values + ")"},
+		{&s.do.bookInsert, "INSERT INTO books (day, at, project, model, key" + names + ") VALUES (?1, ?2, ?3, ?4, ?5" + values + ")"},
 		{&s.do.pageFind, "SELECT lines FROM books_pages WHERE day = ?1 AND at = ?2"},
 		{&s.do.pageAdd, "INSERT INTO books_pages VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET lines = lines + excluded.lines"},
 	}

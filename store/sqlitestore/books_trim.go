@@ -15,6 +15,9 @@ func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := s.foldNow(ctx); err != nil {
 		return err
 	}
+	if newer, err := s.hasNewerUnits(ctx); newer || err != nil {
+		return err
+	}
 	hours, days := r.Cut(s.clock())
 	all, err := s.pages(ctx, &books.Query{Until: max(hours, days)})
 	if err != nil {
@@ -32,6 +35,15 @@ func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
 		}
 	}
 	return nil
+}
+
+// hasNewerUnits reports whether the books have units that this version does not know: then a newer process trims them,
+// since to move a line would lose these.
+func (s *Store) hasNewerUnits(ctx context.Context) (newer bool, err error) {
+	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {
+		return s.describe(s.conn.QueryRowContext(ctx, "SELECT count(*) > ? FROM pragma_table_info('books')", firstUnit-1+int(books.Units)).Scan(&newer))
+	}})
+	return newer, err
 }
 
 func (s *Store) dropPage(ctx context.Context, p page) error {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
 )
@@ -27,7 +28,7 @@ func TestBooksOfAnEarlierVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for u := books.Short; u < books.Units; u++ {
+	for u := books.Beside; u < books.Units; u++ {
 		if _, err := db.Exec("ALTER TABLE books DROP COLUMN " + u.String()); err != nil {
 			t.Fatal(err)
 		}
@@ -39,11 +40,48 @@ func TestBooksOfAnEarlierVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := inside(s).Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Images: 3, books.PagesRead: 2}}}); err != nil {
+	if err := inside(s).Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Beside: 3, books.Beside + 5: 2}}}); err != nil {
 		t.Fatal(err)
 	}
 	sum, err := inside(s).ReadBooks(t.Context(), books.Query{})
-	if want := (books.Amounts{books.Requests: 2, books.Input: 7, books.Images: 3, books.PagesRead: 2}); err != nil || sum.Total != want {
+	if want := (books.Amounts{books.Requests: 2, books.Input: 7, books.Beside: 3, books.Beside + 5: 2}); err != nil || sum.Total != want {
 		t.Errorf("%v, %v; want %v", sum.Total, err, want)
+	}
+}
+
+// The books of a newer version have a unit more. This one books beside it, and leaves it to a newer one to trim them.
+func TestBooksOfANewerVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	owner := books.Owner{Project: "p", Model: "m"}
+	book := func() {
+		t.Helper()
+		err := inside(s).Book(t.Context(), []books.Entry{{Owner: owner, Amounts: books.Amounts{books.Requests: 1, books.Beside: 3}}})
+		if err == nil {
+			err = inside(s).TrimBooks(t.Context(), books.Retention{Days: 1000 * time.Hour}) // which folds the journal
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec("ALTER TABLE books ADD COLUMN newer INTEGER NOT NULL DEFAULT 7"); err != nil {
+		t.Fatal(err)
+	}
+	book()
+	book()
+	s.clock = func() int64 { return time.Now().AddDate(0, 1, 0).UnixNano() }
+	book()
+	var requests, images, newer, lines int64
+	if err := db.QueryRow("SELECT sum(requests), sum(images), sum(newer), count(*) FROM books WHERE day = 0").Scan(&requests, &images, &newer, &lines); err != nil || requests != 3 || images != 9 || newer != 7*lines {
+		t.Errorf("%d requests, %d images and %d of the newer unit on %d lines, %v", requests, images, newer, lines, err)
 	}
 }

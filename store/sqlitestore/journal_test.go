@@ -75,7 +75,7 @@ func (j *journalRun) step() {
 	case n < 75 && len(j.open) > 0:
 		i := j.random.IntN(len(j.open))
 		o := j.open[i]
-		e := books.Entry{Owner: books.Owner{Project: fmt.Sprint("p", j.random.IntN(30))}, Amounts: books.Amounts{books.Requests: 1, books.Images: int64(j.random.IntN(2))}}
+		e := books.Entry{Owner: books.Owner{Project: fmt.Sprint("p", j.random.IntN(30))}, Amounts: books.Amounts{books.Requests: 1, books.Beside: int64(j.random.IntN(2))}}
 		actual := int64(j.random.IntN(8))
 		if err := inside(o.store).SettleBooked(j.Context(), o.receipt, []int64{actual}, &e); err == nil {
 			j.used[o.key] += actual - 5

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -175,42 +177,32 @@ func termsFields(t *price.Terms) []strictyaml.Field {
 	)
 }
 
-func rateFields(r *price.Rates) []strictyaml.Field {
-	upTo := func(to *price.Rate, most price.Amount) func(yamlValue) {
-		return func(at yamlValue) {
-			amount := price.Amount(-1)
-			dollars(&amount, most)(at)
-			if amount >= 0 {
-				*to = price.RateOf(amount)
-			}
+// rateFields returns a field for each price, with its name in JSON.
+func rateFields(r *price.Rates) (list []strictyaml.Field) {
+	for place, value := range reflect.ValueOf(r).Elem().Fields() {
+		name, _, _ := strings.Cut(place.Tag.Get("json"), ",")
+		switch to := value.Addr().Interface().(type) {
+		case *price.Amount:
+			list = append(list, field(name, dollars(to, price.MaxRate)))
+		case *price.Rate:
+			list = append(list, field(name, readRate(to, name)))
 		}
 	}
-	rate := func(to *price.Rate) func(yamlValue) { return upTo(to, price.MaxRate) }
-	unit := func(to *price.Rate) func(yamlValue) { return upTo(to, price.MaxUnitRate) }
-	return []strictyaml.Field{
-		field("input", rate(&r.Input)),
-		field("cached_input", rate(&r.CachedInput)),
-		field("cache_write", rate(&r.CacheWrite)),
-		field("cache_write_hour", rate(&r.CacheWriteHour)),
-		field("audio_input", rate(&r.AudioInput)),
-		field("cached_audio", rate(&r.CachedAudio)),
-		field("image_input", rate(&r.ImageInput)),
-		field("output", rate(&r.Output)),
-		field("reasoning", rate(&r.Reasoning)),
-		field("audio_output", rate(&r.AudioOutput)),
-		field("image_output", rate(&r.ImageOutput)),
-		field("request", dollars(&r.Request, price.MaxRate)),
-		field("image", unit(&r.Image)),
-		field("audio_minute", unit(&r.AudioMinute)),
-		field("characters", unit(&r.Characters)),
-		field("web_searches", unit(&r.WebSearches)),
-		field("file_searches", unit(&r.FileSearches)),
-		field("pages", unit(&r.Pages)),
-		field("video_second", unit(&r.VideoSecond)),
-		field("containers", unit(&r.Containers)),
-		field("token_hours", unit(&r.TokenHours)),
-		field("search_units", unit(&r.SearchUnits)),
-		field("trained_tokens", unit(&r.TrainedTokens)),
+	return list
+}
+
+// readRate reads the price with a name.
+func readRate(to *price.Rate, name string) func(yamlValue) {
+	most := price.Amount(price.MaxRate)
+	if slices.Contains(price.UnitNames(), name) {
+		most = price.MaxUnitRate
+	}
+	return func(at yamlValue) {
+		amount := price.Amount(-1)
+		dollars(&amount, most)(at)
+		if amount >= 0 {
+			*to = price.RateOf(amount)
+		}
 	}
 }
 

@@ -1,13 +1,16 @@
 -- The books. A page of them, an hour or a day, is a hash: a field for each line, with the names of
 -- its project, model and key between NULs, and the sums of its units as the value. Another key is
--- the set of the names of all pages.
+-- the set of the names of all pages. A line has as many units as it was ever given, so that an older gateway keeps those
+-- of a newer one.
 
 const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- of a short line, which has nothing beside tokens
-const LONG_SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4'
 const NUMBERS 20 -- of short sums: two for each unit
-const LONG_NUMBERS 42
-const SUMS_BYTES 120
-const LONG_BYTES 252
+const UNIT_BYTES 12
+
+-- packing returns how so many numbers of sums are packed.
+local function packing(numbers)
+	return numbers == NUMBERS and SUMS or '<' .. string.rep('dI4', numbers / 2)
+end
 
 -- page returns a page, as this call leaves it.
 local function page(key, all)
@@ -25,13 +28,9 @@ local function line(p, field)
 	if not sums and not p.gone[field] then
 		local value = call('HGET', p.key, field)
 		if value then
-			if #value > SUMS_BYTES then
-				sums = {unpack_from(LONG_SUMS, value .. string.rep('\0', LONG_BYTES - #value))} -- units that are new are 0
-				sums[LONG_NUMBERS + 1] = nil -- where the value ends
-			else
-				sums = {unpack_from(SUMS, value)}
-				sums[NUMBERS + 1] = nil
-			end
+			local numbers = #value / UNIT_BYTES * 2
+			sums = {unpack_from(packing(numbers), value)}
+			sums[numbers + 1] = nil -- where the value ends
 			p.lines[field] = sums
 		end
 	end
@@ -80,7 +79,7 @@ local function book(body, base, at, last)
 	while at <= last do
 		local field, numbers
 		field, numbers, at = unpack_from('<I4c0B', body, at)
-		local added = {unpack_from(numbers == NUMBERS and SUMS or LONG_SUMS, body, at)}
+		local added = {unpack_from(packing(numbers), body, at)}
 		at, added[numbers + 1] = added[numbers + 1], nil
 		lines[#lines + 1] = {place(p, field, most), added}
 	end
@@ -110,7 +109,7 @@ end
 -- flush_books writes the pages.
 local function flush_books()
 	for key, p in pairs(pages) do
-		for field, sums in pairs(p.lines) do call('HSET', key, field, pack(#sums == NUMBERS and SUMS or LONG_SUMS, unpack(sums))) end
+		for field, sums in pairs(p.lines) do call('HSET', key, field, pack(packing(#sums), unpack(sums))) end
 		if p.fresh then call('SADD', p.all, key) end
 		if next(p.gone) then
 			for field in pairs(p.gone) do call('HDEL', key, field) end

@@ -5,16 +5,13 @@ import {field} from './act.js';
 import {h, setText} from './dom.js';
 import {count, dollars, moment} from './format.js';
 import {allKeys} from './keys.js';
+import {units} from './kinds.js'; // what calls use beside tokens: each has a column if any was used
 import {every, panel} from './pieces.js';
 import {link} from './row.js';
 
 const dimensions = ['hour', 'day', 'project', 'model', 'key'];
 const spans = [['24h', 'last 24 hours'], ['7d', 'last 7 days'], ['30d', 'last 30 days'], ['90d', 'last 90 days'], ['365d', 'last year']];
 const most = 500; // rows that are shown
-const units = { // what calls use beside tokens, which has a column if any was used
-  images: 'Images', audio_seconds: 'Audio (s)', characters: 'Characters', web_searches: 'Web searches', file_searches: 'File searches', pages: 'Pages',
-  video_seconds: 'Video (s)', containers: 'Containers', token_hours: 'Token hours', search_units: 'Search units', trained_tokens: 'Trained tokens',
-};
 
 export function show(body) {
   const chosen = new Set(['project']);
@@ -70,7 +67,7 @@ export function show(body) {
 function usageTable(report, names) {
   const columns = [
     ['Requests', (s) => count(s.requests)], ['Input', (s) => count(s.input_tokens)], ['Cached', (s) => count(s.cached_tokens)], ['Output', (s) => count(s.output_tokens)],
-    ...Object.entries(units).filter(([each]) => report.total[each] > 0).map(([each, words]) => [words, (s) => count(s[each] ?? 0)]),
+    ...units.filter(({name}) => report.total[name] > 0).map(({name, heading}) => [heading[0].toUpperCase() + heading.slice(1), (s) => count(s[name] ?? 0)]),
     ['Dollars', (s) => dollars(Number(s.dollars))], ['Denied', (s) => count(s.denied)], ['Waited', (s) => count(s.waited)],
   ];
   const numbers = (s) => columns.map(([, show]) => h('td', {class: 'number'}, show(s)));
