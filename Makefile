@@ -4,7 +4,7 @@ MODULES := . interop benchmarks
 # Tested without the race detector, which would take up to ten times as long: what computes alone, simulates, measures,
 # reads documents, or drives other programs and SDKs, as the other modules do. It watches all others in `make test`, and
 # most of these in `make soak`. The longest comes first.
-PLAIN   := ./scripts/release ./llm ./internal/fair ./internal/gateway/config ./internal/scenes ./internal/docs
+PLAIN   := ./scripts/release ./internal/dialect ./internal/fair ./internal/gateway/config ./internal/scenes ./internal/docs
 FUZZTIME ?= 30s
 CLIENT  ?= client/ratelimit.ts
 # The race detector watches our code and not SQLite's, which is C translated to Go: its tests take half the time.
@@ -71,7 +71,7 @@ fuzz: ## fuzz every target for FUZZTIME each (30s)
 soak: ## the long versions of all tests, ten times over, and far longer ones of the tests at random
 	@for m in . interop; do (cd $$m && go test $(RACE) -shuffle=on -timeout 60m -count=10 ./...) || exit 1; done
 	@go test -timeout 60m -count=10 ./internal/scenes
-	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/fair ./project ./llm -rapid.checks=20000
+	@go test $(RACE) -timeout 60m ./limit ./store/... . ./internal/fair ./project ./llm ./internal/dialect -rapid.checks=20000
 	@cd interop && go test -timeout 60m ./tokenizers -texts 1000000
 
 flakes: ## test PACKAGES (all) on a starved machine, ROUNDS (30) times each in another order: lists each test that ever failed

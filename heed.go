@@ -28,7 +28,7 @@ import (
 // all: see [project.Reservation.Served].
 //
 // Package llmhttp calls Heed for you. To call it yourself, read the provider's response
-// with [llm.ReadLimits].
+// with llmhttp.ReadLimits.
 func (rl *RateLimiter) Heed(ctx context.Context, model string, said llm.Limits) {
 	rl.HeedWithin(ctx, model, said, rl.maxPause)
 }

@@ -1,14 +1,18 @@
 package ratelimit
 
-import "dappco.re/go/core/go-ratelimit/llm"
+import (
+	"dappco.re/go/core/go-ratelimit/llm"
+
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
+)
 
 // Provider names the service that serves a model.
 type Provider = llm.Provider
 
 const (
-	ProviderGemini    = llm.Gemini
-	ProviderOpenAI    = llm.OpenAI
-	ProviderAnthropic = llm.Anthropic
+	ProviderGemini    = dialect.Gemini
+	ProviderOpenAI    = dialect.OpenAI
+	ProviderAnthropic = dialect.Anthropic
 
 	// ProviderLocal is for models on one's own hardware (Ollama, MLX,
 	// llama.cpp). It has no quotas by default.

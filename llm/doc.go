@@ -1,14 +1,3 @@
-// Package llm reads the requests and responses of LLM providers: which model a request
-// names and how many tokens it may use, how many tokens a response has used, and what
-// it says about the provider's limits. It reads bytes and headers, and uses no network.
-//
-// A call goes through it like this:
-//
-//	endpoint, ok := llm.Recognize(req.Method, req.URL) // not ok: the request is no call of a model
-//	request, err := endpoint.Read(body)
-//	tokens := estimator.Estimate(project, &request) // reserve these, and send the request
-//	limits := llm.ReadLimits(endpoint.Provider, resp.StatusCode, resp.Header, nil, now)
-//	meter := llm.NewMeter(endpoint.API, resp.Header) // write to it what the caller reads
-//	used := meter.Usage() // when the body ends: settle the call
-//	estimator.Learn(project, &request, used)
+// Package llm has the words in which the packages of this module speak of calls to LLM providers: how many tokens and other
+// units a call uses, as how many tokens of a quota they count, and what a response says about the provider's limits.
 package llm

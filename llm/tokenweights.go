@@ -1,8 +1,7 @@
 package llm
 
 // TokenWeights says as how many tokens of a quota each kind of token counts, for a provider that
-// does not count every token as one. Weights that are not set leave things as they are: see
-// [Usage.Tokens].
+// does not count every token as one. Weights that are not set leave things as they are.
 type TokenWeights struct {
 	CachedInput Weight `yaml:"cached_input,omitempty" json:"cached_input,omitzero"` // of the prompt, read from a cache
 	CacheWrite  Weight `yaml:"cache_write,omitempty" json:"cache_write,omitzero"`   // of the prompt, written to a cache
@@ -87,10 +86,7 @@ func (w TokenWeights) Most(n int) int64 {
 }
 
 // LeastInput returns as how many tokens a prompt of so many counts at least.
-func (w TokenWeights) LeastInput(p Provider, n int) int {
-	if CachedIsFree(p) && !w.CachedInput.IsSet() {
-		return 0
-	}
+func (w TokenWeights) LeastInput(n int) int {
 	var sum weighed
 	sum.add(within(n, maxNumber), min(w.CachedInput.or(one), w.CacheWrite.or(one), one))
 	return int(sum.tokens())

@@ -117,44 +117,6 @@ func TestCountProperty(t *testing.T) {
 	})
 }
 
-// An estimate counts at least as much as any usage of the same size, unless some of it was expected
-// to be free; AtMost cuts it to what it is told, and not much further.
-func TestDearestProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := anyWeights(t)
-		p := rapid.SampledFrom([]Provider{OpenAI, Anthropic, Gemini, Bedrock}).Draw(t, "provider")
-		n := func(name string) int { return rapid.IntRange(0, 1<<rapid.IntRange(0, 53).Draw(t, name)).Draw(t, name) }
-		u := Usage{Input: n("input"), Output: n("output")}
-		u.Cached = min(n("cached"), u.Input)
-		u.CacheWrite = min(n("write"), u.Input-u.Cached)
-		u.Reasoning = min(n("reasoning"), u.Output)
-		in, out := w.Count(u.TokensBy(p, w))
-
-		dearest := w.Dearest(Usage{Input: u.Input, Output: u.Output}.Tokens(p))
-		mostIn, mostOut := w.Count(dearest)
-		if in > mostIn || out > mostOut || max(in, out) > max(w.Most(u.Input), w.Most(u.Output)) {
-			t.Fatalf("%+v counts as %d and %d, its estimate as %d and %d", u, in, out, mostIn, mostOut)
-		}
-		if again := w.Dearest(dearest); again != dearest {
-			t.Fatalf("%+v becomes %+v", dearest, again)
-		}
-		if least := w.LeastInput(p, u.Input); int64(least) > in {
-			t.Fatalf("%+v counts as %d, at least as %d", u, in, least)
-		}
-
-		input, output := n("most input"), n("most output")
-		cut := w.AtMost(dearest, input, output)
-		cutIn, cutOut := w.Count(cut)
-		heaviest := int64(MaxWeight + 1)
-		if cutIn > int64(input) || cutOut > int64(output) || cut.Input != u.Input || cut.Output != u.Output || cut.FreeInput < 0 || cut.FreeOutput < 0 {
-			t.Fatalf("%+v at most %d and %d is %+v", dearest, input, output, cut)
-		}
-		if w.CachedInput <= max(w.CacheWrite, one) && cutIn+heaviest < min(mostIn, int64(input)) || cutOut+heaviest < min(mostOut, int64(output)) {
-			t.Fatalf("%+v at most %d and %d counts as %d and %d", dearest, input, output, cutIn, cutOut)
-		}
-	})
-}
-
 func TestCountBounds(t *testing.T) {
 	w := TokenWeights{Output: weight(t, "5")}
 	for _, tt := range []struct {
@@ -173,32 +135,6 @@ func TestCountBounds(t *testing.T) {
 		}
 		if in, out := (TokenWeights{}).Count(tt.t); [2]int64{in, out} != tt.unweighed {
 			t.Errorf("%+v counts as %d and %d without weights", tt.t, in, out)
-		}
-	}
-}
-
-// What a weight is set for is not free.
-func TestTokensBy(t *testing.T) {
-	u := Usage{Input: 100, Cached: 60, CacheWrite: 30, Output: 50, Reasoning: 20}
-	for _, tt := range []struct {
-		p       Provider
-		w       TokenWeights
-		in, out int64
-	}{
-		{OpenAI, TokenWeights{}, 100, 50},
-		{Anthropic, TokenWeights{}, 40, 50},
-		{Gemini, TokenWeights{}, 100, 0},
-		{OpenAI, TokenWeights{CachedInput: weight(t, "0.1")}, 46, 50},
-		{Anthropic, TokenWeights{CachedInput: weight(t, "0.1")}, 46, 50},
-		{Anthropic, TokenWeights{CachedInput: weight(t, "0")}, 40, 50},
-		{Anthropic, TokenWeights{CacheWrite: weight(t, "1.25")}, 48, 50}, // 10 and 37.5
-		{Bedrock, TokenWeights{Output: weight(t, "5")}, 40, 250},
-		{Bedrock, TokenWeights{Output: weight(t, "5"), Reasoning: weight(t, "1")}, 40, 170},
-		{Gemini, TokenWeights{Output: weight(t, "1")}, 100, 50},
-		{Gemini, TokenWeights{Reasoning: weight(t, "1")}, 100, 20},
-	} {
-		if in, out := tt.w.Count(u.TokensBy(tt.p, tt.w)); in != tt.in || out != tt.out {
-			t.Errorf("%s, %+v: counts as %d and %d, want %d and %d", tt.p, tt.w, in, out, tt.in, tt.out)
 		}
 	}
 }

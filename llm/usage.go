@@ -14,14 +14,6 @@ type Tokens struct {
 	Cached, CacheWrite, Reasoning int
 }
 
-// CachedIsFree reports whether a provider does not count tokens that it reads from a cache towards
-// its limits.
-func CachedIsFree(p Provider) bool { return p.dialect().cachedIsFree }
-
-// TellsCost reports whether a provider's responses report what calls have cost, in dollars. Other
-// servers may mean something else by a member of the same name.
-func TellsCost(p Provider) bool { return p.dialect().tellsCost }
-
 // Usage is how many tokens a call has used, according to its response.
 type Usage struct {
 	Input      int // the prompt, cached tokens included; -1 where the response does not say
@@ -44,7 +36,7 @@ type Usage struct {
 	// Units is what the call has used beside tokens. A negative number is one that the response does not report.
 	Units Units
 
-	// Drawn is what the model has used that generates images as a tool: see [Request]. It is no part of Input and Output.
+	// Drawn is what the model has used that generates images as a tool. It is no part of Input and Output.
 	Drawn ToolTokens
 
 	// Tier is the service tier that the response names, in lower case: "batch", "flex", "priority"
@@ -53,7 +45,7 @@ type Usage struct {
 	Tier string
 
 	// Cost is what the response says that the call has cost, in billionths of a dollar, rounded up,
-	// if CostTold is set: see [TellsCost].
+	// if CostTold is set.
 	Cost     int64
 	CostTold bool
 
@@ -69,29 +61,8 @@ type ToolTokens struct {
 	OutputText int // the part of Output that is text; the rest is images
 }
 
-// Tokens returns what was used, and the part of it that the provider does not count. Input is -1
-// where it is unknown.
-func (u Usage) Tokens(p Provider) Tokens { return u.TokensBy(p, TokenWeights{}) }
-
-// TokensBy is Tokens for a quota with weights, and returns the parts that these tell apart. What has
-// a weight is not free.
-func (u Usage) TokensBy(p Provider, w TokenWeights) Tokens {
-	t := Tokens{Input: u.Input, Output: u.Output}
-	cached := max(0, min(u.Cached, u.Input))
-	switch {
-	case w.CachedInput.IsSet():
-		t.Cached = cached
-	case CachedIsFree(p):
-		t.FreeInput = cached
-	}
-	if w.CacheWrite.IsSet() {
-		t.CacheWrite = max(0, min(u.CacheWrite, u.Input-cached))
-	}
-	if w.Reasoning.IsSet() {
-		t.Reasoning = max(0, min(u.Reasoning, u.Output))
-	}
-	if p.dialect().outputIsFree && !w.Output.IsSet() {
-		t.FreeOutput = u.Output - t.Reasoning
-	}
-	return t
+// Maxima is how large the calls of a model can become, as its provider publishes it. 0 is not known.
+type Maxima struct {
+	Context int `json:"context,omitempty"`    // the context window: the most tokens of a prompt and one answer together
+	Output  int `json:"max_output,omitempty"` // the most tokens of one answer
 }

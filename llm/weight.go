@@ -88,6 +88,9 @@ func (w Weight) or(other Weight) Weight {
 	return w
 }
 
+// maxNumber bounds what tokens count as: every number up to it is exact as a float.
+const maxNumber = 1 << 53
+
 // one is the weight of a token that counts as one.
 const one Weight = weightOne + 1
 

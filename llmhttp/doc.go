@@ -13,5 +13,5 @@
 // A provider counts calls when they arrive, and some take longer to arrive than others:
 // see [ratelimit.ModelQuota.Margin].
 //
-// The transport sends other requests than calls of a model unchanged: see [llm.Recognize].
+// The transport sends other requests than calls of a model unchanged.
 package llmhttp

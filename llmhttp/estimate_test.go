@@ -11,6 +11,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -25,16 +26,16 @@ var prompted = []struct {
 	url, body string
 	free      bool // the provider does not count cached input
 }{
-	{llm.OpenAI, "https://api.openai.com/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
-	{llm.Azure, "https://here.openai.azure.com/openai/v1/responses", `{"model":%q,"input":%q}`, false},
-	{llm.Anthropic, "https://api.anthropic.com/v1/messages", `{"model":%q,"max_tokens":100000,"messages":[{"role":"user","content":%q}]}`, true},
-	{llm.Gemini, "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
-	{llm.Vertex, "https://us-central1-aiplatform.googleapis.com/v1/projects/p/endpoints/openapi/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
-	{llm.Groq, "https://api.groq.com/openai/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, true},
-	{llm.Mistral, "https://api.mistral.ai/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
-	{llm.OpenRouter, "https://openrouter.ai/api/v1/completions", `{"model":%q,"prompt":%q}`, false},
-	{llm.Ollama, "http://localhost:11434/api/chat", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
-	{llm.Compatible, "http://localhost:8000/v1/embeddings", `{"model":%q,"input":%q}`, false},
+	{dialect.OpenAI, "https://api.openai.com/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{dialect.Azure, "https://here.openai.azure.com/openai/v1/responses", `{"model":%q,"input":%q}`, false},
+	{dialect.Anthropic, "https://api.anthropic.com/v1/messages", `{"model":%q,"max_tokens":100000,"messages":[{"role":"user","content":%q}]}`, true},
+	{dialect.Gemini, "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{dialect.Vertex, "https://us-central1-aiplatform.googleapis.com/v1/projects/p/endpoints/openapi/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{dialect.Groq, "https://api.groq.com/openai/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, true},
+	{dialect.Mistral, "https://api.mistral.ai/v1/chat/completions", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{dialect.OpenRouter, "https://openrouter.ai/api/v1/completions", `{"model":%q,"prompt":%q}`, false},
+	{dialect.Ollama, "http://localhost:11434/api/chat", `{"model":%q,"messages":[{"role":"user","content":%q}]}`, false},
+	{dialect.Compatible, "http://localhost:8000/v1/embeddings", `{"model":%q,"input":%q}`, false},
 }
 
 // ceilings are limits on tokens, each alone. A limit on input denies a call whose prompt is

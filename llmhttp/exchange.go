@@ -14,7 +14,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // exchange is one call and its response: reserve, send, read the provider's limits, meter,
@@ -95,7 +95,7 @@ func (x *exchange) acquire() (refusal *http.Response, err error) {
 	t := x.transport
 	x.Model = x.Request.Model
 	if t.quotaOf != nil {
-		x.Model = t.quotaOf(x.Request)
+		x.Model = t.quotaOf(x.Request.Provider, x.Request.Model)
 	}
 	if t.projectOf != nil {
 		x.Project = t.projectOf(x.httpRequest)
@@ -131,7 +131,7 @@ func (f fault) Timeout() bool { return errors.Is(f.error, context.DeadlineExceed
 func (x *exchange) refuse(d *ratelimit.Decision, err error) *http.Response {
 	r := x.Refusal(d, err)
 	r.Retry = r.Retry && err == nil // a call that has waited in vain should not come back by itself
-	r.CapRetryAfter(llm.DefaultRetryAfterMax, time.Now())
+	r.CapRetryAfter(dialect.DefaultRetryAfterMax, time.Now())
 	header, text := x.Request.Refuse(r)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)), StatusCode: r.Status,

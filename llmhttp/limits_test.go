@@ -3,6 +3,7 @@ package llmhttp_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -266,8 +267,8 @@ func TestProjects(t *testing.T) {
 
 // Models may share a quota.
 func TestQuota(t *testing.T) {
-	w := llmhttptest.New(t, mockprovider.Config{}, ample, llmhttp.Quota(func(r llm.Request) string {
-		return strings.TrimSuffix(r.Model, "-2026")
+	w := llmhttptest.New(t, mockprovider.Config{}, ample, llmhttp.Quota(func(_ llm.Provider, model string) string {
+		return strings.TrimSuffix(model, "-2026")
 	}))
 	x := wire{"", whole.url, strings.Replace(whole.body, model, model+"-2026", 1)}
 	if status, err := x.read(t.Context(), w.Client); status != 200 || err != nil {
@@ -315,4 +316,23 @@ func TestMistakes(t *testing.T) {
 			llmhttp.New(nil, limiter, llmhttp.Projects(project.New(nil), func(*http.Request) string { return "" }))
 		},
 	})
+}
+
+// A program that does not use the transport gives the limiter what a response says.
+func TestReadLimits(t *testing.T) {
+	u, err := url.Parse("https://api.groq.com/openai/v1/chat/completions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := &http.Response{StatusCode: http.StatusTooManyRequests, Request: &http.Request{Method: http.MethodPost, URL: u}, Header: http.Header{
+		"Retry-After": {"7"}, "X-Ratelimit-Limit-Requests": {"100"}, "X-Ratelimit-Remaining-Requests": {"0"},
+	}}
+	limits := llmhttp.ReadLimits(resp, nil)
+	if limits.Pause != 7*time.Second || len(limits.Windows) != 1 || limits.Windows[0].Per != llm.Day { // Groq counts requests by the day
+		t.Errorf("%+v", limits)
+	}
+	resp.Request = nil
+	if limits := llmhttp.ReadLimits(resp, nil); limits.Pause != 7*time.Second {
+		t.Errorf("without a request: %+v", limits)
+	}
 }

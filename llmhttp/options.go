@@ -8,6 +8,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/argument"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -55,19 +56,19 @@ func Prices(table *price.Table, unpriced *price.Price) Option {
 
 // Fit lowers the max_tokens of a call, by whichever name its API has, to what is left of the limits that reserve the
 // most of it (see [project.Reserve]), in place of denying it or letting it wait, but not below least tokens for each
-// answer: 0 is [llm.DefaultFitMin]. A call without max_tokens gets one. The header X-Ratelimit-Fit of its response says
+// answer: 0 is 256. A call without max_tokens gets one. The header X-Ratelimit-Fit of its response says
 // to how many tokens it was lowered; an answer that needs more is cut, and ends with the provider's own "length".
 // Requests that are signed are left as they are. Fit panics if least is negative.
 func Fit(least int) Option {
 	if least < 0 {
 		panic(fmt.Sprintf("ratelimit: Fit: least is %d: it must not be negative", least))
 	}
-	return func(t *transport) { t.fitMin = cmp.Or(least, llm.DefaultFitMin) }
+	return func(t *transport) { t.fitMin = cmp.Or(least, dialect.DefaultFitMin) }
 }
 
 // Quota charges a call to the quota that the function of names, in place of that of the
 // model in the request: some models share a quota.
-func Quota(of func(llm.Request) string) Option {
+func Quota(of func(provider llm.Provider, model string) string) Option {
 	argument.Function("Quota", of != nil)
 	return func(t *transport) { t.quotaOf = of }
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // metered returns the response with a body that is metered while the caller reads it. With
@@ -47,7 +47,7 @@ type meteredBody struct {
 	stop     func() bool // stops waiting for the end of the context; nil: it never ends
 
 	mu      sync.Mutex // is locked during a read, which may take long
-	meter   *llm.Meter
+	meter   *dialect.Meter
 	ended   bool // the body has come to its end
 	settled bool
 	closed  bool

@@ -8,6 +8,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -19,7 +20,7 @@ type transport struct {
 	prices *call.Prices // nil: calls have no project, so that nothing limits dollars
 
 	projectOf    func(*http.Request) string
-	quotaOf      func(llm.Request) string // nil: each model has its own quota
+	quotaOf      func(provider llm.Provider, model string) string // nil: each model has its own quota
 	tokenizer    func(model, text string) int
 	maxWait      time.Duration
 	reject       bool
@@ -58,7 +59,7 @@ func (t *transport) CloseIdleConnections() {
 // RoundTrip sends a call of a model when its limits let it pass, and any other request at
 // once.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	endpoint, ok := llm.Recognize(req.Method, req.URL)
+	endpoint, ok := dialect.Recognize(req.Method, req.URL)
 	if !ok || req.Body == nil || req.Body == http.NoBody {
 		return t.base.RoundTrip(req)
 	}

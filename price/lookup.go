@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -19,12 +20,12 @@ type modelNames struct {
 
 // ids are the names of the table for providers, where they are not those of package llm.
 var ids = map[string]string{
-	string(llm.Gemini): "google", string(llm.Vertex): "google", string(llm.Bedrock): "aws",
+	string(dialect.Gemini): "google", string(dialect.Vertex): "google", string(dialect.Bedrock): "aws",
 	"xai": "x-ai", "together-ai": "together", "moonshot": "moonshotai",
 }
 
 // kinds are the providers of package llm for names of the table, so that their names are understood.
-var kinds = map[string]llm.Provider{"google": llm.Vertex, "aws": llm.Bedrock}
+var kinds = map[string]llm.Provider{"google": dialect.Vertex, "aws": dialect.Bedrock}
 
 // compactDate is the date of a release without dashes.
 var compactDate = regexp.MustCompile(`-(20\d\d)([01]\d)([0-3]\d)(-|:|$)`)
@@ -37,8 +38,8 @@ func (t *Table) namesOf(r request) modelNames {
 		n.id = cmp.Or(ids[n.provider], n.provider)
 	}
 	sent := strings.ToLower(strings.TrimSpace(r.model))
-	plain := strings.ToLower(llm.PlainName(kind, sent))
-	base := strings.ToLower(llm.BaseName(kind, sent))
+	plain := strings.ToLower(dialect.PlainName(kind, sent))
+	base := strings.ToLower(dialect.BaseName(kind, sent))
 	n.sent = slices.Compact([]string{sent, plain, compactDate.ReplaceAllString(plain, "-$1-$2-$3$4")})
 	if !slices.Contains(n.sent, base) {
 		n.base = []string{base}

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // The maxima of well-known models are those that their providers publish.
 func TestPublishedMaxima(t *testing.T) {
-	table := price.Known().WithProviders(map[string]llm.Provider{"work": llm.Azure})
+	table := price.Known().WithProviders(map[string]llm.Provider{"work": dialect.Azure})
 	for _, c := range []struct {
 		provider, model string
 		context, output int

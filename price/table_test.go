@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -197,7 +198,7 @@ func TestFirstModelCounts(t *testing.T) {
 // Providers have names of the caller's own.
 func TestProviders(t *testing.T) {
 	table := price.Known().WithProviders(map[string]llm.Provider{
-		"Azure-EU": llm.Azure, "google": llm.Gemini, "deepseek": llm.Compatible, "cloud": llm.Vertex, "own": llm.Compatible, "aws": llm.Bedrock,
+		"Azure-EU": dialect.Azure, "google": dialect.Gemini, "deepseek": dialect.Compatible, "cloud": dialect.Vertex, "own": dialect.Compatible, "aws": dialect.Bedrock,
 	}).With(price.Override{Model: "azure-eu/gpt-4o-mini", Price: mustNew(t, price.Terms{})})
 	for _, c := range []struct{ provider, name, want string }{
 		{"azure-eu", "GPT-4o", "openai/gpt-4o"},

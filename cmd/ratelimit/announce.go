@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/dashboard"
@@ -68,7 +69,7 @@ func announceGuesses(w io.Writer, g *gateway.Gateway) {
 		for _, quota := range slices.Sorted(maps.Keys(guessed)) {
 			t.Add("  ", name, quota, strings.Join(guessed[quota], ", "))
 		}
-		gemini = gemini || len(guessed) > 0 && cfg.Providers[name].Kind == llm.Gemini
+		gemini = gemini || len(guessed) > 0 && cfg.Providers[name].Kind == dialect.Gemini
 	}
 	if t.Len() == 0 {
 		return
@@ -120,6 +121,6 @@ func keyed(cfg *config.Config) (names []string) {
 // baseURL returns the base URL for a provider's SDKs, and the variable that they read it
 // from, if there is one.
 func baseURL(base, provider string, kind llm.Provider) (url, variable string) {
-	path, variable := kind.BaseURL()
+	path, variable := dialect.BaseURL(kind)
 	return base + "/" + provider + path, variable
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // benchCall is a call that has passed.
@@ -160,6 +160,6 @@ func (l *load) ask(ctx context.Context, call *benchCall) (status int, err error)
 		} `json:"error"`
 	}
 	json.Unmarshal(text, &answer) // an answer without usage has no tokens
-	call.tokens, call.never = answer.Usage.Total, answer.Error.Code == llm.CodeNever
+	call.tokens, call.never = answer.Usage.Total, answer.Error.Code == dialect.CodeNever
 	return resp.StatusCode, nil
 }

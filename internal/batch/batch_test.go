@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -58,10 +59,10 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"result":{"type":"succeeded","message":{"model":"m","usage":{"input_tokens":1,"output_tokens":2}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, fault := Fields(text, "model")
-		if _, _, err := ReadLine(text, llm.OpenAI); err == nil && fault != nil && !json.Valid(text) {
+		if _, _, err := ReadLine(text, dialect.OpenAI); err == nil && fault != nil && !json.Valid(text) {
 			t.Errorf("%q can be read", text)
 		}
-		EachInline(text, func(llm.Request, []byte) error { return nil })
+		EachInline(text, func(dialect.Request, []byte) error { return nil })
 		ReadObjects(text)
 		InputFile(text)
 		if r, err := ReadResult(text); err == nil && (!json.Valid(text) || r.Used.Input < -1 || r.Used.Output < 0) {
@@ -79,7 +80,7 @@ func TestManyLines(t *testing.T) {
 		if calls%100 != 0 {
 			return nil
 		}
-		_, _, err := ReadLine(line, llm.OpenAI)
+		_, _, err := ReadLine(line, dialect.OpenAI)
 		return err
 	}}
 	text := []byte(strings.Repeat(line, 1000))

@@ -10,13 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // ReadLine reads a line of a file of OpenAI's: one call, with its URL and its body. If the call is
 // none of a model in a format that package llm reads, the request has the model alone; if it is free, it has nothing.
-func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, err error) {
+func ReadLine(line []byte, provider llm.Provider) (r dialect.Request, body []byte, err error) {
 	values, err := Fields(line, "method", "url", "body")
 	if err != nil {
 		return r, nil, err
@@ -31,18 +32,18 @@ func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, e
 	if values[2] == nil {
 		return r, nil, errors.New(`ratelimit: it has no "body"`)
 	}
-	endpoint, ok := llm.Recognize(http.MethodPost, &url.URL{Path: to.Path})
+	endpoint, ok := dialect.Recognize(http.MethodPost, &url.URL{Path: to.Path})
 	switch {
-	case !ok && provider.UsesNoTokens(to.Path):
+	case !ok && dialect.UsesNoTokens(provider, to.Path):
 		return r, values[2], nil
 	case !ok:
 		model, err := Fields(values[2], "model")
 		if err != nil {
 			return r, nil, inBody(err)
 		}
-		return llm.Request{Endpoint: llm.Endpoint{Provider: provider, Model: text(model[0])}}, values[2], nil
+		return dialect.Request{Endpoint: dialect.Endpoint{Provider: provider, Model: text(model[0])}}, values[2], nil
 	}
-	if endpoint.API != llm.Messages {
+	if endpoint.API != dialect.Messages {
 		endpoint.Provider = provider
 	}
 	r, err = read(endpoint, values[2])
@@ -51,7 +52,7 @@ func ReadLine(line []byte, provider llm.Provider) (r llm.Request, body []byte, e
 
 // EachGenerate reads the body of a batch of Gemini's, which has its calls in it or names a file with them, and calls each
 // with every one of them and its own body. The model is that of the path.
-func EachGenerate(body []byte, model string, each func(r llm.Request, body []byte) error) (file string, err error) {
+func EachGenerate(body []byte, model string, each func(r dialect.Request, body []byte) error) (file string, err error) {
 	for _, names := range [][]string{{"batch"}, {"inputConfig", "input_config"}, {"requests", "fileName", "file_name"}} {
 		values, err := Fields(body, names...)
 		if err != nil {
@@ -71,11 +72,11 @@ func EachGenerate(body []byte, model string, each func(r llm.Request, body []byt
 		if err != nil {
 			return err
 		}
-		request, err := read(llm.Endpoint{Provider: llm.Gemini, API: llm.Generate, Model: model}, values[0])
+		request, err := read(dialect.Endpoint{Provider: dialect.Gemini, API: dialect.Generate, Model: model}, values[0])
 		switch {
 		case err != nil:
 			return err
-		case request.InBody != "" && llm.PlainName(llm.Gemini, request.InBody) != llm.PlainName(llm.Gemini, model):
+		case request.InBody != "" && dialect.PlainName(dialect.Gemini, request.InBody) != dialect.PlainName(dialect.Gemini, model):
 			return fmt.Errorf("ratelimit: its model is %.100q: it must be that of the path", request.InBody)
 		}
 		return each(request, values[0])
@@ -84,7 +85,7 @@ func EachGenerate(body []byte, model string, each func(r llm.Request, body []byt
 
 // EachInline reads the body of a batch of Anthropic's, which has its calls in it, and calls each with
 // every one of them and its own body.
-func EachInline(body []byte, each func(r llm.Request, body []byte) error) error {
+func EachInline(body []byte, each func(r dialect.Request, body []byte) error) error {
 	return eachOf(body, func(item []byte) error { return eachInline(item, each) })
 }
 
@@ -110,7 +111,7 @@ func eachOf(body []byte, each func(item []byte) error) error {
 	return nil
 }
 
-func eachInline(item []byte, each func(r llm.Request, body []byte) error) error {
+func eachInline(item []byte, each func(r dialect.Request, body []byte) error) error {
 	values, err := Fields(item, "params")
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func eachInline(item []byte, each func(r llm.Request, body []byte) error) error 
 	if values[0] == nil {
 		return errors.New(`ratelimit: it has no "params"`)
 	}
-	request, err := read(llm.Endpoint{Provider: llm.Anthropic, API: llm.Messages}, values[0])
+	request, err := read(dialect.Endpoint{Provider: dialect.Anthropic, API: dialect.Messages}, values[0])
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func eachInline(item []byte, each func(r llm.Request, body []byte) error) error 
 }
 
 // read reads the body of a call, which servers must not be able to read in another way.
-func read(e llm.Endpoint, body []byte) (llm.Request, error) {
+func read(e dialect.Endpoint, body []byte) (dialect.Request, error) {
 	request, err := e.Read(body)
 	switch {
 	case err != nil:

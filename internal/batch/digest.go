@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // A Digest is what is kept of the calls of a file of Gemini's, which gives no uploaded file back, until a batch is
@@ -15,8 +15,8 @@ type Digest struct {
 
 // A Group is calls of nearly the same shape. Its Shape is that of the largest.
 type Group struct {
-	Calls int       `json:"calls"`
-	Shape llm.Shape `json:"shape"`
+	Calls int           `json:"calls"`
+	Shape dialect.Shape `json:"shape"`
 }
 
 const (
@@ -32,7 +32,7 @@ func (d *Digest) Add(line []byte) error {
 	if err != nil {
 		return err
 	}
-	r, err := read(llm.Endpoint{Provider: llm.Gemini, API: llm.Generate}, values[0])
+	r, err := read(dialect.Endpoint{Provider: dialect.Gemini, API: dialect.Generate}, values[0])
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (d *Digest) Add(line []byte) error {
 }
 
 // sizeless returns a shape with the length of its prompt in powers of two.
-func sizeless(s llm.Shape) llm.Shape {
+func sizeless(s dialect.Shape) dialect.Shape {
 	s.Prompt, s.Most = 0, bits.Len(uint(max(s.Most, 0)))
 	return s
 }

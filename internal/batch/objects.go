@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // Object is what a provider says of a batch.
@@ -29,7 +29,7 @@ type InlineResult struct {
 func (r *InlineResult) Read() (Result, error) {
 	switch {
 	case len(r.Response) > 0:
-		return metered(llm.Generate, r.Response)
+		return metered(dialect.Generate, r.Response)
 	case len(r.Error) > 0:
 		return Result{Free: true}, nil
 	}

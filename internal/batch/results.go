@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -41,7 +42,7 @@ func ReadResult(line []byte) (Result, error) {
 		json.Unmarshal(line, &whole) // it can be read, since the line can
 		return whole.Read()
 	case r.Result != nil && r.Result.Type == "succeeded":
-		return metered(llm.Messages, r.Result.Message)
+		return metered(dialect.Messages, r.Result.Message)
 	case r.Result != nil && slices.Contains([]string{"errored", "canceled", "expired"}, r.Result.Type):
 		return Result{Free: true}, nil
 	case r.Response != nil && r.Response.StatusCode/100 == 2:
@@ -53,8 +54,8 @@ func ReadResult(line []byte) (Result, error) {
 }
 
 // apis are the APIs whose answers are these objects. Images are none.
-var apis = map[string]llm.API{
-	"chat.completion": llm.Chat, "text_completion": llm.Completions, "response": llm.Responses, "list": llm.Embeddings,
+var apis = map[string]dialect.API{
+	"chat.completion": dialect.Chat, "text_completion": dialect.Completions, "response": dialect.Responses, "list": dialect.Embeddings,
 }
 
 // answered returns the usage of an answer of OpenAI's.
@@ -71,21 +72,21 @@ func answered(body []byte) (Result, error) {
 	case apis[r.Object] != "":
 		return metered(apis[r.Object], body)
 	case r.Object == "" && r.Created > 0 && r.Data != nil:
-		return metered(llm.ImageGeneration, body)
+		return metered(dialect.ImageGeneration, body)
 	case r.Object == "" && len(r.Results) > 0 && r.Data == nil: // a moderation
 		return Result{Free: true}, nil
 	}
 	return Result{}, errResult
 }
 
-func metered(api llm.API, body []byte) (Result, error) {
+func metered(api dialect.API, body []byte) (Result, error) {
 	var r struct {
 		Model string `json:"model"`
 	}
 	if json.Unmarshal(body, &r) != nil {
 		return Result{}, errResult
 	}
-	meter := llm.NewMeter(api, nil)
+	meter := dialect.NewMeter(api, nil)
 	meter.Write(body)
 	return Result{Model: r.Model, Used: meter.Usage()}, nil
 }

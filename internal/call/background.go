@@ -1,6 +1,7 @@
 package call
 
 import (
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -9,12 +10,12 @@ import (
 // single has the facts by which a single call is settled, beside those of a batch.
 type single struct {
 	Kind   llm.Provider `json:"kind"`
-	API    llm.API      `json:"api"`
+	API    dialect.API  `json:"api"`
 	Tier   string       `json:"tier,omitempty"`   // that the request asks for
-	Draws  string       `json:"draws,omitempty"`  // see [llm.Request]
+	Draws  string       `json:"draws,omitempty"`  // see [dialect.Request]
 	Quota  string       `json:"quota"`            // the name of the quota that was charged
-	Once   bool         `json:"once,omitempty"`   // see SearchesOnce of [llm.Request]
-	Stored bool         `json:"stored,omitempty"` // see StoredTools of [llm.Request]
+	Once   bool         `json:"once,omitempty"`   // see SearchesOnce of [dialect.Request]
+	Stored bool         `json:"stored,omitempty"` // see StoredTools of [dialect.Request]
 	Where  string       `json:"where,omitempty"`  // the provider's own path to the response; empty: only clients can fetch it
 }
 
@@ -39,7 +40,7 @@ func (c *Call) Background(where string) *Batch {
 
 // Where returns the provider's own path to the response of a single call, or "", and the API that it is of: see
 // [Call.Background].
-func (b *Batch) Where() (path string, api llm.API) {
+func (b *Batch) Where() (path string, api dialect.API) {
 	if b.single == nil {
 		return "", ""
 	}
@@ -52,7 +53,7 @@ func (b *Batch) SettleCall(used llm.Usage) {
 		return
 	}
 	c := &Call{Limits: b.Limits, Prices: b.Prices, Provider: b.Provider}
-	c.Request = llm.Request{Endpoint: llm.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units, SearchesOnce: b.single.Once, StoredTools: b.single.Stored}
+	c.Request = dialect.Request{Endpoint: dialect.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units, SearchesOnce: b.single.Once, StoredTools: b.single.Stored}
 	for c.Request.Model = range b.prices { // it has one
 	}
 	c.quoteAt(b.at)
@@ -60,5 +61,5 @@ func (b *Batch) SettleCall(used llm.Usage) {
 	q, _ := b.Limits.Models.Quota(b.single.Quota)
 	t := Total{Exact: true, Units: used.Units}
 	t.add(used, c.usedPrice(used))
-	b.settled.Do(func() { b.commit(&t, used.TokensBy(b.single.Kind, q.Count)) })
+	b.settled.Do(func() { b.commit(&t, dialect.TokensOf(used, b.single.Kind, q.Count)) })
 }

@@ -10,6 +10,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -52,7 +53,7 @@ type batchTold struct {
 	Containers int64  `json:"containers,omitempty"`
 	Draws      string `json:"draws,omitempty"`
 
-	Variant string `json:"variant,omitempty"` // that all calls have: see [llm.Request]
+	Variant string `json:"variant,omitempty"` // that all calls have: see [dialect.Request]
 }
 
 // Total is what calls use together.
@@ -78,7 +79,7 @@ const (
 // Expect adds a number of equal calls to the batch. projectID is the project by which the estimator learns. Tokens are
 // reserved as they are expected, but dollars as many as the calls can cost: nobody sees what a batch uses before it is too
 // late.
-func (b *Batch) Expect(projectID string, r *llm.Request, calls int) error {
+func (b *Batch) Expect(projectID string, r *dialect.Request, calls int) error {
 	if n := len(r.Model); n > maxModelName {
 		return fmt.Errorf("ratelimit: a model's name of %d bytes: it may have %d", n, maxModelName)
 	}
@@ -288,7 +289,7 @@ func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 	if p == nil {
 		return price.Unknown
 	}
-	used.CostTold = used.CostTold && llm.TellsCost(llm.Provider(b.Provider))
+	used.CostTold = used.CostTold && dialect.TellsCost(llm.Provider(b.Provider))
 	if used.CostTold {
 		return p.Total(used, b.at)
 	}
@@ -305,7 +306,7 @@ func (b *Batch) drawn(used llm.Usage) price.Amount {
 	if b.told.Draws == "" {
 		return 0
 	}
-	c := Call{Prices: b.Prices, Provider: b.Provider, Request: llm.Request{ImageModel: b.told.Draws}}
+	c := Call{Prices: b.Prices, Provider: b.Provider, Request: dialect.Request{ImageModel: b.told.Draws}}
 	c.quoteAt(b.at)
 	return c.drawnPrice(used)
 }

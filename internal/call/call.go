@@ -13,6 +13,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -23,7 +24,7 @@ import (
 type Limits struct {
 	Models    *ratelimit.RateLimiter
 	Projects  *project.Limiter // the projects of Models; nil: calls have no project
-	Estimator llm.Estimator
+	Estimator dialect.Estimator
 	failures  freeFailures
 }
 
@@ -35,7 +36,7 @@ type Call struct {
 	ratelimit.Call
 
 	Limits       *Limits
-	Request      llm.Request
+	Request      dialect.Request
 	ExactPrompt  bool // a tokenizer has counted Request.Prompt
 	Prices       *Prices
 	Provider     string // the provider's name in Prices; empty: that of the Request
@@ -69,7 +70,7 @@ type Call struct {
 	// caller of the quota. nil: all of it.
 	Applies func(said llm.Limits) llm.Limits
 
-	unfitted *llm.Request // the request with its own bound, if that was lowered; else nil
+	unfitted *dialect.Request // the request with its own bound, if that was lowered; else nil
 
 	batch       bool       // the call stands for a batch that was denied
 	unbounded   bool       // what was reserved is the most that a model can write, because no bound was set
@@ -181,7 +182,7 @@ const MaxErrorBody = 64 << 10
 // ReadsError reports whether Failed needs the body of an error with this status: it may
 // say how long to wait, or quote an answer.
 func (c *Call) ReadsError(status int) bool {
-	return llm.MayThrottle(status) || c.Request.Provider.QuotesAnswers(status)
+	return dialect.MayThrottle(status) || dialect.QuotesAnswers(c.Request.Provider, status)
 }
 
 // quotedAnswer is the field in which an error of Groq's quotes an answer that is not the
@@ -204,7 +205,7 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 	case bytes.Contains(text, quotedAnswer):
 		used = llm.Usage{Input: -1, Output: len(text) / bytesPerToken}
 		cost = c.usedPrice(used)
-	case status >= http.StatusInternalServerError && !llm.MayThrottle(status):
+	case status >= http.StatusInternalServerError && !dialect.MayThrottle(status):
 		used, c.ending = unknownUsage, erred
 		if c.ChargeFailed {
 			c.ending = failed
@@ -221,7 +222,7 @@ func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byt
 // Hear passes on to the limiter what a response says about the provider's limits, and
 // whether the provider has served the call.
 func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
-	said := llm.ReadLimits(c.Request.Provider, status, h, text, time.Now())
+	said := dialect.ReadLimits(c.Request.Provider, status, h, text, time.Now())
 	c.apply(ctx, said)
 	if status/100 == 2 {
 		c.reservation.Served()
@@ -240,7 +241,7 @@ func (c *Call) apply(ctx context.Context, said llm.Limits) {
 // Settle corrects the reservation to the usage that the response has reported, and lets
 // the estimator learn from it. complete reports whether the body of the response has come to its end;
 // the end of a stream in it is enough, too.
-func (c *Call) Settle(ctx context.Context, m *llm.Meter, complete bool) llm.Usage {
+func (c *Call) Settle(ctx context.Context, m *dialect.Meter, complete bool) llm.Usage {
 	used := c.withUnits(m.Usage())
 	c.ending = whole
 	switch {
@@ -251,7 +252,7 @@ func (c *Call) Settle(ctx context.Context, m *llm.Meter, complete bool) llm.Usag
 		c.ending = cut
 	}
 	if fault := m.Fault(); fault != "" {
-		c.apply(ctx, llm.ReadFault(fault, time.Now()))
+		c.apply(ctx, dialect.ReadFault(fault, time.Now()))
 	}
 	c.commit(used, c.usedPrice(used))
 	c.Limits.Estimator.Learn(c.base(), &c.Request, used)

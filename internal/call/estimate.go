@@ -2,6 +2,7 @@ package call
 
 import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
@@ -21,9 +22,10 @@ func (c *Call) estimate(q *ratelimit.ModelQuota, caps *engine.Caps) llm.Tokens {
 	least := leastMaxima(q)
 	all.fit(int(caps.Tokens))
 	all.fit(least[kind.TokensInFlight])
-	certain = q.Count.LeastInput(c.Request.Provider, certain)
-	if c.QuotaGuessed {
+	if cached := dialect.CachedIsFree(c.Request.Provider) && !q.Count.CachedInput.IsSet(); cached || c.QuotaGuessed {
 		certain = 0
+	} else {
+		certain = q.Count.LeastInput(certain)
 	}
 	t = q.Count.Dearest(llm.Tokens{
 		Input: all.input, FreeInput: max(all.input-(t.Input-t.FreeInput), 0),

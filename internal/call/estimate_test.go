@@ -7,6 +7,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/event"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -41,7 +42,7 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 		{"a counted prompt that is too long", quota{MaxInputTPM: 999}, nil, exact, llm.Tokens{Input: 1141, Output: 1000}},
 		{"a counted prompt that fits", quota{MaxInputTPM: 1000}, nil, exact, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 141}},
 		{"too long for a guess", quota{MaxTPM: 400}, nil, guessed, llm.Tokens{Input: 1141, Output: 1000, FreeInput: 741, FreeOutput: 1000}},
-		{"too long unless it is cached", quota{MaxTPM: 400}, nil, from(llm.Anthropic), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 741, FreeOutput: 1000}},
+		{"too long unless it is cached", quota{MaxTPM: 400}, nil, from(dialect.Anthropic), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 741, FreeOutput: 1000}},
 
 		{"the project's minute", quota{}, &project.Limit{TokensPerMinute: 2000}, nil, llm.Tokens{Input: 1141, Output: 859}},
 		{"the project's hour", quota{}, &project.Limit{TokensPerHour: 2000}, nil, llm.Tokens{Input: 1141, Output: 859}},
@@ -53,9 +54,9 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 		{"a limit above the project", quota{}, &project.Limit{TokensPerDay: 2000}, func(c *Call) { c.Project += "/inner/user" }, llm.Tokens{Input: 1141, Output: 859}},
 		{"the project's share of the model", quota{MaxTPM: 20_000, MaxTPD: 10_000}, &project.Limit{MaxShare: 20}, nil, llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 141}},
 
-		{"a provider that does not count output", quota{}, nil, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 1000}},
-		{"the same within a limit", quota{MaxTPM: 1100}, nil, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 41, FreeOutput: 1000}},
-		{"the same within the project's", quota{}, &project.Limit{TokensPerMinute: 2000}, from(llm.Gemini), llm.Tokens{Input: 1141, Output: 859, FreeOutput: 859}},
+		{"a provider that does not count output", quota{}, nil, from(dialect.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeOutput: 1000}},
+		{"the same within a limit", quota{MaxTPM: 1100}, nil, from(dialect.Gemini), llm.Tokens{Input: 1141, Output: 1000, FreeInput: 41, FreeOutput: 1000}},
+		{"the same within the project's", quota{}, &project.Limit{TokensPerMinute: 2000}, from(dialect.Gemini), llm.Tokens{Input: 1141, Output: 859, FreeOutput: 859}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCall(newLimits(t, test.quota, test.project))
@@ -112,9 +113,9 @@ func TestEstimateLeavesCachedInputFree(t *testing.T) {
 		project  *project.Limit
 		free     bool
 	}{
-		{"cached input is free", llm.Anthropic, nil, true},
-		{"cached input is free for the model of a project", llm.Anthropic, &project.Limit{TokensPerMinute: 100_000}, true},
-		{"cached input counts", llm.OpenAI, nil, false},
+		{"cached input is free", dialect.Anthropic, nil, true},
+		{"cached input is free for the model of a project", dialect.Anthropic, &project.Limit{TokensPerMinute: 100_000}, true},
+		{"cached input counts", dialect.OpenAI, nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCall(newLimits(t, ratelimit.ModelQuota{MaxTPM: 100_000}, test.project))
@@ -142,7 +143,7 @@ func TestEstimatesMakeNoCallImpossible(t *testing.T) {
 			of = &project.Limit{TokensPerMinute: limit(), TokensPerHour: limit(), TokensPerDay: limit(), TokensPerMonth: limit()}
 		}
 		c := newCall(newLimits(t, quota, of))
-		provider := []llm.Provider{llm.OpenAI, llm.Anthropic, llm.Gemini}[random.IntN(3)]
+		provider := []llm.Provider{dialect.OpenAI, dialect.Anthropic, dialect.Gemini}[random.IntN(3)]
 		c.Request = request(provider, random.IntN(3000))
 		c.Request.MaxOutput = limit()
 		c.ExactPrompt, c.QuotaGuessed = random.IntN(2) == 0, random.IntN(2) == 0
@@ -152,7 +153,7 @@ func TestEstimatesMakeNoCallImpossible(t *testing.T) {
 			prompt /= 2
 		}
 		var bounds []int
-		if !c.QuotaGuessed && provider != llm.Anthropic {
+		if !c.QuotaGuessed && provider != dialect.Anthropic {
 			bounds = append(bounds, quota.MaxTPM, quota.MaxInputTPM, quota.MaxTPD)
 		}
 		if of != nil {
@@ -167,7 +168,7 @@ func TestEstimatesMakeNoCallImpossible(t *testing.T) {
 			t.Fatalf("allowed is %v, want %v (error %v): prompt %d of %s, exact %v, guessed %v, quota %+v, project %+v",
 				d.Allowed, fits, err, c.Request.Prompt, provider, c.ExactPrompt, c.QuotaGuessed, quota, of)
 		}
-		if !fits && c.Refusal(&d, nil).Code != llm.CodeNever {
+		if !fits && c.Refusal(&d, nil).Code != dialect.CodeNever {
 			t.Fatalf("the refusal is not final: %+v", c.Refusal(&d, nil))
 		}
 	}
@@ -198,7 +199,7 @@ func TestEstimatesFitTheLimitsOfAllOwners(t *testing.T) {
 			}
 			again := *c
 			d, err := again.Try(t.Context())
-			if err != nil || d.Allowed || again.Refusal(&d, nil).Code == llm.CodeNever {
+			if err != nil || d.Allowed || again.Refusal(&d, nil).Code == dialect.CodeNever {
 				t.Errorf("another call: %+v, %v", again.Refusal(&d, nil), err)
 			}
 		})

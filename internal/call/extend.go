@@ -8,6 +8,7 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/decision"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -151,11 +152,11 @@ func (c *Call) affordable(slice int) int {
 const longestWindow = 31 * 24 * time.Hour
 
 // Cut returns the error with which an answer ends whose reservation was not extended, or nil if it was.
-func (c *Call) Cut() *llm.Refusal {
+func (c *Call) Cut() *dialect.Refusal {
 	d := c.stream.denial
 	switch {
 	case c.stream.lost != nil:
-		return &llm.Refusal{Status: http.StatusServiceUnavailable, Message: "cut off: the limits cannot be checked at the moment"}
+		return &dialect.Refusal{Status: http.StatusServiceUnavailable, Message: "cut off: the limits cannot be checked at the moment"}
 	case d == nil:
 		return nil
 	}
@@ -163,7 +164,7 @@ func (c *Call) Cut() *llm.Refusal {
 	if !d.Scope.OfModel() {
 		owner = decision.OwnerText(d.Scope.Name)
 	}
-	r := &llm.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != engine.Dollars}
+	r := &dialect.Refusal{Status: http.StatusTooManyRequests, Tokens: d.Limit.Unit != engine.Dollars}
 	r.Message = fmt.Sprintf("cut off: the limit %q of %s has no more for this answer", d.Limit.Name, owner)
 	switch {
 	case d.Limit.Limit.Period() > longestWindow: // a total

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -16,7 +17,7 @@ import (
 // answers of 200 tokens.
 func visible(t *testing.T, limits *Limits, most int) *Call {
 	t.Helper()
-	r, err := llm.Endpoint{Provider: llm.Anthropic, API: llm.Messages}.Read(fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":"Hi"}]}`, most))
+	r, err := dialect.Endpoint{Provider: dialect.Anthropic, API: dialect.Messages}.Read(fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":"Hi"}]}`, most))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,26 +66,26 @@ func TestStreamsReserveMoreThanIsExpectedAtFirst(t *testing.T) {
 	const many = 1_000_000
 	quota := ratelimit.ModelQuota{MaxTPM: 8000, OnOverrun: project.OverrunCut}
 	dollars := &project.Limit{DollarsPerDay: price.Dollar / 10, Reserve: project.ReserveExpected, OnOverrun: project.OverrunCut}
-	first := func(l *Limits, api llm.API) (first, expected int) {
+	first := func(l *Limits, api dialect.API) (first, expected int) {
 		c := visible(t, l, 50_000)
 		c.Prices, c.Request.API = &Prices{Table: price.Known()}, api
 		admit(t, c)
 		return c.stream.first.Output, c.Tokens.Output
 	}
-	got, expected := first(newLimits(t, plenty, cutAt(many)), llm.Messages)
+	got, expected := first(newLimits(t, plenty, cutAt(many)), dialect.Messages)
 	if got != firstTimes*expected {
 		t.Errorf("%d are reserved, and %d expected", got, expected)
 	}
-	if got, expected := first(newLimits(t, plenty, cutAt(many)), llm.Generate); got != expected {
+	if got, expected := first(newLimits(t, plenty, cutAt(many)), dialect.Generate); got != expected {
 		t.Errorf("%d are reserved of an answer that is counted as it comes, and %d expected", got, expected)
 	}
-	if got, _ := first(newLimits(t, quota, nil), llm.Messages); got != 1000 {
+	if got, _ := first(newLimits(t, quota, nil), dialect.Messages); got != 1000 {
 		t.Errorf("%d are reserved of a quota of 8,000", got)
 	}
-	if got, expected := first(newLimits(t, plenty, cutAt(8*expected-80)), llm.Messages); got != expected {
+	if got, expected := first(newLimits(t, plenty, cutAt(8*expected-80)), dialect.Messages); got != expected {
 		t.Errorf("%d are reserved of a small limit, and %d expected", got, expected)
 	}
-	if got, expected := first(newLimits(t, plenty, dollars), llm.Messages); got < expected || got*15_000 > price.Dollar/10/8 {
+	if got, expected := first(newLimits(t, plenty, dollars), dialect.Messages); got < expected || got*15_000 > price.Dollar/10/8 {
 		t.Errorf("%d are reserved of $0.10, and %d expected", got, expected)
 	}
 }
@@ -103,7 +104,7 @@ func TestSlicesNearTheLimit(t *testing.T) {
 	if refused := c.Cut(); refused == nil || refused.Status != 429 || !strings.HasPrefix(refused.Message, `cut off: the limit "tokens_per_minute" of project "`+owner+`" has no more for this answer: try again in `) {
 		t.Errorf("%+v", refused)
 	}
-	m := llm.NewMeter(llm.Messages, nil)
+	m := dialect.NewMeter(dialect.Messages, nil)
 	fmt.Fprintf(m, "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":%q}}\n\n", strings.Repeat("x", came))
 	before := projectTokens(t, limits, 5000)
 	c.Settle(t.Context(), m, true)
@@ -120,7 +121,7 @@ func TestExtendedStreamsAreSettled(t *testing.T) {
 	limits := newLimits(t, plenty, cutAt(50_000))
 	c := admit(t, visible(t, limits, 8000))
 	c.Extend(t.Context(), 3000)
-	m := llm.NewMeter(llm.Messages, nil)
+	m := dialect.NewMeter(dialect.Messages, nil)
 	fmt.Fprint(m, "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":11}}}\n\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":777}}\n\ndata: {\"type\":\"message_stop\"}\n\n")
 	c.Settle(t.Context(), m, true)
 	if used := projectTokens(t, limits, 50_000); used != 788 {

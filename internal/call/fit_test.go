@@ -9,6 +9,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -24,9 +25,9 @@ var fittedMaxima = llm.Maxima{Context: 200_000, Output: 16_000}
 // newFitted returns a call with a body that may be fitted to at least 256 tokens an answer.
 func newFitted(t *testing.T, limits *Limits, body string) *Call {
 	t.Helper()
-	endpoint := llm.Endpoint{Provider: llm.OpenAI, API: llm.Chat, Model: model}
+	endpoint := dialect.Endpoint{Provider: dialect.OpenAI, API: dialect.Chat, Model: model}
 	if strings.Contains(body, "thinking") {
-		endpoint = llm.Endpoint{Provider: llm.Anthropic, API: llm.Messages, Model: model}
+		endpoint = dialect.Endpoint{Provider: dialect.Anthropic, API: dialect.Messages, Model: model}
 	}
 	r, err := endpoint.Read([]byte(body))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -44,21 +45,21 @@ func newLimits(t *testing.T, quota ratelimit.ModelQuota, limit *project.Limit) *
 
 // request is a request to a provider with a prompt of so many tokens. Nothing bounds its
 // output.
-func request(provider llm.Provider, prompt int) llm.Request {
-	api := llm.Chat
+func request(provider llm.Provider, prompt int) dialect.Request {
+	api := dialect.Chat
 	switch provider {
-	case llm.Anthropic:
-		api = llm.Messages
-	case llm.Gemini:
-		api = llm.Generate
+	case dialect.Anthropic:
+		api = dialect.Messages
+	case dialect.Gemini:
+		api = dialect.Generate
 	}
-	return llm.Request{Endpoint: llm.Endpoint{Provider: provider, API: api, Model: model}, Prompt: prompt, Answers: 1}
+	return dialect.Request{Endpoint: dialect.Endpoint{Provider: provider, API: api, Model: model}, Prompt: prompt, Answers: 1}
 }
 
 // newCall returns a call of the model with a prompt of 1,000 tokens, of which the
 // estimator knows nothing: it is estimated to use 1,141 tokens of input and 1,000 of output.
 func newCall(limits *Limits) *Call {
-	return &Call{Limits: limits, Request: request(llm.OpenAI, 1000), Call: ratelimit.Call{Model: model, Project: owner}}
+	return &Call{Limits: limits, Request: request(dialect.OpenAI, 1000), Call: ratelimit.Call{Model: model, Project: owner}}
 }
 
 // admit reserves what a call is estimated to use, which must be possible at once.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -42,7 +42,7 @@ func TestMostOfFallbacks(t *testing.T) {
 		if strings.Contains(fields, "nobody-bounds-it") {
 			body = []byte("{" + fields[1:] + "}")
 		}
-		r, err := llm.Endpoint{Provider: llm.OpenRouter, API: llm.Chat}.Read(body)
+		r, err := dialect.Endpoint{Provider: dialect.OpenRouter, API: dialect.Chat}.Read(body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -69,7 +70,7 @@ type quoted struct {
 // quote looks up the price of the call, unless that was done before. It is that of the model that the
 // request names, even if the response names another one: what was reserved and what is settled must be
 // of one price, and a response names the release of the same model. Where a provider chooses among
-// models of different prices, it reports the cost: see [llm.TellsCost].
+// models of different prices, it reports the cost: see [dialect.TellsCost].
 func (c *Call) quote() {
 	if c.quoted.at.IsZero() {
 		c.quoteAt(time.Now())
@@ -230,7 +231,7 @@ func (c *Call) inTier(told string, priceIn func(tier string) price.Amount) price
 // provider has reported may lower the price below what was reserved.
 func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	p, at := c.quoted.price, c.quoted.at
-	used.CostTold = used.CostTold && llm.TellsCost(c.Request.Provider)
+	used.CostTold = used.CostTold && dialect.TellsCost(c.Request.Provider)
 	switch {
 	case used.CostTold:
 		return price.Amount(max(used.Cost, 0))

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -86,11 +87,11 @@ func TestEstimatesInDollarsMakeNoCallImpossible(t *testing.T) {
 		output   int // the most that the request allows
 		want     price.Amount
 	}{
-		{"learned", llm.OpenAI, 1000, 0, 100 * price.Dollar},
-		{"an output that the provider does not count", llm.Anthropic, 1000, 50_000_000, 100 * price.Dollar},
-		{"a prompt that may be shorter", llm.OpenAI, 20_000_000, 0, 100 * price.Dollar},
-		{"a prompt that is longer", llm.OpenAI, 30_000_000, 0, 0},
-		{"an output that the provider counts", llm.OpenAI, 1000, 50_000_000, 0},
+		{"learned", dialect.OpenAI, 1000, 0, 100 * price.Dollar},
+		{"an output that the provider does not count", dialect.Anthropic, 1000, 50_000_000, 100 * price.Dollar},
+		{"a prompt that may be shorter", dialect.OpenAI, 20_000_000, 0, 100 * price.Dollar},
+		{"a prompt that is longer", dialect.OpenAI, 30_000_000, 0, 0},
+		{"an output that the provider counts", dialect.OpenAI, 1000, 50_000_000, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newPricedCall(t)
@@ -103,7 +104,7 @@ func TestEstimatesInDollarsMakeNoCallImpossible(t *testing.T) {
 			if err != nil || d.Allowed != (test.want > 0) || spent(t, c.Limits) != test.want {
 				t.Fatalf("%v is reserved, want %v: %+v, %v", spent(t, c.Limits), test.want, d, err)
 			}
-			if !d.Allowed && c.Refusal(&d, nil).Code != llm.CodeNever {
+			if !d.Allowed && c.Refusal(&d, nil).Code != dialect.CodeNever {
 				t.Errorf("the refusal is not final: %+v", c.Refusal(&d, nil))
 			}
 		})
@@ -120,16 +121,16 @@ func TestSettledPrice(t *testing.T) {
 		chargeSeen bool
 		want       price.Amount
 	}{
-		{"exact", llm.OpenAI, llm.Usage{Input: 1000, Cached: 600, CacheWrite: 100, Output: 50, Exact: true}, false, 10_000_000 + 300*2_000 + 600*200 + 100*4_000 + 50*10_000},
-		{"in the tier that it was served in", llm.OpenAI, llm.Usage{Input: 1000, Output: 50, Tier: "flex", Exact: true}, false, 5_000_000 + 1000*1_000 + 50*5_000},
-		{"more than was reserved", llm.OpenAI, llm.Usage{Input: 2000, Output: 9000, Exact: true}, false, 10_000_000 + 2000*2_000 + 9000*10_000},
-		{"unknown", llm.OpenAI, unknownUsage, false, reserved},
-		{"cut off", llm.OpenAI, llm.Usage{Input: 1000, Output: 10}, false, reserved},
-		{"cut off after more than was reserved", llm.OpenAI, llm.Usage{Input: -1, Output: 3000}, false, 10_000_000 + 1141*4_000 + 3000*10_000},
-		{"cut off, and what was seen is charged", llm.OpenAI, llm.Usage{Input: 1000, Output: 10}, true, 10_000_000 + 1000*2_000 + 10*10_000},
-		{"an unknown prompt", llm.OpenAI, llm.Usage{Input: -1, Output: 10, Exact: true}, false, 10_000_000 + 1141*4_000 + 10*10_000},
-		{"told by the provider", llm.OpenRouter, llm.Usage{Input: 1000, Output: 10, Cost: 123_456, CostTold: true, Exact: true}, false, 123_456},
-		{"told by a provider that means something else", llm.OpenAI, llm.Usage{Input: 1000, Output: 10, Cost: 123_456, CostTold: true, Exact: true}, false, 10_000_000 + 1000*2_000 + 10*10_000},
+		{"exact", dialect.OpenAI, llm.Usage{Input: 1000, Cached: 600, CacheWrite: 100, Output: 50, Exact: true}, false, 10_000_000 + 300*2_000 + 600*200 + 100*4_000 + 50*10_000},
+		{"in the tier that it was served in", dialect.OpenAI, llm.Usage{Input: 1000, Output: 50, Tier: "flex", Exact: true}, false, 5_000_000 + 1000*1_000 + 50*5_000},
+		{"more than was reserved", dialect.OpenAI, llm.Usage{Input: 2000, Output: 9000, Exact: true}, false, 10_000_000 + 2000*2_000 + 9000*10_000},
+		{"unknown", dialect.OpenAI, unknownUsage, false, reserved},
+		{"cut off", dialect.OpenAI, llm.Usage{Input: 1000, Output: 10}, false, reserved},
+		{"cut off after more than was reserved", dialect.OpenAI, llm.Usage{Input: -1, Output: 3000}, false, 10_000_000 + 1141*4_000 + 3000*10_000},
+		{"cut off, and what was seen is charged", dialect.OpenAI, llm.Usage{Input: 1000, Output: 10}, true, 10_000_000 + 1000*2_000 + 10*10_000},
+		{"an unknown prompt", dialect.OpenAI, llm.Usage{Input: -1, Output: 10, Exact: true}, false, 10_000_000 + 1141*4_000 + 10*10_000},
+		{"told by the provider", dialect.OpenRouter, llm.Usage{Input: 1000, Output: 10, Cost: 123_456, CostTold: true, Exact: true}, false, 123_456},
+		{"told by a provider that means something else", dialect.OpenAI, llm.Usage{Input: 1000, Output: 10, Cost: 123_456, CostTold: true, Exact: true}, false, 10_000_000 + 1000*2_000 + 10*10_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newPricedCall(t)
@@ -157,7 +158,7 @@ func TestSettledPriceOfTheTierAskedFor(t *testing.T) {
 		{"fast", "", sixfold}, {"fast", "standard", usual}, {"fast", "fast", sixfold}, {"", "fast", sixfold},
 	} {
 		c := newPricedCall(t)
-		c.Request = request(llm.OpenAI, 1000)
+		c.Request = request(dialect.OpenAI, 1000)
 		c.Request.Tier = test.asked
 		admit(t, c)
 		used := llm.Usage{Input: 1000, Output: 50, Tier: test.told, Exact: true}
@@ -218,12 +219,12 @@ func TestFreeFailures(t *testing.T) {
 // all that its model can write, in dollars, but no more tokens than are expected: those pace calls.
 func TestCutCallsCostWhatTheyAllow(t *testing.T) {
 	for name, end := range map[string]func(*Call){
-		"cut":  func(c *Call) { c.Settle(t.Context(), llm.NewMeter(c.Request.API, http.Header{}), false) },
+		"cut":  func(c *Call) { c.Settle(t.Context(), dialect.NewMeter(c.Request.API, http.Header{}), false) },
 		"left": func(c *Call) { c.Abandoned(true) },
 	} {
 		for _, test := range []struct{ bound, dollars, tokens int }{{64_000, 64_000, 64_000}, {0, 128_000, 1000}} {
 			c := newPricedCall(t)
-			c.Request = request(llm.Anthropic, 1000)
+			c.Request = request(dialect.Anthropic, 1000)
 			c.Request.MaxOutput = test.bound
 			c.Prices.Table = c.Prices.Table.With(price.Override{Model: model, Maxima: llm.Maxima{Output: 128_000}})
 			end(admit(t, c))
@@ -323,7 +324,7 @@ func TestUsersCostWhatTheirProjectDoes(t *testing.T) {
 // the provider has failed before.
 func TestEachAttemptHasItsOwnEnding(t *testing.T) {
 	c := newPricedCall(t)
-	c.Request = request(llm.Groq, 1000)
+	c.Request = request(dialect.Groq, 1000)
 	admit(t, c)
 	c.Failed(t.Context(), http.StatusInternalServerError, http.Header{}, nil)
 	admit(t, c)

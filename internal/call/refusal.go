@@ -8,9 +8,9 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -31,7 +31,7 @@ func Denied(ctx context.Context, err error) bool {
 
 // Refusal returns the answer to a call that a limit has denied. It says which project or model the
 // limit belongs to, what is left of it, what the call needs, and when to try again.
-func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
+func (c *Call) Refusal(d *ratelimit.Decision, err error) dialect.Refusal {
 	r := c.refusal(d, err)
 	if late := (*ratelimit.DeadlineError)(nil); r.RetryAfter > 0 && errors.As(err, &late) && late.Wait > 0 { // without a wait, it is a slot, and nobody knows
 		r.Message += " (" + late.Reason() + ")"
@@ -39,19 +39,19 @@ func (c *Call) Refusal(d *ratelimit.Decision, err error) llm.Refusal {
 	return r
 }
 
-func (c *Call) refusal(d *ratelimit.Decision, err error) llm.Refusal {
+func (c *Call) refusal(d *ratelimit.Decision, err error) dialect.Refusal {
 	if errors.Is(err, project.ErrUnpriced) {
-		return llm.Refusal{Status: http.StatusForbidden, Message: c.unpricedText(err)}
+		return dialect.Refusal{Status: http.StatusForbidden, Message: c.unpricedText(err)}
 	}
 	if errors.Is(err, project.ErrUnbounded) {
-		return llm.Refusal{Status: http.StatusForbidden, Message: c.unboundedText(err)}
+		return dialect.Refusal{Status: http.StatusForbidden, Message: c.unboundedText(err)}
 	}
-	r := llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
+	r := dialect.Refusal{Status: http.StatusTooManyRequests, RetryAfter: d.RetryAfter, Retry: d.RetryAfter <= maxAutoRetry}
 	short := c.shortage(d)
 	share := d.Share.Window // of which the project has used its share
 	r.Tokens = short != nil && short.ofTokens() || share != nil && share.Unit == project.Tokens
 	if errors.Is(err, ratelimit.ErrNever) || d.RetryAfter == ratelimit.Never {
-		r.Status, r.Code, r.RetryAfter, r.Retry = c.Request.API.NeverStatus(), llm.CodeNever, 0, false
+		r.Status, r.Code, r.RetryAfter, r.Retry = c.Request.API.NeverStatus(), dialect.CodeNever, 0, false
 		r.Message = notSent + c.whyNever(d, short, err)
 		return r
 	}

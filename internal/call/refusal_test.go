@@ -10,27 +10,27 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // later is the refusal of a call that may try again by itself.
-func later(wait time.Duration, tokens bool, message string) llm.Refusal {
-	return llm.Refusal{Status: http.StatusTooManyRequests, RetryAfter: wait, Retry: true, Tokens: tokens, Message: message}
+func later(wait time.Duration, tokens bool, message string) dialect.Refusal {
+	return dialect.Refusal{Status: http.StatusTooManyRequests, RetryAfter: wait, Retry: true, Tokens: tokens, Message: message}
 }
 
 // muchLater is the refusal of a call whose wait is so long that the SDK should show the error.
-func muchLater(wait time.Duration, tokens bool, message string) llm.Refusal {
+func muchLater(wait time.Duration, tokens bool, message string) dialect.Refusal {
 	r := later(wait, tokens, message)
 	r.Retry = false
 	return r
 }
 
-func never(message string) llm.Refusal {
-	return llm.Refusal{Status: http.StatusBadRequest, Code: llm.CodeNever, Tokens: true, Message: message}
+func never(message string) dialect.Refusal {
+	return dialect.Refusal{Status: http.StatusBadRequest, Code: dialect.CodeNever, Tokens: true, Message: message}
 }
 
 // Each call here comes right after one like it, which is still under way.
@@ -41,7 +41,7 @@ func TestRefusalsSayWhatIsLeftAndNeeded(t *testing.T) {
 		name    string
 		quota   quota
 		project *project.Limit
-		want    llm.Refusal
+		want    dialect.Refusal
 	}{
 		{"requests a minute", quota{MaxRPM: 1}, nil,
 			later(time.Minute, false, `not sent: model "some-model" has 0 of its 1 requests a minute left: try again in 1m0s`)},
@@ -297,7 +297,7 @@ func TestRefusalsNameTheOwner(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		limits limits
-		want   llm.Refusal
+		want   dialect.Refusal
 	}{
 		{"dollars of the calendar's month", limits{"acme": {DollarsPerMonth: 5_000 * price.Dollar, Resets: limit.Calendar{Zone: "UTC"}}},
 			muchLater(time.Hour, false, `not sent: project "acme" has $0.12 of its $5,000.00 of November left, and this call may cost up to $0.30: try again in 1h0m0s`)},
@@ -310,9 +310,9 @@ func TestRefusalsNameTheOwner(t *testing.T) {
 		{"of the one above, which has a limit of the same name", limits{"acme/search": {DollarsPerDay: 9_000 * price.Dollar}, "acme": {DollarsPerDay: 5_000 * price.Dollar}},
 			muchLater(24*time.Hour, false, `not sent: project "acme" has $0.12 of its $5,000.00 a day left, and this call may cost up to $0.30: try again in 24h0m0s`)},
 		{"in total", limits{"acme": {Dollars: 5_000 * price.Dollar}},
-			llm.Refusal{Status: http.StatusPaymentRequired, Message: `not sent: project "acme" has $0.12 of its $5,000.00 in total left, and this call may cost up to $0.30: this budget does not reset; do not retry`}},
+			dialect.Refusal{Status: http.StatusPaymentRequired, Message: `not sent: project "acme" has $0.12 of its $5,000.00 in total left, and this call may cost up to $0.30: this budget does not reset; do not retry`}},
 		{"never", limits{"acme": {DollarsPerDay: price.Dollar / 10}},
-			llm.Refusal{Status: http.StatusBadRequest, Code: llm.CodeNever, Message: `not sent: project "acme" may use $0.10 a day, and this call may cost up to $0.30: it can never pass`}},
+			dialect.Refusal{Status: http.StatusBadRequest, Code: dialect.CodeNever, Message: `not sent: project "acme" may use $0.10 a day, and this call may cost up to $0.30: it can never pass`}},
 		{"requests", limits{"acme": {RequestsPerDay: 1}},
 			muchLater(24*time.Hour, false, `not sent: project "acme" has 0 of its 1 requests a day left: try again in 24h0m0s`)},
 		{"calls at a time", limits{"acme": {MaxConcurrent: 1}},

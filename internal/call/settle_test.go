@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -61,16 +62,16 @@ func TestFailedCalls(t *testing.T) {
 		output   int
 		cause    llm.Cause
 	}{
-		{"a request that is not valid", llm.OpenAI, 400, `{"error":{}}`, false, 0, 0, ""},
-		{"no such model", llm.OpenAI, 404, "", false, 0, 0, ""},
-		{"throttled", llm.OpenAI, 429, `{"error":{"code":"rate_limit_exceeded"}}`, true, 0, 0, llm.RateLimited},
-		{"unpaid", llm.OpenAI, 429, `{"error":{"code":"insufficient_quota"}}`, true, 0, 0, llm.SpendCap},
-		{"overloaded", llm.Anthropic, 529, `{"error":{"type":"overloaded_error"}}`, true, 0, 0, llm.Overloaded},
-		{"down", llm.OpenAI, 503, "", true, 0, 0, ""},
-		{"broken inside", llm.OpenAI, 500, "", false, 1141, all, ""},
-		{"broken on the way", llm.Anthropic, 502, "", false, 1141, all, ""},
-		{"a short answer is quoted", llm.Groq, 400, quoting(600), true, 1141, all, ""},
-		{"a long answer is quoted", llm.Groq, 400, quoting(60_000), true, 1141, len(quoting(60_000)) / bytesPerToken, ""},
+		{"a request that is not valid", dialect.OpenAI, 400, `{"error":{}}`, false, 0, 0, ""},
+		{"no such model", dialect.OpenAI, 404, "", false, 0, 0, ""},
+		{"throttled", dialect.OpenAI, 429, `{"error":{"code":"rate_limit_exceeded"}}`, true, 0, 0, llm.RateLimited},
+		{"unpaid", dialect.OpenAI, 429, `{"error":{"code":"insufficient_quota"}}`, true, 0, 0, llm.SpendCap},
+		{"overloaded", dialect.Anthropic, 529, `{"error":{"type":"overloaded_error"}}`, true, 0, 0, llm.Overloaded},
+		{"down", dialect.OpenAI, 503, "", true, 0, 0, ""},
+		{"broken inside", dialect.OpenAI, 500, "", false, 1141, all, ""},
+		{"broken on the way", dialect.Anthropic, 502, "", false, 1141, all, ""},
+		{"a short answer is quoted", dialect.Groq, 400, quoting(600), true, 1141, all, ""},
+		{"a long answer is quoted", dialect.Groq, 400, quoting(60_000), true, 1141, len(quoting(60_000)) / bytesPerToken, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCall(newLimits(t, plenty, nil))
@@ -167,21 +168,21 @@ func TestSettle(t *testing.T) {
 		exact    bool
 		pauses   bool
 	}{
-		{"a whole answer", llm.OpenAI, json, `{"usage":{"prompt_tokens":900,"completion_tokens":7}}`, false, charged{Requests: 1, Input: 900, Output: 7}, true, false},
-		{"an answer beyond the reservation", llm.OpenAI, json, `{"usage":{"prompt_tokens":2000,"completion_tokens":9000}}`, false, charged{Requests: 1, Input: 2000, Output: 9000}, true, false},
-		{"a cached prompt", llm.Anthropic, json, `{"usage":{"input_tokens":100,"cache_read_input_tokens":800,"output_tokens":7}}`, false, charged{Requests: 1, Input: 100, Output: 7}, true, false},
-		{"no usage", llm.OpenAI, json, `{"choices":[]}`, false, charged{Requests: 1, Input: 1141, Output: 1000}, false, false},
-		{"a stream that breaks off", llm.OpenAI, stream, partial, false, charged{Requests: 1, Input: 1141, Output: 1000}, false, false},
-		{"the same, charged as seen", llm.OpenAI, stream, partial, true, charged{Requests: 1, Input: 1141, Output: 1}, false, false},
-		{"nothing is seen", llm.OpenAI, stream, "", true, charged{Requests: 1, Input: 1141, Output: 1000}, false, false},
-		{"a stream that ends in an error", llm.Anthropic, stream, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", false, charged{Requests: 1, Input: 1141, Output: 1000}, false, true},
+		{"a whole answer", dialect.OpenAI, json, `{"usage":{"prompt_tokens":900,"completion_tokens":7}}`, false, charged{Requests: 1, Input: 900, Output: 7}, true, false},
+		{"an answer beyond the reservation", dialect.OpenAI, json, `{"usage":{"prompt_tokens":2000,"completion_tokens":9000}}`, false, charged{Requests: 1, Input: 2000, Output: 9000}, true, false},
+		{"a cached prompt", dialect.Anthropic, json, `{"usage":{"input_tokens":100,"cache_read_input_tokens":800,"output_tokens":7}}`, false, charged{Requests: 1, Input: 100, Output: 7}, true, false},
+		{"no usage", dialect.OpenAI, json, `{"choices":[]}`, false, charged{Requests: 1, Input: 1141, Output: 1000}, false, false},
+		{"a stream that breaks off", dialect.OpenAI, stream, partial, false, charged{Requests: 1, Input: 1141, Output: 1000}, false, false},
+		{"the same, charged as seen", dialect.OpenAI, stream, partial, true, charged{Requests: 1, Input: 1141, Output: 1}, false, false},
+		{"nothing is seen", dialect.OpenAI, stream, "", true, charged{Requests: 1, Input: 1141, Output: 1000}, false, false},
+		{"a stream that ends in an error", dialect.Anthropic, stream, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n", false, charged{Requests: 1, Input: 1141, Output: 1000}, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCall(newLimits(t, plenty, nil))
 			c.Request, c.ChargeSeen = request(test.provider, 1000), test.seen
 			before := estimateOf(c)
 			admit(t, c)
-			meter := llm.NewMeter(c.Request.API, test.header)
+			meter := dialect.NewMeter(c.Request.API, test.header)
 			meter.Write([]byte(test.body))
 			if used := c.Settle(t.Context(), meter, true); used.Exact != test.exact {
 				t.Errorf("%+v is used", used)
@@ -215,7 +216,7 @@ func TestOnlyExactUsageLowersACharge(t *testing.T) {
 			}
 		}
 		c := newCall(limits)
-		c.Request = request([]llm.Provider{llm.OpenAI, llm.Anthropic, llm.Gemini}[random.IntN(3)], random.IntN(1+random.IntN(2000)))
+		c.Request = request([]llm.Provider{dialect.OpenAI, dialect.Anthropic, dialect.Gemini}[random.IntN(3)], random.IntN(1+random.IntN(2000)))
 		c.Request.MaxOutput = random.IntN(2) * random.IntN(6000)
 		for range random.IntN(60) {
 			c.Limits.Estimator.Learn(owner, &c.Request, llm.Usage{Input: c.Request.Prompt, Output: random.IntN(50), Exact: true})
@@ -233,7 +234,7 @@ func TestOnlyExactUsageLowersACharge(t *testing.T) {
 		got, gotProject := chargedTo(limits), projectTokens(t, limits, perMinute)
 
 		counted := func(output int) int {
-			if c.Request.Provider == llm.Gemini {
+			if c.Request.Provider == dialect.Gemini {
 				return 0
 			}
 			return output
@@ -262,6 +263,6 @@ func TestSettledOnce(t *testing.T) {
 		t.Fatal(d.Reason(), err)
 	}
 	for range 2 {
-		c.Settle(t.Context(), llm.NewMeter(llm.Chat, http.Header{}), false)
+		c.Settle(t.Context(), dialect.NewMeter(dialect.Chat, http.Header{}), false)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/numeral"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -92,7 +92,7 @@ func TestDenialsOfTheUnknown(t *testing.T) {
 		c := newFitted(t, limits, body)
 		c.Prices = pricesOf(t, microdollars)
 		if strings.Contains(body, "previous") {
-			c.Request, _ = (llm.Endpoint{Provider: llm.OpenAI, API: llm.Responses, Model: model}).Read([]byte(body))
+			c.Request, _ = (dialect.Endpoint{Provider: dialect.OpenAI, API: dialect.Responses, Model: model}).Read([]byte(body))
 		}
 		d, err := c.Try(t.Context())
 		if r := c.Refusal(&d, err); !Denied(t.Context(), err) || r.Status != 403 || !strings.HasPrefix(r.Message, want) {

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -54,7 +55,7 @@ func (c *Call) mostOutput(seen, allowed int) int {
 // pay less than a client that stays.
 func (c *Call) commit(used llm.Usage, cost price.Amount) {
 	q, _ := c.Limits.Models.Quota(c.Model)
-	tokens := used.TokensBy(c.Request.Provider, q.Count)
+	tokens := dialect.TokensOf(used, c.Request.Provider, q.Count)
 	if !used.Exact && !(c.ChargeSeen && used.Output > 0) {
 		tokens.Output, tokens.FreeOutput = c.unknownOutput(used.Output, q.Count)
 		tokens.Reasoning = q.Count.Dearest(llm.Tokens{Output: tokens.Output}).Reasoning
@@ -96,7 +97,7 @@ func (c *Call) addCharge(tokens llm.Tokens, cost price.Amount) {
 // reserved and of mostOutput, which may be above the reservation: estimate cuts that down
 // to what the limits can ever give. An output of -1 leaves the reservation as it is.
 func (c *Call) unknownOutput(seen int, w llm.TokenWeights) (output, free int) {
-	least := llm.Usage{Output: c.mostOutput(seen, c.Request.Bound())}.TokensBy(c.Request.Provider, w)
+	least := dialect.TokensOf(llm.Usage{Output: c.mostOutput(seen, c.Request.Bound())}, c.Request.Provider, w)
 	counted, reserved := least.Output-least.FreeOutput, c.Tokens.Output-c.Tokens.FreeOutput
 	if least.Output <= c.Tokens.Output && counted <= reserved {
 		return -1, 0

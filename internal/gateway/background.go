@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
-// maxResponseID is how many bytes of an id a [llm.Meter] keeps. A longer one cannot be told from others.
+// maxResponseID is how many bytes of an id a [dialect.Meter] keeps. A longer one cannot be told from others.
 const maxResponseID = 64
 
 // leaveOpen has the store keep a call that the provider goes on with in the background, until its response is fetched.
 // It reports false for a call whose usage is known already, or whose response nobody could find.
-func (x *exchange) leaveOpen(meter *llm.Meter) bool {
+func (x *exchange) leaveOpen(meter *dialect.Meter) bool {
 	id := meter.ResponseID()
 	if x.call.Request.API.Told(meter.Usage(), hasEnded(meter)) || id == "" || len(id) >= maxResponseID {
 		return false
@@ -39,7 +39,7 @@ func (x *exchange) whereToFetch(id string) string {
 
 // readResponse returns what reads a response of an API as it passes, whole or as a stream, and settles the call that it
 // is of if that was left open.
-func (x *exchange) readResponse(api llm.API, id string) func(*http.Response) io.Reader {
+func (x *exchange) readResponse(api dialect.API, id string) func(*http.Response) io.Reader {
 	return func(response *http.Response) io.Reader {
 		if response.StatusCode != http.StatusOK {
 			return response.Body
@@ -51,22 +51,22 @@ func (x *exchange) readResponse(api llm.API, id string) func(*http.Response) io.
 // responseReader reads a response as it passes.
 type responseReader struct {
 	x     *exchange
-	api   llm.API
+	api   dialect.API
 	id    string
 	body  io.Reader
-	meter *llm.Meter
+	meter *dialect.Meter
 	ended bool
 }
 
-func newResponseReader(x *exchange, api llm.API, id string, response *http.Response) *responseReader {
-	return &responseReader{x: x, api: api, id: id, body: response.Body, meter: llm.NewMeter(api, response.Header)}
+func newResponseReader(x *exchange, api dialect.API, id string, response *http.Response) *responseReader {
+	return &responseReader{x: x, api: api, id: id, body: response.Body, meter: dialect.NewMeter(api, response.Header)}
 }
 
 // endStatuses are those of a response that does not change any more. An interaction of Gemini's requires an action of
 // the client, which sends the next one.
 var endStatuses = []string{"completed", "succeeded", "incomplete", "failed", "cancelled", "requires_action"}
 
-func hasEnded(m *llm.Meter) bool { return slices.Contains(endStatuses, m.Status()) }
+func hasEnded(m *dialect.Meter) bool { return slices.Contains(endStatuses, m.Status()) }
 
 // Read settles the call before the client gets the end of the response. A response that has ended without usage,
 // because it was cancelled or has failed, may have cost all that was reserved.

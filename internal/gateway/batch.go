@@ -15,17 +15,17 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // submitsBatch returns how a request is served that submits a batch, or nil if it does not: with its
 // calls in its body, as Anthropic and Gemini have it, or in a file, as OpenAI has it.
 func (x *exchange) submitsBatch() func() *refusal {
 	names := namesIn(x.target.Path)
-	if model, ok := strings.CutSuffix(names.at(1), ":batchGenerateContent"); ok && x.r.Method == http.MethodPost && x.upstream.Kind == llm.Gemini {
+	if model, ok := strings.CutSuffix(names.at(1), ":batchGenerateContent"); ok && x.r.Method == http.MethodPost && x.upstream.Kind == dialect.Gemini {
 		return func() *refusal { return x.submit(func(b *call.Batch) *refusal { return x.readGenerate(b, model) }) }
 	}
 	switch {
@@ -33,7 +33,7 @@ func (x *exchange) submitsBatch() func() *refusal {
 		return nil
 	case names.is(2, "messages"):
 		return func() *refusal { return x.submit(x.readInline) }
-	case x.upstream.Kind.ErrorAPI() == llm.Chat:
+	case dialect.ErrorAPI(x.upstream.Kind) == dialect.Chat:
 		return func() *refusal { return x.submit(x.readFile) }
 	}
 	return nil
@@ -137,11 +137,11 @@ func (x *exchange) chargeBatch(b *call.Batch) *refusal {
 }
 
 // expect adds a call with a body to a batch.
-func (x *exchange) expect(b *call.Batch, r *llm.Request, body []byte) error {
+func (x *exchange) expect(b *call.Batch, r *dialect.Request, body []byte) error {
 	if err := x.mention(body); err != nil {
 		return err
 	}
-	free := *r == (llm.Request{})
+	free := *r == (dialect.Request{})
 	r.Model = cmp.Or(r.Model, x.upstream.Unnamed)
 	if owner, allowed := x.forbids(); allowed != nil && (r.Fallbacks || r.API == "") {
 		return fmt.Errorf("%s may only call %s: the gateway cannot tell which model answers", owner, strings.Join(allowed, ", "))
@@ -156,7 +156,7 @@ func (x *exchange) expect(b *call.Batch, r *llm.Request, body []byte) error {
 // readGenerate reads the calls of a batch of Gemini's in the body. Of those in a file, it is known what was read when the
 // file was uploaded. A batch with a file that was not read is a request to an endpoint that the gateway does not read.
 func (x *exchange) readGenerate(b *call.Batch, model string) *refusal {
-	file, err := batch.EachGenerate(x.body, model, func(r llm.Request, body []byte) error { return x.expect(b, &r, body) })
+	file, err := batch.EachGenerate(x.body, model, func(r dialect.Request, body []byte) error { return x.expect(b, &r, body) })
 	if err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
@@ -181,7 +181,7 @@ func (x *exchange) readGenerate(b *call.Batch, model string) *refusal {
 
 // readInline reads the calls in the body.
 func (x *exchange) readInline(b *call.Batch) *refusal {
-	err := batch.EachInline(x.body, func(r llm.Request, body []byte) error { return x.expect(b, &r, body) })
+	err := batch.EachInline(x.body, func(r dialect.Request, body []byte) error { return x.expect(b, &r, body) })
 	if err != nil {
 		return refusalf(http.StatusBadRequest, "%s", message.Plain(err))
 	}
@@ -244,7 +244,7 @@ func (x *exchange) readBatches(response *http.Response) (io.Reader, []batch.Obje
 	if response.StatusCode/100 != 2 || response.Header["Content-Encoding"] != nil {
 		return response.Body, nil
 	}
-	if x.upstream.Kind == llm.Gemini {
+	if x.upstream.Kind == dialect.Gemini {
 		text, _ := x.readAnswer(response.Body, maxResult) // an error comes again, or what was not read follows
 		return io.MultiReader(bytes.NewReader(text), response.Body), batch.ReadOperation(text)
 	}

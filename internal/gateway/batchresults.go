@@ -10,7 +10,7 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // batchAnswer returns what reads the answer to a request that is no call of a model: one that says how
@@ -23,7 +23,7 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 	switch {
 	case get && names.is(1, "content") && names.is(3, "files"):
 		read = x.readFileResults(names.at(2))
-	case get && x.upstream.Kind == llm.Gemini && names.is(2, "files"):
+	case get && x.upstream.Kind == dialect.Gemini && names.is(2, "files"):
 		open := x.resultsIn(names.at(1))
 		if open == nil {
 			return nil
@@ -33,10 +33,10 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 		read = x.readResults(func() *openBatch { return x.g.batches.find(batchID{x.Provider, names.at(2)}.name()) })
 	case get && (names.is(1, "batches") || names.is(2, "batches")), names.is(1, "cancel") && names.is(3, "batches"):
 		read = x.followBatches
-	case get && llm.FetchedIn(names.at(2)) != "":
-		read = x.readResponse(llm.FetchedIn(names.at(2)), names.at(1))
-	case names.is(1, "cancel") && llm.FetchedIn(names.at(3)) != "":
-		read = x.readResponse(llm.FetchedIn(names.at(3)), names.at(2))
+	case get && dialect.FetchedIn(names.at(2)) != "":
+		read = x.readResponse(dialect.FetchedIn(names.at(2)), names.at(1))
+	case names.is(1, "cancel") && dialect.FetchedIn(names.at(3)) != "":
+		read = x.readResponse(dialect.FetchedIn(names.at(3)), names.at(2))
 	default:
 		return nil
 	}

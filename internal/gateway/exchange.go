@@ -11,11 +11,11 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/otlp"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -32,7 +32,7 @@ type exchange struct {
 
 	upstream   *upstream
 	target     url.URL           // the provider's own path and query
-	endpoint   llm.Endpoint      // gives refusals their form
+	endpoint   dialect.Endpoint  // gives refusals their form
 	path       string            // the project and its user
 	rules      *config.Project   // of the path: the last of levels
 	keyModels  []string          // the models that the key may call; empty: all
@@ -55,19 +55,19 @@ type exchange struct {
 	tried          []*deployment // the deployments that the call was sent to; empty if the provider has only one
 	fallback       *fallback     // nil before the first attempt that is repeated
 	decision       ratelimit.Decision
-	answers        *answers   // nil before the limits are asked
-	sent           bool       // the provider may have got the request
-	throttled      bool       // the provider's last answer throttles the call
-	gatewayAccount bool       // the account at the provider is the gateway's, and not the client's
-	overTLS        bool       // the client has reached the gateway, or the proxy before it, by TLS; set for what is no call
-	begun          bool       // the answer has begun while the call waited: see begin
-	signed         bool       // the client has signed the request, so it is sent unchanged
-	hider          *hider     // redacts the secrets that the request was sent with; nil: they are the client's
-	deadline       time.Time  // the deadline of the next write to the client
-	meter          *llm.Meter // reads the answer of a call; nil before there is one
-	ended          bool       // the client has got the whole stream, though the body may go on
-	complete       bool       // the body of the answer has come to its end
-	span           *otlp.Span // of the request; nil: no collector gets it
+	answers        *answers       // nil before the limits are asked
+	sent           bool           // the provider may have got the request
+	throttled      bool           // the provider's last answer throttles the call
+	gatewayAccount bool           // the account at the provider is the gateway's, and not the client's
+	overTLS        bool           // the client has reached the gateway, or the proxy before it, by TLS; set for what is no call
+	begun          bool           // the answer has begun while the call waited: see begin
+	signed         bool           // the client has signed the request, so it is sent unchanged
+	hider          *hider         // redacts the secrets that the request was sent with; nil: they are the client's
+	deadline       time.Time      // the deadline of the next write to the client
+	meter          *dialect.Meter // reads the answer of a call; nil before there is one
+	ended          bool           // the client has got the whole stream, though the body may go on
+	complete       bool           // the body of the answer has come to its end
+	span           *otlp.Span     // of the request; nil: no collector gets it
 	levelRoom      [project.MaxNames]*config.Project
 	Record
 }
@@ -150,7 +150,7 @@ func (x *exchange) serve() *refusal {
 		return refused
 	}
 	path := x.providerPath()
-	endpoint, ok := x.upstream.Kind.Recognize(x.r.Method, path)
+	endpoint, ok := dialect.RecognizeAt(x.upstream.Kind, x.r.Method, path)
 	if x.ambiguous(path, endpoint, ok) {
 		return refusalf(http.StatusBadRequest, "the path is escaped where it need not be: it can be read in two ways")
 	}

@@ -20,7 +20,7 @@ import (
 	deposits "dappco.re/go/core/go-ratelimit/internal/accounts"
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/call"
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // Gemini gives no uploaded file back, so the gateway reads the calls of a batch when their file is uploaded. The store
@@ -157,7 +157,7 @@ func (u *uploads) keep(project, name string) (oldest string) {
 // to be called with the answer.
 func (x *exchange) readUpload(body io.ReadCloser) (io.ReadCloser, func(*http.Response)) {
 	command, id := x.r.Header.Get("X-Goog-Upload-Command"), x.target.Query().Get("upload_id")
-	if x.upstream.Kind != llm.Gemini || id == "" || !strings.Contains(command, "upload") || x.r.Header["Content-Encoding"] != nil || x.g.batches.vault == nil {
+	if x.upstream.Kind != dialect.Gemini || id == "" || !strings.Contains(command, "upload") || x.r.Header["Content-Encoding"] != nil || x.g.batches.vault == nil {
 		return body, func(*http.Response) {}
 	}
 	all := &x.g.batches.uploads
@@ -233,10 +233,10 @@ func (x *exchange) expectFile(b *call.Batch, file, model string) (known bool, re
 		return false, nil
 	}
 	for _, g := range digest.Groups {
-		if named := g.Shape.Model; named != "" && llm.PlainName(llm.Gemini, named) != llm.PlainName(llm.Gemini, model) {
+		if named := g.Shape.Model; named != "" && dialect.PlainName(dialect.Gemini, named) != dialect.PlainName(dialect.Gemini, model) {
 			return false, refusalf(http.StatusBadRequest, "a call in the file %q has the model %.100q: it must be that of the path", file, named)
 		}
-		r := g.Shape.Request(llm.Endpoint{Provider: llm.Gemini, API: llm.Generate, Model: model})
+		r := g.Shape.Request(dialect.Endpoint{Provider: dialect.Gemini, API: dialect.Generate, Model: model})
 		if err := b.Expect(x.Project, &r, g.Calls); err != nil {
 			return false, refusalf(http.StatusBadRequest, "%v", err)
 		}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // health is the health of a deployment.
@@ -30,7 +30,7 @@ func (h *health) observe(status int, model string) {
 	switch {
 	case status == 403:
 		h.forbidden.add(maphash.String(hashSeed, model), unhealthyFor)
-	case status == 401 || status >= 500 && !llm.MayThrottle(status):
+	case status == 401 || status >= 500 && !dialect.MayThrottle(status):
 		h.markFailed()
 	case status < 300 && h.failedUntil.Load() != 0:
 		h.failedUntil.Store(0)

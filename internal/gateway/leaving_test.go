@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // thinking is a provider whose answers have 2,000 hidden tokens before the first visible one.
@@ -177,7 +177,7 @@ func TestUnknownUsageSeen(t *testing.T) {
 // The estimator learns nothing from streams that broke off.
 func TestCutStreamsTeachNothing(t *testing.T) {
 	r := newRig(t, budgeted+unread, thinking)
-	asks := llm.Request{Endpoint: llm.Endpoint{Provider: llm.OpenAI, API: llm.Chat, Model: "o5"}, Prompt: 7, Answers: 1}
+	asks := dialect.Request{Endpoint: dialect.Endpoint{Provider: dialect.OpenAI, API: dialect.Chat, Model: "o5"}, Prompt: 7, Answers: 1}
 	before := r.limits.Estimator.Estimate("leaver", &asks)
 	for range 20 {
 		r.leaveAfter(t, `"content":"the"`, chat, fmt.Sprintf(chatOf, "o5", ""), "leaver")

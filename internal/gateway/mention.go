@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -79,7 +79,7 @@ func (x *exchange) mentionModels(value []byte) error {
 }
 
 // userIn returns the user that a field of a body names, or "".
-func userIn(body []byte, field llm.UserField) (user string) {
+func userIn(body []byte, field dialect.UserField) (user string) {
 	whole, _, _ := field.Split()
 	name, member, inside := strings.Cut(string(whole), ".")
 	values, err := batch.Fields(body, name)

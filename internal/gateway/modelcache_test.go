@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Names that clients invent do not keep names in use out of the cache. Once, after enough of
 // them, every call compared its name with all models.
 func TestInventedNamesAreForgotten(t *testing.T) {
-	u := &upstream{Upstream: &config.Upstream{Kind: llm.OpenAI, Models: []config.Model{{Name: "gpt-4o"}}}}
+	u := &upstream{Upstream: &config.Upstream{Kind: dialect.OpenAI, Models: []config.Model{{Name: "gpt-4o"}}}}
 	for i := range 3 * maxCachedModels {
 		u.Find(fmt.Sprintf("invented-%dx", i))
 	}

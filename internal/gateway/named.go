@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // checkNames refuses names that no model can have, before they are compared: comparing takes
@@ -67,7 +67,7 @@ func (x *exchange) checkOneModel() *refusal {
 
 // same reports whether two names stand for one model.
 func (u *upstream) same(one, other string) bool {
-	return one == other || llm.PlainName(u.Kind, one) == llm.PlainName(u.Kind, other)
+	return one == other || dialect.PlainName(u.Kind, one) == dialect.PlainName(u.Kind, other)
 }
 
 func twoModels(here, one, there, other string) *refusal {

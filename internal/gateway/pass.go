@@ -9,8 +9,8 @@ import (
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
@@ -20,7 +20,7 @@ func (x *exchange) pass() *refusal {
 	if namesIn(x.target.Path).is(1, "invoke-with-bidirectional-stream") {
 		return refusalf(http.StatusBadRequest, "streams in both directions are not supported: the gateway could not count their tokens")
 	}
-	if (x.upstream.Kind == llm.Gemini || x.upstream.Kind == llm.Vertex) && wrapsCalls(x.target.Path) {
+	if (x.upstream.Kind == dialect.Gemini || x.upstream.Kind == dialect.Vertex) && wrapsCalls(x.target.Path) {
 		return refusalf(http.StatusBadRequest, "batches of requests and remote procedure calls are not supported: the gateway could not see which models they call")
 	}
 	if owner, models := x.forbids(); models != nil && !callsNoModel(x.r.Method, x.target.Path) {

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // LimitPaused is the limit that a request is denied by which an operator has paused, in place of the name
@@ -23,7 +23,7 @@ func (x *exchange) checkPaused() *refusal {
 		return nil
 	}
 	x.Limit, x.Scope, x.Owner = LimitPaused, scope, owner
-	return &refusal{llm.Refusal{
+	return &refusal{dialect.Refusal{
 		Status: http.StatusTooManyRequests, Code: codePaused,
 		Message: fmt.Sprintf("not sent: the operator of the gateway has paused %s %q: no call of it passes until the operator resumes it", scope, owner),
 	}, Denied}

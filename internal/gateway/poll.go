@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // Bounds of how the gateway fetches responses of calls in the background that no client has fetched.
@@ -111,7 +111,7 @@ func (o *openBatches) fetch(ctx context.Context, name, provider, id string) fetc
 	}
 	defer response.Body.Close()
 	switch status := response.StatusCode; {
-	case status >= http.StatusInternalServerError || llm.MayThrottle(status):
+	case status >= http.StatusInternalServerError || dialect.MayThrottle(status):
 		return fetchFailed
 	case status != http.StatusOK:
 		return fetchEnded

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // Parameters of a query that Google's servers accept, with or without a $ before their names.
@@ -18,7 +18,7 @@ var (
 
 // checkQuery refuses a query with which the provider would take the request for another.
 func (x *exchange) checkQuery() *refusal {
-	if x.endpoint.API == llm.Generate && withoutParameters(x.target.RawQuery, methodParameters) != x.target.RawQuery {
+	if x.endpoint.API == dialect.Generate && withoutParameters(x.target.RawQuery, methodParameters) != x.target.RawQuery {
 		return refusalf(http.StatusBadRequest, "the query must not name another method")
 	}
 	return nil

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // read reads the body of a call of a model, and checks that the project may make the call.
@@ -107,7 +107,7 @@ func (x *exchange) renameModel(model string) *refusal {
 	path, body := x.call.Request.Rename(x.target.Path, x.body, model)
 	if path != x.target.Path {
 		x.target.Path, x.target.RawPath = path, ""
-		if strings.Contains(model, "/") && (x.endpoint.API == llm.Converse || x.endpoint.API == llm.Invoke) { // the model is an ARN, which must stay one segment
+		if strings.Contains(model, "/") && (x.endpoint.API == dialect.Converse || x.endpoint.API == dialect.Invoke) { // the model is an ARN, which must stay one segment
 			x.target.RawPath = strings.Replace(path, model, url.PathEscape(model), 1)
 		}
 		x.endpoint.Model = model

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // Record describes one request and its outcome. The access log, the metrics, and the recent
@@ -112,7 +112,7 @@ func outcomeOf(status int, throttles bool) Outcome {
 	switch {
 	case status < http.StatusBadRequest:
 		return Passed
-	case throttles, status == http.StatusTooManyRequests, status == llm.StatusOverloaded:
+	case throttles, status == http.StatusTooManyRequests, status == dialect.StatusOverloaded:
 		return Throttled
 	}
 	return Failed
@@ -132,7 +132,7 @@ func shortened(text string) string {
 }
 
 // requestIDFields are the headers with a provider's id of a request.
-var requestIDFields = llm.RequestIDHeaders()
+var requestIDFields = dialect.RequestIDHeaders()
 
 // requestID returns the provider's id of a request, or "".
 func requestID(h http.Header) string {

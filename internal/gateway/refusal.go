@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/admit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -18,13 +18,13 @@ const statusClientLeft = 499
 
 // refusal is an answer of the gateway in place of the provider's.
 type refusal struct {
-	llm.Refusal
+	dialect.Refusal
 	outcome Outcome
 }
 
 // refusalf returns the refusal of an invalid request.
 func refusalf(status int, format string, args ...any) *refusal {
-	return &refusal{llm.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}, Refused}
+	return &refusal{dialect.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}, Refused}
 }
 
 // firstRefusal takes steps until one refuses the request.
@@ -39,7 +39,7 @@ func firstRefusal(steps ...func() *refusal) *refusal {
 
 // retryLater refuses a request that the client may send again in a second.
 func retryLater(message string, outcome Outcome) *refusal {
-	return &refusal{llm.Refusal{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: time.Second, Retry: true}, outcome}
+	return &refusal{dialect.Refusal{Status: http.StatusServiceUnavailable, Message: message, RetryAfter: time.Second, Retry: true}, outcome}
 }
 
 // stopping refuses a request because the gateway drains.
@@ -50,7 +50,7 @@ func (x *exchange) stopping() *refusal {
 
 // clientLeft ends the request of a client that has left.
 func clientLeft() *refusal {
-	return &refusal{llm.Refusal{Status: statusClientLeft}, Left}
+	return &refusal{dialect.Refusal{Status: statusClientLeft}, Left}
 }
 
 // storeLost refuses a call because the store that counts does not answer.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // route finds the provider, whose name is the first segment of the path, and sets the target
@@ -20,7 +20,7 @@ func (x *exchange) route() *refusal {
 		return x.unknownProvider(plain)
 	}
 	x.Provider = x.upstream.name
-	x.endpoint = llm.Endpoint{Provider: x.upstream.Kind, API: x.upstream.Kind.ErrorAPI()}
+	x.endpoint = dialect.Endpoint{Provider: x.upstream.Kind, API: dialect.ErrorAPI(x.upstream.Kind)}
 	if x.r.URL.RawPath != "" && !below(x.r.URL.EscapedPath(), "/"+x.upstream.name) {
 		return refusalf(http.StatusBadRequest, "the path must begin with /%s/ as it is, with nothing escaped", x.upstream.name)
 	}
@@ -35,13 +35,13 @@ func (s *setup) names() []string { return slices.Sorted(maps.Keys(s.upstreams)) 
 
 // ambiguous reports whether a server that unescapes a path before it splits it would take the
 // request for another call. recognized reports whether the request is a call to the endpoint.
-func (x *exchange) ambiguous(u *url.URL, endpoint llm.Endpoint, recognized bool) bool {
+func (x *exchange) ambiguous(u *url.URL, endpoint dialect.Endpoint, recognized bool) bool {
 	if u.RawPath == "" {
 		return false
 	}
 	plain := *u
 	plain.RawPath = ""
-	other, also := x.upstream.Kind.Recognize(x.r.Method, &plain)
+	other, also := dialect.RecognizeAt(x.upstream.Kind, x.r.Method, &plain)
 	return also && (!recognized || endpoint != other)
 }
 
@@ -51,7 +51,7 @@ func (x *exchange) checkMethod(path *url.URL) *refusal {
 	if x.r.Method != http.MethodPut && x.r.Method != http.MethodPatch {
 		return nil
 	}
-	if _, call := x.upstream.Kind.Recognize(http.MethodPost, path); !call {
+	if _, call := dialect.RecognizeAt(x.upstream.Kind, http.MethodPost, path); !call {
 		return nil
 	}
 	x.w.Header().Set("Allow", "GET, HEAD, POST, DELETE, OPTIONS")

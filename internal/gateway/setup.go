@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/issuer"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // setup is a configuration made ready for requests. A request keeps the setup that it began
@@ -82,7 +82,7 @@ func (u *upstream) quotaName(model, deployment string) string {
 	if known {
 		model = m.Name
 	} else {
-		model = llm.BaseName(u.Kind, model)
+		model = dialect.BaseName(u.Kind, model)
 	}
 	if !known || !bigProviders[u.name] || strings.Contains(model, "*") {
 		model = u.name + "/" + model

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/sigv4"
 	"dappco.re/go/core/go-ratelimit/internal/wire"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // signatureParameters are the parameters of a query with AWS's Signature Version 4.
@@ -92,7 +92,7 @@ func (x *exchange) amazonSigned() bool {
 // checkSignature refuses a request with a client's signature for Bedrock that cannot be valid
 // there: a signature covers the host, and the client has signed the gateway's.
 func (x *exchange) checkSignature() *refusal {
-	if x.upstream == nil || x.upstream.Kind != llm.Bedrock || !x.amazonSigned() {
+	if x.upstream == nil || x.upstream.Kind != dialect.Bedrock || !x.amazonSigned() {
 		return nil
 	}
 	for _, d := range x.upstream.deployments {

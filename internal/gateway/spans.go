@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/otlp"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -122,13 +123,13 @@ func (x *exchange) providerName() string {
 }
 
 // operations are the names that the conventions have for what is asked of a model.
-var operations = map[llm.API]string{
-	llm.Chat: "chat", llm.Responses: "chat", llm.Messages: "chat", llm.Converse: "chat", llm.CohereChat: "chat", llm.OllamaChat: "chat", llm.Conversations: "chat",
-	llm.Completions: "text_completion", llm.OllamaGenerate: "text_completion", llm.Generate: "generate_content", llm.Interactions: "generate_content",
-	llm.Invoke: "chat", llm.Embeddings: "embeddings", llm.CohereEmbed: "embeddings", llm.CohereRerank: "rerank",
+var operations = map[dialect.API]string{
+	dialect.Chat: "chat", dialect.Responses: "chat", dialect.Messages: "chat", dialect.Converse: "chat", dialect.CohereChat: "chat", dialect.OllamaChat: "chat", dialect.Conversations: "chat",
+	dialect.Completions: "text_completion", dialect.OllamaGenerate: "text_completion", dialect.Generate: "generate_content", dialect.Interactions: "generate_content",
+	dialect.Invoke: "chat", dialect.Embeddings: "embeddings", dialect.CohereEmbed: "embeddings", dialect.CohereRerank: "rerank",
 }
 
 // providerNames are the names of providers in the conventions, where they are not ours.
 var providerNames = map[llm.Provider]string{
-	llm.Azure: "azure.ai.openai", llm.Bedrock: "aws.bedrock", llm.Gemini: "gcp.gemini", llm.Mistral: "mistral_ai",
+	dialect.Azure: "azure.ai.openai", dialect.Bedrock: "aws.bedrock", dialect.Gemini: "gcp.gemini", dialect.Mistral: "mistral_ai",
 }

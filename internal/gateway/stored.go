@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // maxStored is the most bytes of what a provider says of something that it has stored.
@@ -42,7 +42,7 @@ func (x *exchange) readStored() (about bool, refused *refusal) {
 
 // fetchStored asks the provider for what a request is about, with the account that the request is made with, and reads
 // the request with it. Of what has an id, a provider changes nothing but when a cache ends.
-func (x *exchange) fetchStored(stored *llm.Stored) *refusal {
+func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 	if stored.Lines {
 		if refused := x.checkLeftBefore(); refused != nil {
 			return refused

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // unversionedPaths are the segments that follow the version in providers' paths.
@@ -55,7 +55,7 @@ func (x *exchange) suggestion(first string) string {
 	} else if first != "v1" && first != "v1beta" {
 		return ""
 	}
-	endpoint, ok := llm.Recognize(http.MethodPost, &url.URL{Path: path})
+	endpoint, ok := dialect.Recognize(http.MethodPost, &url.URL{Path: path})
 	name := x.setup.providerFor(path, endpoint)
 	switch {
 	case name == "":
@@ -67,24 +67,24 @@ func (x *exchange) suggestion(first string) string {
 }
 
 // callPaths are the paths of calls at the providers, by API.
-var callPaths = map[llm.API]string{
-	llm.Chat:        "/v1/chat/completions",
-	llm.Responses:   "/v1/responses",
-	llm.Completions: "/v1/completions",
-	llm.Embeddings:  "/v1/embeddings",
-	llm.Messages:    "/v1/messages",
-	llm.Generate:    "/v1beta/models/…",
+var callPaths = map[dialect.API]string{
+	dialect.Chat:        "/v1/chat/completions",
+	dialect.Responses:   "/v1/responses",
+	dialect.Completions: "/v1/completions",
+	dialect.Embeddings:  "/v1/embeddings",
+	dialect.Messages:    "/v1/messages",
+	dialect.Generate:    "/v1beta/models/…",
 }
 
 // providerFor returns the name of the first provider of the kind that a path is for, which is
 // OpenAI's unless the path is Anthropic's or Google's. It is empty if there is none.
-func (s *setup) providerFor(path string, endpoint llm.Endpoint) string {
-	kind := llm.OpenAI
+func (s *setup) providerFor(path string, endpoint dialect.Endpoint) string {
+	kind := dialect.OpenAI
 	switch {
-	case endpoint.API == llm.Messages:
-		kind = llm.Anthropic
-	case endpoint.API == llm.Generate, strings.HasPrefix(path, "/v1beta/"):
-		kind = llm.Gemini
+	case endpoint.API == dialect.Messages:
+		kind = dialect.Anthropic
+	case endpoint.API == dialect.Generate, strings.HasPrefix(path, "/v1beta/"):
+		kind = dialect.Gemini
 	}
 	for _, name := range s.names() {
 		if s.upstreams[name].Kind == kind {
@@ -109,7 +109,7 @@ func (x *exchange) checkVersion() *refusal {
 // pathAfterVersion returns the part of a path that follows the version: all of it for a call
 // of a model, otherwise the first segment.
 func pathAfterVersion(x *exchange, first string) string {
-	if endpoint, ok := llm.Recognize(http.MethodPost, &url.URL{Path: x.target.Path}); ok && endpoint.API != llm.Generate {
+	if endpoint, ok := dialect.Recognize(http.MethodPost, &url.URL{Path: x.target.Path}); ok && endpoint.API != dialect.Generate {
 		if _, rest, ok := strings.Cut(callPaths[endpoint.API], "/v1/"); ok {
 			return rest
 		}

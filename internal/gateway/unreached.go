@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 // unreached refuses a call that the provider has not answered. If the call was not sent, the
@@ -22,7 +22,7 @@ func (x *exchange) unreached(err error) *refusal {
 	}
 	x.Error = x.hider.redact(err.Error())
 	status, what := reason(err, x.sent)
-	return &refusal{llm.Refusal{
+	return &refusal{dialect.Refusal{
 		Status: status, Message: fmt.Sprintf("the provider %q %s", x.Provider, what),
 		Retry: !x.sent, LeaveRetry: x.sent,
 	}, Failed}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/hidden"
@@ -49,7 +50,7 @@ func callsNoModel(method, path string) bool {
 // usesNoTokens reports whether a request that is no call in a format that the gateway reads certainly uses
 // no tokens: it calls no model, or OpenAI's models for moderation, which are free.
 func (x *exchange) usesNoTokens() bool {
-	return callsNoModel(x.r.Method, x.target.Path) || x.upstream.Kind.UsesNoTokens(x.target.Path)
+	return callsNoModel(x.r.Method, x.target.Path) || dialect.UsesNoTokens(x.upstream.Kind, x.target.Path)
 }
 
 // checkUnknown refuses a request to an endpoint that the gateway does not read, if the configuration does not let it pass:
@@ -136,7 +137,7 @@ var managementPaths = [][]string{
 
 // checkManagement refuses to change the models of a server of one's own, which others use too.
 func (x *exchange) checkManagement() *refusal {
-	if !x.upstream.Kind.IsOwnServer() || x.upstream.AllowManagement || x.r.Method == http.MethodGet || x.r.Method == http.MethodOptions {
+	if !dialect.IsOwnServer(x.upstream.Kind) || x.upstream.AllowManagement || x.r.Method == http.MethodGet || x.r.Method == http.MethodOptions {
 		return nil
 	}
 	words := pathWords(x.providerPath().Path)

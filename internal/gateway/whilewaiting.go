@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // While a call waits, its client gets a sign of life after firstSign, and then one every nextSign. Proxies often
@@ -105,7 +105,7 @@ func (x *exchange) forwardInStream(response *http.Response, body io.Reader) {
 		_, err := io.Copy(io.Discard, body) // for the meter
 		x.complete = err == nil
 		x.Outcome, x.Error = Failed, "the provider has answered with "+kind+", and not with the stream that was asked for"
-		x.endStream(x.endpoint.RefuseInStream(llm.Refusal{Status: http.StatusBadGateway, Message: x.Error, ID: x.ID}))
+		x.endStream(x.endpoint.RefuseInStream(dialect.Refusal{Status: http.StatusBadGateway, Message: x.Error, ID: x.ID}))
 	case !x.copy(body, response):
 		panic(http.ErrAbortHandler) // closes the connection, so that the client sees that the answer is not complete
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/call"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -27,7 +27,7 @@ const (
 )
 
 // keyFields are the headers in which SDKs send a key.
-var keyFields = llm.KeyHeaders()
+var keyFields = dialect.KeyHeaders()
 
 // identify finds the project of the request, and its user and its run if a header names them.
 func (x *exchange) identify() *refusal {
@@ -136,7 +136,7 @@ func (x *exchange) authorize(h http.Header, d *deployment, u *url.URL) {
 	deleteFields(h, clientCredentials)
 	u.RawQuery = withoutParameters(withoutParameters(u.RawQuery, credentialParameters), signatureParameters)
 	if d.key != "" {
-		x.upstream.Kind.SetKey(h, x.endpoint, x.target.Path, d.key)
+		dialect.SetKey(x.upstream.Kind, h, x.endpoint, x.target.Path, d.key)
 	}
 }
 

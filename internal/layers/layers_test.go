@@ -49,6 +49,7 @@ var order = []string{
 	"internal/mockprovider",
 	"internal/tokencount", // for the root
 	"price",
+	"internal/dialect", // what providers say on the wire
 	"llm",
 	"store",
 	"internal/transaction", // what a SQLite store and internal/database share

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -168,7 +169,7 @@ func (a *answer) style() chatStyle { return imitationOf(a.provider()).chat }
 // countedInput returns how many tokens of the prompt count towards limits: some providers do not
 // count tokens that were read from a cache.
 func (a *answer) countedInput() int {
-	if llm.CachedIsFree(a.provider()) {
+	if dialect.CachedIsFree(a.provider()) {
 		return a.usage.input - a.usage.cached
 	}
 	return a.usage.input

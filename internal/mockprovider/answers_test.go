@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -50,14 +51,14 @@ func TestEventsAddUp(t *testing.T) {
 			continue
 		}
 		most := 1
-		if w.api == llm.Chat || w.api == llm.Completions || w.api == llm.Generate {
+		if w.api == dialect.Chat || w.api == dialect.Completions || w.api == dialect.Generate {
 			most = 3
 		}
 		for answers := range most {
 			for _, r := range []Reply{{}, {Reasoning: 4}, {Tool: &Tool{Name: "look_up", Arguments: `{"a":[1,2]}`}, Reasoning: 2}, {Text: "a, b!", Tool: &Tool{Name: "f"}}} {
-				for _, as := range []llm.Provider{llm.OpenAI, llm.OpenRouter, llm.Gemini} {
+				for _, as := range []llm.Provider{dialect.OpenAI, dialect.OpenRouter, dialect.Gemini} {
 					r.As = as
-					a := newAnswer(&Call{API: w.api, Model: "m", Answers: answers + 1, Prompt: 5, UsageAsked: true, Provider: llm.OpenAI}, &r, t0)
+					a := newAnswer(&Call{API: w.api, Model: "m", Answers: answers + 1, Prompt: 5, UsageAsked: true, Provider: dialect.OpenAI}, &r, t0)
 					var sum usage
 					for e := range w.format.events(a) {
 						sum.output += e.output

@@ -9,16 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var _ = register(imitation{
-	provider:    llm.Anthropic,
-	routes:      []route{{end: "/messages", endpoint: endpoint{api: llm.Messages, format: messages{}, cacheWrites: true}}},
+	provider:    dialect.Anthropic,
+	routes:      []route{{end: "/messages", endpoint: endpoint{api: dialect.Messages, format: messages{}, cacheWrites: true}}},
 	counting:    map[string]string{"/messages/count_tokens": "input_tokens"},
 	limits:      anthropicLimits,
 	retryHeader: retryAfter,
-	brokenBy:    llm.StatusOverloaded,
+	brokenBy:    dialect.StatusOverloaded,
 	errorBody: func(f failure) object {
 		return object{"type": "error", "error": object{"type": cmp.Or(f.code, anthropicTypes.of(f.status)), "message": f.message}, "request_id": "req_mock"}
 	},
@@ -33,7 +34,7 @@ var anthropicTypes = statusWords{
 	http.StatusNotFound:              "not_found_error",
 	http.StatusRequestEntityTooLarge: "request_too_large",
 	http.StatusTooManyRequests:       "rate_limit_error",
-	llm.StatusOverloaded:             "overloaded_error",
+	dialect.StatusOverloaded:         "overloaded_error",
 }
 
 // anthropicLimits rounds the tokens that are left to thousands.
@@ -153,7 +154,7 @@ func (f messages) events(a *answer) iter.Seq[event] {
 }
 
 func (messages) broken(a *answer) event {
-	return event{name: "error", data: a.failure().body(llm.Anthropic)}
+	return event{name: "error", data: a.failure().body(dialect.Anthropic)}
 }
 
 // messageStream sends the events of one message.

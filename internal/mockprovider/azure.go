@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 var _ = register(imitation{
-	provider:    llm.Azure,
+	provider:    dialect.Azure,
 	modelFolder: "/deployments/",
 	errorBody: func(f failure) object {
 		return object{"error": object{"code": cmp.Or(f.code, strconv.Itoa(f.status)), "message": f.message}}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -37,7 +38,7 @@ type later struct {
 
 // isBackground reports whether a call is answered in the background.
 func (c *Call) isBackground() bool {
-	return c.API == llm.FineTuning || (c.API == llm.Responses || c.API == llm.Interactions) && c.fields.flag("background")
+	return c.API == dialect.FineTuning || (c.API == dialect.Responses || c.API == dialect.Interactions) && c.fields.flag("background")
 }
 
 // queue keeps an answer for later, and says so.
@@ -87,7 +88,7 @@ func (e *exchange) servesBackground() bool {
 	for i, name := range names {
 		rest := names[i+1:]
 		cancels := e.r.Method == http.MethodPost && len(rest) == 2 && strings.EqualFold(rest[1], "cancel")
-		if llm.FetchedIn(name) == "" || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
+		if dialect.FetchedIn(name) == "" || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
 			continue
 		}
 		b := &e.server.background

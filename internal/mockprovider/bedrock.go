@@ -7,16 +7,16 @@ import (
 	"net/http"
 	"strconv"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 var _ = register(imitation{
-	provider: llm.Bedrock,
+	provider: dialect.Bedrock,
 	routes: []route{
-		{end: "/converse", endpoint: endpoint{api: llm.Converse, format: converse{}, cacheWrites: true}},
-		{end: "/converse-stream", endpoint: endpoint{api: llm.Converse, format: converse{}, cacheWrites: true, stream: true}},
-		{end: "/invoke", endpoint: endpoint{api: llm.Invoke, format: invoke{}, cacheWrites: true}},
-		{end: "/invoke-with-response-stream", endpoint: endpoint{api: llm.Invoke, format: invoke{}, cacheWrites: true, stream: true}},
+		{end: "/converse", endpoint: endpoint{api: dialect.Converse, format: converse{}, cacheWrites: true}},
+		{end: "/converse-stream", endpoint: endpoint{api: dialect.Converse, format: converse{}, cacheWrites: true, stream: true}},
+		{end: "/invoke", endpoint: endpoint{api: dialect.Invoke, format: invoke{}, cacheWrites: true}},
+		{end: "/invoke-with-response-stream", endpoint: endpoint{api: dialect.Invoke, format: invoke{}, cacheWrites: true, stream: true}},
 	},
 	modelFolder: "/model/",
 	errorBody:   func(f failure) object { return object{"message": f.message} },
@@ -101,7 +101,7 @@ func (f converse) events(a *answer) iter.Seq[event] {
 
 func (converse) broken(a *answer) event {
 	f := a.failure()
-	return event{name: cmp.Or(f.code, "internalServerException"), data: f.body(llm.Bedrock), exception: true}
+	return event{name: cmp.Or(f.code, "internalServerException"), data: f.body(dialect.Bedrock), exception: true}
 }
 
 // converseStream sends the events of one message.
@@ -142,7 +142,7 @@ type invoke struct{ messages }
 
 func (f invoke) read(c *Call) error {
 	if c.fields["inputText"] != nil { // one of Titan's embeddings
-		c.API, c.Prompt = llm.Embeddings, c.fields.count("inputText")
+		c.API, c.Prompt = dialect.Embeddings, c.fields.count("inputText")
 		return nil
 	}
 	stream := c.Stream // from the path
@@ -152,7 +152,7 @@ func (f invoke) read(c *Call) error {
 }
 
 func (f invoke) whole(a *answer) object {
-	if a.API == llm.Embeddings {
+	if a.API == dialect.Embeddings {
 		return object{"embedding": embeddings{}.vector(a, 0), "inputTextTokenCount": a.usage.input}
 	}
 	return f.messages.whole(a)

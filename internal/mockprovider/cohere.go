@@ -4,15 +4,16 @@ import (
 	"errors"
 	"iter"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var _ = register(imitation{
-	provider: llm.Cohere,
+	provider: dialect.Cohere,
 	routes: []route{
-		{end: "/v2/chat", endpoint: endpoint{api: llm.CohereChat, format: cohereChat{}}},
-		{end: "/v2/embed", endpoint: endpoint{api: llm.CohereEmbed, format: cohereEmbed{}}},
-		{end: "/v2/rerank", endpoint: endpoint{api: llm.CohereRerank, format: cohereRerank{}}},
+		{end: "/v2/chat", endpoint: endpoint{api: dialect.CohereChat, format: cohereChat{}}},
+		{end: "/v2/embed", endpoint: endpoint{api: dialect.CohereEmbed, format: cohereEmbed{}}},
+		{end: "/v2/rerank", endpoint: endpoint{api: dialect.CohereRerank, format: cohereRerank{}}},
 	},
 	errorBody:   func(f failure) object { return object{"id": "mock", "message": f.message} },
 	retryHeader: retryAfter,

@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -28,29 +29,29 @@ func TestRefusals(t *testing.T) {
 		headers map[string]string // "" is one that must not be there
 		body    string
 	}{
-		{llm.OpenAI, "status=429 retry-after=2500ms", map[string]string{
+		{dialect.OpenAI, "status=429 retry-after=2500ms", map[string]string{
 			"X-Ratelimit-Limit-Requests": "60", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Requests": "2.5s",
 			"X-Ratelimit-Remaining-Tokens": "100000", "X-Ratelimit-Reset-Tokens": "0s", "Retry-After": "3",
 		}, `{"error":{"code":"rate_limit_exceeded","message":"the mock was told to answer with 429","param":null,"type":"requests"}}`},
-		{llm.OpenAI, "status=429 code=insufficient_quota", map[string]string{"Retry-After": ""},
+		{dialect.OpenAI, "status=429 code=insufficient_quota", map[string]string{"Retry-After": ""},
 			`{"error":{"code":"insufficient_quota","message":"the mock was told to answer with 429","param":null,"type":"insufficient_quota"}}`},
-		{llm.OpenAI, "status=503", map[string]string{"X-Ratelimit-Limit-Requests": ""},
+		{dialect.OpenAI, "status=503", map[string]string{"X-Ratelimit-Limit-Requests": ""},
 			`{"error":{"code":"server_is_overloaded","message":"the mock was told to answer with 503","param":null,"type":"server_error"}}`},
-		{llm.Groq, "status=429 retry-after=2m59560ms", map[string]string{"X-Ratelimit-Reset-Requests": "2m59.56s", "Retry-After": "180"}, ""},
-		{llm.Azure, "status=429 retry-after=1500ms", map[string]string{"X-Ratelimit-Reset-Requests": "2", "Retry-After": "2", "Retry-After-Ms": "1500"},
+		{dialect.Groq, "status=429 retry-after=2m59560ms", map[string]string{"X-Ratelimit-Reset-Requests": "2m59.56s", "Retry-After": "180"}, ""},
+		{dialect.Azure, "status=429 retry-after=1500ms", map[string]string{"X-Ratelimit-Reset-Requests": "2", "Retry-After": "2", "Retry-After-Ms": "1500"},
 			`{"error":{"code":"429","message":"the mock was told to answer with 429"}}`},
-		{llm.Mistral, "status=429", map[string]string{"X-Ratelimit-Limit-Req-Minute": "60", "X-Ratelimit-Remaining-Tokens-Minute": "100000"}, ""},
-		{llm.OpenRouter, "status=429 retry-after=1s", map[string]string{"X-Ratelimit-Limit": "60", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1772366401000"},
+		{dialect.Mistral, "status=429", map[string]string{"X-Ratelimit-Limit-Req-Minute": "60", "X-Ratelimit-Remaining-Tokens-Minute": "100000"}, ""},
+		{dialect.OpenRouter, "status=429 retry-after=1s", map[string]string{"X-Ratelimit-Limit": "60", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "1772366401000"},
 			`{"error":{"code":429,"message":"the mock was told to answer with 429","metadata":{"provider_name":"mock","raw":"the mock was told to answer with 429"}},"user_id":"user_mock"}`},
-		{llm.Anthropic, "status=429 retry-after=7s", map[string]string{
+		{dialect.Anthropic, "status=429 retry-after=7s", map[string]string{
 			"Anthropic-Ratelimit-Requests-Limit": "60", "Anthropic-Ratelimit-Requests-Remaining": "0",
 			"Anthropic-Ratelimit-Requests-Reset": "2026-03-01T12:00:07Z", "Retry-After": "7",
 		}, `{"error":{"message":"the mock was told to answer with 429","type":"rate_limit_error"},"request_id":"req_mock","type":"error"}`},
-		{llm.Anthropic, "status=529", map[string]string{"Retry-After": ""},
+		{dialect.Anthropic, "status=529", map[string]string{"Retry-After": ""},
 			`{"error":{"message":"the mock was told to answer with 529","type":"overloaded_error"},"request_id":"req_mock","type":"error"}`},
-		{llm.Gemini, "status=429 retry-after=22s code=GenerateRequestsPerDayPerProjectPerModel-FreeTier", map[string]string{"Retry-After": "", "X-Ratelimit-Limit-Requests": ""},
+		{dialect.Gemini, "status=429 retry-after=22s code=GenerateRequestsPerDayPerProjectPerModel-FreeTier", map[string]string{"Retry-After": "", "X-Ratelimit-Limit-Requests": ""},
 			`{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaDimensions":{"location":"global","model":"m"},"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier","quotaMetric":"generativelanguage.googleapis.com/generate_content_free_tier_requests","quotaValue":"60"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}],"message":"the mock was told to answer with 429","status":"RESOURCE_EXHAUSTED"}}`},
-		{llm.Ollama, "status=500", nil, `{"error":"the mock was told to answer with 500"}`},
+		{dialect.Ollama, "status=500", nil, `{"error":"the mock was told to answer with 500"}`},
 	} {
 		t.Run(string(c.as)+"/"+c.mock, func(t *testing.T) {
 			client := start(t, Config{Now: func() time.Time { return t0 }})
@@ -326,7 +327,7 @@ func TestScript(t *testing.T) {
 	if response, _ = c.call(chatURL, "", `{"model":"m","messages":[],"max_tokens":5,"n":2}`); response.StatusCode != 200 {
 		t.Error(response.StatusCode)
 	}
-	if cmp.Or(seen.Number-2, seen.MaxOutput-5, seen.Answers-2) != 0 || seen.API != llm.Chat || seen.Provider != llm.OpenAI || seen.Model != "m" || seen.Path != "/v1/chat/completions" {
+	if cmp.Or(seen.Number-2, seen.MaxOutput-5, seen.Answers-2) != 0 || seen.API != dialect.Chat || seen.Provider != dialect.OpenAI || seen.Model != "m" || seen.Path != "/v1/chat/completions" {
 		t.Errorf("%+v", seen)
 	}
 }

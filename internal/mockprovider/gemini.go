@@ -9,21 +9,22 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var _ = register(imitation{
-	provider: llm.Gemini,
+	provider: dialect.Gemini,
 	routes: []route{
-		{end: ":generateContent", endpoint: endpoint{api: llm.Generate, format: gemini{}}},
-		{end: ":streamGenerateContent", endpoint: endpoint{api: llm.Generate, format: gemini{}, stream: true}},
-		{end: ":embedContent", endpoint: endpoint{api: llm.GeminiEmbed, format: geminiEmbed{}}},
-		{end: ":batchEmbedContents", endpoint: endpoint{api: llm.GeminiEmbed, format: geminiEmbed{}}},
-		{end: ":predict", endpoint: endpoint{api: llm.GeminiImages, format: predict{}}},
-		{end: ":predictLongRunning", endpoint: endpoint{api: llm.GeminiVideos, format: veo{}}},
-		{end: "/interactions", endpoint: endpoint{api: llm.Interactions, format: interactions{}}},
-		{end: "/cachedContents", endpoint: endpoint{api: llm.CachedContents, format: cachedContents{}}},
-		{patch: "/cachedContents/", endpoint: endpoint{api: llm.CacheChanges, format: cacheChange{}}},
+		{end: ":generateContent", endpoint: endpoint{api: dialect.Generate, format: gemini{}}},
+		{end: ":streamGenerateContent", endpoint: endpoint{api: dialect.Generate, format: gemini{}, stream: true}},
+		{end: ":embedContent", endpoint: endpoint{api: dialect.GeminiEmbed, format: geminiEmbed{}}},
+		{end: ":batchEmbedContents", endpoint: endpoint{api: dialect.GeminiEmbed, format: geminiEmbed{}}},
+		{end: ":predict", endpoint: endpoint{api: dialect.GeminiImages, format: predict{}}},
+		{end: ":predictLongRunning", endpoint: endpoint{api: dialect.GeminiVideos, format: veo{}}},
+		{end: "/interactions", endpoint: endpoint{api: dialect.Interactions, format: interactions{}}},
+		{end: "/cachedContents", endpoint: endpoint{api: dialect.CachedContents, format: cachedContents{}}},
+		{patch: "/cachedContents/", endpoint: endpoint{api: dialect.CacheChanges, format: cacheChange{}}},
 	},
 	modelFolder: "/models/",
 	counting:    map[string]string{":countTokens": "totalTokens"},
@@ -205,5 +206,5 @@ func (gemini) pictures(a *answer) (parts []object) {
 }
 
 func (gemini) broken(a *answer) event {
-	return event{data: a.failure().body(llm.Gemini)}
+	return event{data: a.failure().body(dialect.Gemini)}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -62,7 +63,7 @@ func (predict) read(c *Call) error {
 	}
 	c.Prompt, c.Answers = c.fields.count("instances"), len(instances)
 	if !strings.Contains(c.Model, "imagen") {
-		c.API = llm.GeminiEmbed
+		c.API = dialect.GeminiEmbed
 		return nil
 	}
 	samples := c.fields.in("parameters").number("sampleCount")
@@ -77,7 +78,7 @@ func (predict) read(c *Call) error {
 func (f predict) whole(a *answer) object {
 	predictions := make([]object, a.Answers)
 	for i := range predictions {
-		if a.API == llm.GeminiImages {
+		if a.API == dialect.GeminiImages {
 			predictions[i] = object{"bytesBase64Encoded": "iVBORw0KGgo=", "mimeType": "image/png"}
 			continue
 		}
@@ -255,7 +256,7 @@ func (f interactions) events(a *answer) iter.Seq[event] {
 }
 
 func (interactions) broken(a *answer) event {
-	body := a.failure().body(llm.Gemini)
+	body := a.failure().body(dialect.Gemini)
 	body["event_type"] = "error"
 	return event{name: "error", data: body}
 }

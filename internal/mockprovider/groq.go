@@ -1,10 +1,12 @@
 package mockprovider
 
-import "dappco.re/go/core/go-ratelimit/llm"
+import (
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
+)
 
 var _ = register(imitation{
-	provider:    llm.Groq,
-	routes:      []route{{end: "/openai/v1/audio/transcriptions", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}}},
+	provider:    dialect.Groq,
+	routes:      []route{{end: "/openai/v1/audio/transcriptions", endpoint: endpoint{api: dialect.Transcriptions, format: transcriptions{}}}},
 	limits:      openAILimits,
 	retryHeader: retryAfter,
 	chat:        chatStyle{usageBesideEnd: "x_groq"},

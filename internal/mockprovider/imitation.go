@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -82,14 +83,14 @@ func imitationOf(p llm.Provider) *imitation {
 	if i := imitations[p]; i != nil {
 		return i
 	}
-	return imitations[llm.OpenAI]
+	return imitations[dialect.OpenAI]
 }
 
 func providerOf(name string) (llm.Provider, error) {
-	if p := llm.Provider(name); slices.Contains(llm.Providers(), p) {
+	if p := llm.Provider(name); slices.Contains(dialect.Providers(), p) {
 		return p, nil
 	}
-	return "", fmt.Errorf("it must be one of %v", llm.Providers())
+	return "", fmt.Errorf("it must be one of %v", dialect.Providers())
 }
 
 // providerAt returns the provider of a host, or else the one that a route belongs to.
@@ -97,7 +98,7 @@ func providerAt(host string, owner llm.Provider) llm.Provider {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return cmp.Or(llm.ProviderAt(host), owner)
+	return cmp.Or(dialect.ProviderAt(host), owner)
 }
 
 // statusWords are a provider's words for errors, by status. That of 0 is for all other statuses.

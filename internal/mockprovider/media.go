@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -122,17 +123,17 @@ func (f images) events(a *answer) iter.Seq[event] {
 // useTools lets the provider use its own tools as often as the script says, if the call has them. A Gemini before the
 // third bills all searches of a call as one.
 func (a *answer) useTools() {
-	if a.API == llm.CohereRerank && a.usage.input > 0 { // it is billed by its tokens, and searches all the same
+	if a.API == dialect.CohereRerank && a.usage.input > 0 { // it is billed by its tokens, and searches all the same
 		a.units[llm.SearchUnits] = int64((a.Answers + 99) / 100)
 	}
-	if a.API == llm.Generate && a.usage.parts.OutputImage > 0 {
+	if a.API == dialect.Generate && a.usage.parts.OutputImage > 0 {
 		a.units[llm.Images] = int64(a.Answers)
 	}
-	if a.API == llm.Chat && (a.fields["web_search_options"] != nil || strings.Contains(a.Model, "-search-")) {
+	if a.API == dialect.Chat && (a.fields["web_search_options"] != nil || strings.Contains(a.Model, "-search-")) {
 		a.units[llm.WebSearches] = 1
 	}
 	tools, _ := a.fields["tools"].([]any)
-	if a.API == llm.Responses && a.fields.in("prompt") != nil { // a stored prompt has every tool
+	if a.API == dialect.Responses && a.fields.in("prompt") != nil { // a stored prompt has every tool
 		a.units[llm.WebSearches], a.units[llm.Images], a.units[llm.Containers] = int64(a.WebSearches), int64(a.Images), int64(min(a.CodeRuns, 1))
 		a.units[llm.FileSearches] = int64(a.FileSearches)
 	}
@@ -142,7 +143,7 @@ func (a *answer) useTools() {
 		return int64(n * min(a.CodeRuns, 1))
 	}
 	defer func() { // with Anthropic's newer tools for the web, code is free
-		if a.API == llm.Messages && strings.Contains(string(a.Body), `"web_search_20260209"`) {
+		if a.API == dialect.Messages && strings.Contains(string(a.Body), `"web_search_20260209"`) {
 			a.units[llm.Containers] = 0
 		}
 	}()

@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"strconv"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var _ = register(imitation{
-	provider:    llm.Mistral,
-	routes:      []route{{end: "/v1/ocr", endpoint: endpoint{api: llm.OCR, format: ocr{}}}},
+	provider:    dialect.Mistral,
+	routes:      []route{{end: "/v1/ocr", endpoint: endpoint{api: dialect.OCR, format: ocr{}}}},
 	retryHeader: retryAfter,
 	errorBody: func(f failure) object {
 		return object{"object": "error", "message": f.message, "type": cmp.Or(f.code, openAICodes.of(f.status)), "param": nil, "code": strconv.Itoa(f.status)}

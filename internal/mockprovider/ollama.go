@@ -4,15 +4,15 @@ import (
 	"iter"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 var _ = register(imitation{
-	provider: llm.Ollama,
+	provider: dialect.Ollama,
 	routes: []route{
-		{end: "/api/chat", endpoint: endpoint{api: llm.OllamaChat, format: ollama{chat: true}}},
-		{end: "/api/generate", endpoint: endpoint{api: llm.OllamaGenerate, format: ollama{}}},
-		{end: "/api/embed", endpoint: endpoint{api: llm.Embeddings, format: ollamaEmbed{}}},
+		{end: "/api/chat", endpoint: endpoint{api: dialect.OllamaChat, format: ollama{chat: true}}},
+		{end: "/api/generate", endpoint: endpoint{api: dialect.OllamaGenerate, format: ollama{}}},
+		{end: "/api/embed", endpoint: endpoint{api: dialect.Embeddings, format: ollamaEmbed{}}},
 	},
 	errorBody:   func(f failure) object { return object{"error": f.message} },
 	retryHeader: retryAfter,
@@ -86,7 +86,7 @@ func (f ollama) events(a *answer) iter.Seq[event] {
 }
 
 func (ollama) broken(a *answer) event {
-	return event{data: a.failure().body(llm.Ollama)}
+	return event{data: a.failure().body(dialect.Ollama)}
 }
 
 // ollamaEmbed is Ollama's embed.

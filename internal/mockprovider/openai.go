@@ -8,29 +8,29 @@ import (
 	"strconv"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 var _ = register(imitation{
-	provider: llm.OpenAI,
+	provider: dialect.OpenAI,
 	routes: []route{
-		{end: "/chat/completions", endpoint: endpoint{api: llm.Chat, format: chat{}}},
-		{end: "/completions", endpoint: endpoint{api: llm.Completions, format: completions{}}},
-		{end: "/responses", endpoint: endpoint{api: llm.Responses, format: responses{}}},
-		{end: "/embeddings", endpoint: endpoint{api: llm.Embeddings, format: embeddings{}}},
-		{end: "/moderations", endpoint: endpoint{api: llm.Embeddings, format: moderations{}}},
-		{end: "/images/generations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
-		{end: "/images/edits", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
-		{end: "/images/variations", endpoint: endpoint{api: llm.ImageGeneration, format: images{}}},
-		{end: "/v1/videos", endpoint: endpoint{api: llm.Videos, format: videos{}}},
-		{end: "/remix", endpoint: endpoint{api: llm.Videos, format: videos{}}},
-		{end: "/v1/containers", endpoint: endpoint{api: llm.NewContainers, format: containers{}}},
-		{end: "/videos/edits", endpoint: endpoint{api: llm.Videos, format: videos{}}},
-		{end: "/videos/extensions", endpoint: endpoint{api: llm.Videos, format: videos{}}},
-		{end: "/fine_tuning/jobs", endpoint: endpoint{api: llm.FineTuning, format: training{}}},
-		{end: "/audio/speech", endpoint: endpoint{api: llm.Speech, format: speech{}}},
-		{end: "/audio/transcriptions", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}},
-		{end: "/audio/translations", endpoint: endpoint{api: llm.Transcriptions, format: transcriptions{}}},
+		{end: "/chat/completions", endpoint: endpoint{api: dialect.Chat, format: chat{}}},
+		{end: "/completions", endpoint: endpoint{api: dialect.Completions, format: completions{}}},
+		{end: "/responses", endpoint: endpoint{api: dialect.Responses, format: responses{}}},
+		{end: "/embeddings", endpoint: endpoint{api: dialect.Embeddings, format: embeddings{}}},
+		{end: "/moderations", endpoint: endpoint{api: dialect.Embeddings, format: moderations{}}},
+		{end: "/images/generations", endpoint: endpoint{api: dialect.ImageGeneration, format: images{}}},
+		{end: "/images/edits", endpoint: endpoint{api: dialect.ImageGeneration, format: images{}}},
+		{end: "/images/variations", endpoint: endpoint{api: dialect.ImageGeneration, format: images{}}},
+		{end: "/v1/videos", endpoint: endpoint{api: dialect.Videos, format: videos{}}},
+		{end: "/remix", endpoint: endpoint{api: dialect.Videos, format: videos{}}},
+		{end: "/v1/containers", endpoint: endpoint{api: dialect.NewContainers, format: containers{}}},
+		{end: "/videos/edits", endpoint: endpoint{api: dialect.Videos, format: videos{}}},
+		{end: "/videos/extensions", endpoint: endpoint{api: dialect.Videos, format: videos{}}},
+		{end: "/fine_tuning/jobs", endpoint: endpoint{api: dialect.FineTuning, format: training{}}},
+		{end: "/audio/speech", endpoint: endpoint{api: dialect.Speech, format: speech{}}},
+		{end: "/audio/transcriptions", endpoint: endpoint{api: dialect.Transcriptions, format: transcriptions{}}},
+		{end: "/audio/translations", endpoint: endpoint{api: dialect.Transcriptions, format: transcriptions{}}},
 	},
 	counting:    map[string]string{"/responses/input_tokens": "input_tokens"},
 	fetched:     map[string]func(id string) object{"/videos/": video},

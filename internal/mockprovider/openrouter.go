@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"strconv"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
 var _ = register(imitation{
-	provider:    llm.OpenRouter,
+	provider:    dialect.OpenRouter,
 	retryHeader: retryAfter,
 	errorBody: func(f failure) object {
 		return object{"error": object{"code": f.status, "message": f.message, "metadata": object{"provider_name": "mock", "raw": f.message}}, "user_id": "user_mock"}

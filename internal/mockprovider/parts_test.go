@@ -3,6 +3,7 @@ package mockprovider
 import (
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -33,8 +34,8 @@ func TestParts(t *testing.T) {
 			c := start(t, Config{})
 			url, body := a.request(stream, 0)
 			response, text := c.call(url, partsMock, body)
-			e, _ := llm.Recognize("POST", response.Request.URL)
-			m := llm.NewMeter(e.API, response.Header)
+			e, _ := dialect.Recognize("POST", response.Request.URL)
+			m := dialect.NewMeter(e.API, response.Header)
 			_, _ = m.Write([]byte(text))
 			got := m.Usage()
 			want.Input = c.Totals()["m"].Input

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -37,7 +38,7 @@ type modelFormat interface {
 
 // endpoint is what a URL leads to.
 type endpoint struct {
-	api    llm.API
+	api    dialect.API
 	format format
 	model  string
 	stream bool

@@ -4,12 +4,13 @@ import (
 	"net/http"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Call is a call of a model, as the server has read it.
 type Call struct {
-	API      llm.API
+	API      dialect.API
 	Provider llm.Provider // by the host, or else by the API
 	Model    string
 	Number   int // counts the calls of this model, from 1

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -184,7 +185,7 @@ func (e *exchange) scriptedLimits() limitStates {
 
 // provider returns the provider whose headers and errors the answer has.
 func (e *exchange) provider() llm.Provider {
-	return cmp.Or(e.reply.As, e.call.Provider, llm.OpenAI)
+	return cmp.Or(e.reply.As, e.call.Provider, dialect.OpenAI)
 }
 
 func (e *exchange) headers(at limitStates, failed bool) {

@@ -1,5 +1,7 @@
 package mockprovider
 
-import "dappco.re/go/core/go-ratelimit/llm"
+import (
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
+)
 
-var _ = register(imitation{provider: llm.Vertex, errorBody: googleError})
+var _ = register(imitation{provider: dialect.Vertex, errorBody: googleError})

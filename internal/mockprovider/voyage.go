@@ -1,12 +1,16 @@
 package mockprovider
 
-import "dappco.re/go/core/go-ratelimit/llm"
+import (
+	"dappco.re/go/core/go-ratelimit/llm"
+
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
+)
 
 var _ = register(imitation{
-	provider: llm.Voyage,
+	provider: dialect.Voyage,
 	routes: []route{
-		{end: "/multimodalembeddings", endpoint: endpoint{api: llm.Embeddings, format: voyageEmbed{}}},
-		{end: "/v1/rerank", endpoint: endpoint{api: llm.CohereRerank, format: tokenRerank{}}},
+		{end: "/multimodalembeddings", endpoint: endpoint{api: dialect.Embeddings, format: voyageEmbed{}}},
+		{end: "/v1/rerank", endpoint: endpoint{api: dialect.CohereRerank, format: tokenRerank{}}},
 	},
 	errorBody:   func(f failure) object { return object{"detail": f.message} },
 	retryHeader: retryAfter,

@@ -17,6 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -59,7 +60,7 @@ func (c Counter) Count(ctx context.Context, model, text string) (int, error) {
 }
 
 func (c Counter) count(ctx context.Context, model, text string) (int, error) {
-	if c.Provider == llm.Gemini {
+	if c.Provider == dialect.Gemini {
 		model = strings.TrimPrefix(model, "models/") // as Gemini lists it
 	}
 	q, err := c.question(model, text)
@@ -91,7 +92,7 @@ type question struct {
 func (c Counter) question(model, text string) (question, error) {
 	type object = map[string]any
 	switch c.Provider {
-	case llm.Gemini:
+	case dialect.Gemini:
 		// The method follows a colon, so the model's name must have none.
 		segment := strings.ReplaceAll(url.PathEscape(model), ":", "%3A")
 		return question{
@@ -101,7 +102,7 @@ func (c Counter) question(model, text string) (question, error) {
 			body:   object{"contents": []object{{"parts": []object{{"text": text}}}}},
 			field:  "totalTokens",
 		}, nil
-	case llm.OpenAI:
+	case dialect.OpenAI:
 		return question{
 			base:   "https://api.openai.com",
 			path:   "/v1/responses/input_tokens",
@@ -109,7 +110,7 @@ func (c Counter) question(model, text string) (question, error) {
 			body:   object{"model": model, "input": text},
 			field:  "input_tokens",
 		}, nil
-	case llm.Anthropic:
+	case dialect.Anthropic:
 		return question{
 			base:   "https://api.anthropic.com",
 			path:   "/v1/messages/count_tokens",
@@ -118,7 +119,7 @@ func (c Counter) question(model, text string) (question, error) {
 			field:  "input_tokens",
 		}, nil
 	}
-	return question{}, fmt.Errorf("the provider must be %s, %s or %s", llm.Gemini, llm.OpenAI, llm.Anthropic)
+	return question{}, fmt.Errorf("the provider must be %s, %s or %s", dialect.Gemini, dialect.OpenAI, dialect.Anthropic)
 }
 
 // check returns what is wrong with the key, the model or the text.

@@ -24,13 +24,14 @@ import (
 	"time"
 	"unicode"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // countKey has characters that JSON, %q and addresses escape.
 const countKey = `sk-"secret\0123/456+789`
 
-var countProviders = []llm.Provider{llm.Gemini, llm.OpenAI, llm.Anthropic}
+var countProviders = []llm.Provider{dialect.Gemini, dialect.OpenAI, dialect.Anthropic}
 
 // countServer answers on loopback until the test is over.
 func countServer(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -84,21 +85,21 @@ var countWire = map[llm.Provider]struct {
 	header       map[string]string
 	body, answer string
 }{
-	llm.Gemini: {
+	dialect.Gemini: {
 		host:   "generativelanguage.googleapis.com",
 		uri:    "/v1beta/models/some-model:countTokens",
 		header: map[string]string{"x-goog-api-key": countKey},
 		body:   `{"contents":[{"parts":[{"text":"Grüße, <wörld> & \"all\"\n"}]}]}`,
 		answer: `{"totalTokens":31,"promptTokensDetails":[{"modality":"TEXT","tokenCount":31}]}`,
 	},
-	llm.OpenAI: {
+	dialect.OpenAI: {
 		host:   "api.openai.com",
 		uri:    "/v1/responses/input_tokens",
 		header: map[string]string{"Authorization": "Bearer " + countKey},
 		body:   `{"model":"some-model","input":"Grüße, <wörld> & \"all\"\n"}`,
 		answer: `{"object":"response.input_tokens","input_tokens":31}`,
 	},
-	llm.Anthropic: {
+	dialect.Anthropic: {
 		host:   "api.anthropic.com",
 		uri:    "/v1/messages/count_tokens",
 		header: map[string]string{"x-api-key": countKey, "anthropic-version": "2023-06-01"},
@@ -214,11 +215,11 @@ func TestCounterRefuses(t *testing.T) {
 	}
 	allowed := "the provider must be gemini, openai or anthropic"
 	tests := []refusal{
-		{Counter{Provider: llm.Ollama, APIKey: countKey, BaseURL: server.URL}, "m", "t", `with "ollama": ` + allowed},
-		{Counter{Provider: llm.Ollama, BaseURL: server.URL}, "m", "t", allowed},
+		{Counter{Provider: dialect.Ollama, APIKey: countKey, BaseURL: server.URL}, "m", "t", `with "ollama": ` + allowed},
+		{Counter{Provider: dialect.Ollama, BaseURL: server.URL}, "m", "t", allowed},
 		{Counter{Provider: "Gemini\n", APIKey: countKey, BaseURL: server.URL}, "m", "t", allowed},
 		{Counter{APIKey: countKey, BaseURL: server.URL}, "m", "t", allowed},
-		{Counter{Provider: llm.Gemini, APIKey: countKey, BaseURL: server.URL}, "models/", "t", "the model is empty"},
+		{Counter{Provider: dialect.Gemini, APIKey: countKey, BaseURL: server.URL}, "models/", "t", "the model is empty"},
 	}
 	for _, p := range countProviders {
 		good := Counter{Provider: p, APIKey: countKey, BaseURL: server.URL}
@@ -334,7 +335,7 @@ func TestCounterAnswers(t *testing.T) {
 	} {
 		for _, provider := range countProviders {
 			field := "input_tokens"
-			if provider == llm.Gemini {
+			if provider == dialect.Gemini {
 				field = "totalTokens"
 			}
 			fill := strings.NewReplacer("FIELD", field).Replace
@@ -364,7 +365,7 @@ func countJSON(text string) string {
 
 func TestCounterZero(t *testing.T) {
 	server := countServer(t, countAnswer(200, `{"input_tokens":0}`))
-	counter := Counter{Provider: llm.OpenAI, APIKey: countKey, BaseURL: server.URL}
+	counter := Counter{Provider: dialect.OpenAI, APIKey: countKey, BaseURL: server.URL}
 	if n, err := counter.Count(t.Context(), "m", ""); n != 0 || err != nil {
 		t.Errorf("counted %d, %v; want 0", n, err)
 	}
@@ -392,7 +393,7 @@ func TestCounterEndlessAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := countServer(t, handler)
-			counter := Counter{Provider: llm.Gemini, APIKey: countKey, BaseURL: server.URL}
+			counter := Counter{Provider: dialect.Gemini, APIKey: countKey, BaseURL: server.URL}
 			n, err := counter.Count(t.Context(), "m", "t")
 			if text := countFails(t, n, err); !strings.Contains(text, "the answer is longer than 1048576 bytes") {
 				t.Error(text)
@@ -484,7 +485,7 @@ func TestCounterBrokenConnection(t *testing.T) {
 		{"HTTP/1.1 404 " + countKey + "\r\nContent-Length: 0\r\n\r\n", untilClosed, "404 Not Found: (empty)"},
 		{"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", untilClosed, "101 Switching Protocols"},
 	} {
-		counter := Counter{Provider: llm.Gemini, APIKey: countKey, BaseURL: countRaw(t, test.answer, test.then)}
+		counter := Counter{Provider: dialect.Gemini, APIKey: countKey, BaseURL: countRaw(t, test.answer, test.then)}
 		n, err := counter.Count(t.Context(), "m", "t")
 		if text := countFails(t, n, err); !strings.Contains(text, test.want) {
 			t.Errorf("%.40q: %s; want %s", test.answer, text, test.want)
@@ -493,7 +494,7 @@ func TestCounterBrokenConnection(t *testing.T) {
 }
 
 func TestCounterNobodyListens(t *testing.T) {
-	counter := Counter{Provider: llm.OpenAI, APIKey: countKey, BaseURL: "http://127.0.0.1:1"}
+	counter := Counter{Provider: dialect.OpenAI, APIKey: countKey, BaseURL: "http://127.0.0.1:1"}
 	n, err := counter.Count(t.Context(), "m", "t")
 	if text := countFails(t, n, err); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("%s; want one that wraps %v", text, syscall.ECONNREFUSED)
@@ -522,7 +523,7 @@ func TestCounterContext(t *testing.T) {
 				arrived <- struct{}{}
 				<-r.Context().Done()
 			})
-			counter := Counter{Provider: llm.Gemini, APIKey: countKey, BaseURL: server.URL}
+			counter := Counter{Provider: dialect.Gemini, APIKey: countKey, BaseURL: server.URL}
 
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
@@ -547,7 +548,7 @@ func TestCounterContext(t *testing.T) {
 
 func TestCounterContextThatHasEnded(t *testing.T) {
 	server := countServer(t, func(http.ResponseWriter, *http.Request) { t.Error("asked all the same") })
-	counter := Counter{Provider: llm.Gemini, APIKey: countKey, BaseURL: server.URL}
+	counter := Counter{Provider: dialect.Gemini, APIKey: countKey, BaseURL: server.URL}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, stop := context.WithDeadline(t.Context(), time.Unix(0, 0))
@@ -576,7 +577,7 @@ func TestCounterTimeout(t *testing.T) {
 			DisableKeepAlives: true,
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return near, nil },
 		}
-		counter := Counter{Provider: llm.Gemini, APIKey: countKey, BaseURL: "http://hangs", Client: &client}
+		counter := Counter{Provider: dialect.Gemini, APIKey: countKey, BaseURL: "http://hangs", Client: &client}
 		n, err := counter.Count(t.Context(), "m", "t")
 		if text := countFails(t, n, err); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s; want one that wraps %v", text, context.DeadlineExceeded)
@@ -657,7 +658,7 @@ func FuzzCountTokensPath(f *testing.F) {
 				t.Fatalf("%q: %s is %q", model, name, got.header.Get(name))
 			}
 		}
-		if provider != llm.Gemini {
+		if provider != dialect.Gemini {
 			var body struct{ Model string }
 			if err := json.Unmarshal([]byte(got.body), &body); err != nil || body.Model != model || got.uri != "/prefix"+countWire[provider].uri {
 				t.Fatalf("%q is asked for as %q at %s, %v", model, body.Model, got.uri, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/smithy-go/auth/bearer"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // cutter passes streams of a mock on as the gateway does, and cuts them off after a few tokens.
@@ -22,18 +22,18 @@ type cutter struct{ mock string }
 
 func (c cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	endpoint, _ := llm.Recognize(r.Method, r.URL)
+	endpoint, _ := dialect.Recognize(r.Method, r.URL)
 	if strings.HasPrefix(r.URL.Path, "/model/") {
-		endpoint, _ = llm.Bedrock.Recognize(r.Method, r.URL)
+		endpoint, _ = dialect.RecognizeAt(dialect.Bedrock, r.Method, r.URL)
 	}
 	response, err := http.Post(c.mock+r.URL.RequestURI(), "application/json", bytes.NewReader(body))
 	if err != nil {
 		panic(err)
 	}
 	defer response.Body.Close()
-	m := llm.NewMeter(endpoint.API, response.Header)
+	m := dialect.NewMeter(endpoint.API, response.Header)
 	guard := m.Guard(response.Body, false, func(most int) bool { return most <= 50 }, func() []byte {
-		return m.Refusal(endpoint, llm.Refusal{Status: 429, Retry: true, Message: "cut off: nothing is left"})
+		return m.Refusal(endpoint, dialect.Refusal{Status: 429, Retry: true, Message: "cut off: nothing is left"})
 	})
 	w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
 	for buffer := make([]byte, 4096); ; {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // waited serves streams that begin as those of the gateway do whose calls wait: with signs of life. They end in
@@ -21,7 +21,7 @@ type waited struct {
 }
 
 func (s *waited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	endpoint, _ := llm.Recognize(r.Method, r.URL)
+	endpoint, _ := dialect.Recognize(r.Method, r.URL)
 	body, _ := io.ReadAll(r.Body) // as the gateway does, before the answer begins
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -33,7 +33,7 @@ func (s *waited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mock.ServeHTTP(begun{w}, r)
 		return
 	}
-	w.Write(endpoint.RefuseInStream(llm.Refusal{Status: 429, Message: s.denial}))
+	w.Write(endpoint.RefuseInStream(dialect.Refusal{Status: 429, Message: s.denial}))
 }
 
 // begun is an answer whose headers were sent.

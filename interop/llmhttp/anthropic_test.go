@@ -10,9 +10,9 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 func newAnthropic(client *http.Client, options ...option.RequestOption) anthropic.Client {
@@ -67,7 +67,7 @@ var anthropicCalls = []sdkCall{
 
 func TestAnthropic(t *testing.T) {
 	transparent(t, anthropicCalls, replies)
-	transparent(t, anthropicCalls, refusals(llm.Anthropic))
+	transparent(t, anthropicCalls, refusals(dialect.Anthropic))
 	transparent(t, anthropicCalls, []sdkReply{
 		{"529", true, llmhttptest.Always(mockprovider.Reply{Status: 529})},
 		{"529-once", true, llmhttptest.Once(mockprovider.Reply{Status: 529})},

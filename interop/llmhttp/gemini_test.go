@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/genai"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 func newGemini(ctx context.Context, client *http.Client, retry *genai.HTTPRetryOptions) *genai.Client {
@@ -67,7 +67,7 @@ var geminiCalls = []sdkCall{
 
 func TestGemini(t *testing.T) {
 	transparent(t, geminiCalls, replies)
-	transparent(t, geminiCalls, refusals(llm.Gemini))
+	transparent(t, geminiCalls, refusals(dialect.Gemini))
 	transparent(t, geminiCalls, []sdkReply{
 		{"503", true, llmhttptest.Always(mockprovider.Reply{Status: 503})},
 		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},

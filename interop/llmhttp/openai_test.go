@@ -13,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/llmhttptest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -159,11 +160,11 @@ func refusals(as ...llm.Provider) (list []sdkReply) {
 
 func TestOpenAI(t *testing.T) {
 	transparent(t, openAICalls, replies)
-	transparent(t, openAICalls, refusals(llm.OpenAI, llm.Azure, llm.Groq, llm.Mistral, llm.OpenRouter))
+	transparent(t, openAICalls, refusals(dialect.OpenAI, dialect.Azure, dialect.Groq, dialect.Mistral, dialect.OpenRouter))
 	transparent(t, openAICalls, []sdkReply{
 		{"429-quota", true, llmhttptest.Always(mockprovider.Reply{Status: 429, Code: "insufficient_quota", Header: http.Header{"X-Should-Retry": {"false"}}})},
 		{"mid-stream-error", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6})},
-		{"mid-stream-error-openrouter", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6, As: llm.OpenRouter})},
+		{"mid-stream-error-openrouter", false, llmhttptest.Always(mockprovider.Reply{Fault: mockprovider.FaultError, After: 6, As: dialect.OpenRouter})},
 	})
 }
 

@@ -1,4 +1,4 @@
-// Package tokenizers holds the bound on prompts to real tokenizers: no text has more tokens than llm.Request.Most says.
+// Package tokenizers holds the bound on prompts to real tokenizers: no text has more tokens than dialect.Request.Most says.
 package tokenizers
 
 import (
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -21,10 +22,10 @@ var (
 )
 
 // served is who serves the models of each tokenizer.
-var served = map[string]llm.Endpoint{
-	"o200k": {Provider: llm.OpenAI, API: llm.Chat}, "cl100k": {Provider: llm.Azure, API: llm.Chat}, "claude": {Provider: llm.Anthropic, API: llm.Messages},
-	"llama3": {Provider: llm.Groq, API: llm.Chat}, "llama2": {Provider: llm.Compatible, API: llm.Chat},
-	"gemma": {Provider: llm.Vertex, API: llm.Chat}, "qwen": {Provider: llm.OpenRouter, API: llm.Chat},
+var served = map[string]dialect.Endpoint{
+	"o200k": {Provider: dialect.OpenAI, API: dialect.Chat}, "cl100k": {Provider: dialect.Azure, API: dialect.Chat}, "claude": {Provider: dialect.Anthropic, API: dialect.Messages},
+	"llama3": {Provider: dialect.Groq, API: dialect.Chat}, "llama2": {Provider: dialect.Compatible, API: dialect.Chat},
+	"gemma": {Provider: dialect.Vertex, API: dialect.Chat}, "qwen": {Provider: dialect.OpenRouter, API: dialect.Chat},
 }
 
 // No prompt, and no text of it, has more tokens than the bound on it, whatever it is written in.
@@ -54,7 +55,7 @@ func TestTokensAreBounded(t *testing.T) {
 }
 
 // mostOf returns the bound on the prompt of a body.
-func mostOf(t *testing.T, e llm.Endpoint, body string) int {
+func mostOf(t *testing.T, e dialect.Endpoint, body string) int {
 	t.Helper()
 	r, err := e.Read([]byte(body))
 	if err != nil {
@@ -69,7 +70,7 @@ func mostOf(t *testing.T, e llm.Endpoint, body string) int {
 
 // bounds returns the bound on each text alone: by how much it makes that on a prompt larger, and the two quotes around
 // the text, which make up for a space that some tokenizers put before it.
-func (c *chat) bounds(t *testing.T, e llm.Endpoint) (all []int) {
+func (c *chat) bounds(t *testing.T, e dialect.Endpoint) (all []int) {
 	empty := mostOf(t, e, `{"messages":[{"role":"user","content":""}]}`)
 	for _, text := range c.texts {
 		all = append(all, mostOf(t, e, `{"messages":[{"role":"user","content":`+text+`}]}`)-empty+len(`""`))

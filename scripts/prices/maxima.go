@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -66,7 +67,7 @@ var providerIDs = map[string]string{
 }
 
 // kinds are the providers of package llm whose rules for names the table's providers have.
-var kinds = map[string]llm.Provider{"google": llm.Vertex, "aws": llm.Bedrock}
+var kinds = map[string]llm.Provider{"google": dialect.Vertex, "aws": dialect.Bedrock}
 
 // downloadMaxima adds the maxima of models to the table. It returns the licences of their sources, and a line that
 // names these.
@@ -227,7 +228,7 @@ func (p *provider) find(name string) *model {
 		kind = llm.Provider(p.ID)
 	}
 	name = strings.ToLower(name)
-	for _, name := range []string{name, llm.PlainName(kind, name), llm.BaseName(kind, name)} {
+	for _, name := range []string{name, dialect.PlainName(kind, name), dialect.BaseName(kind, name)} {
 		for _, exact := range []bool{true, false} {
 			for i := range p.Models {
 				if m := &p.Models[i]; m.standsFor(name, exact) {
@@ -257,7 +258,7 @@ var maker = regexp.MustCompile(`^[a-z0-9]+\.([a-z])`)
 // and anthropic/claude-4-sonnet are claude-sonnet-4.
 func modelKey(name string) string {
 	name = strings.ToLower(name)
-	name = llm.BaseName(llm.Bedrock, strings.TrimPrefix(path.Base(name), "regional."))
-	name = llm.BaseName(llm.OpenRouter, maker.ReplaceAllString(name, "$1"))
+	name = dialect.BaseName(dialect.Bedrock, strings.TrimPrefix(path.Base(name), "regional."))
+	name = dialect.BaseName(dialect.OpenRouter, maker.ReplaceAllString(name, "$1"))
 	return strings.ReplaceAll(strings.TrimSuffix(name, "-latest"), ".", "-")
 }

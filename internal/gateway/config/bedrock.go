@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -52,10 +53,10 @@ func account(to **AWS) func(yamlValue) {
 // or the environment, and finds what is missing. Other kinds must have no fields of AWS.
 func (d *Deployment) completeAWS(kind llm.Provider, at yamlValue) {
 	switch {
-	case kind != llm.Bedrock && (d.Region != "" || d.AWS != nil):
+	case kind != dialect.Bedrock && (d.Region != "" || d.AWS != nil):
 		at.Fault("region and aws are only for kind bedrock: kind must be bedrock, or they must be left out")
 		return
-	case kind != llm.Bedrock:
+	case kind != dialect.Bedrock:
 		return
 	case d.AWS != nil && d.Key != (Secret{}):
 		at.Fault("it has both key and aws: calls are sent with a key or signed, so only one of them must be set")

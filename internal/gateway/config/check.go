@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/loopback"
 )
 
@@ -55,7 +56,7 @@ func (c *Config) checkKeys(r *reader, name string) {
 	named := r.at("providers").Has(name)
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 		keyed := p.Deployments[deployment].Key != Secret{} || p.Deployments[deployment].Signed()
-		own := p.Kind.IsOwnServer() // a server of the operator's own may need no key
+		own := dialect.IsOwnServer(p.Kind) // a server of the operator's own may need no key
 		switch {
 		case c.Keys == KeysRequired && !keyed && !named:
 			delete(c.Providers, name)

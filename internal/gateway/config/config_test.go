@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -84,10 +85,10 @@ func TestWithoutAFile(t *testing.T) {
 		kind llm.Provider
 		url  string
 	}{
-		"openai":    {llm.OpenAI, "https://api.openai.com"},
-		"anthropic": {llm.Anthropic, "https://api.anthropic.com"},
-		"gemini":    {llm.Gemini, "https://generativelanguage.googleapis.com"},
-		"local":     {llm.Ollama, "http://127.0.0.1:11434"},
+		"openai":    {dialect.OpenAI, "https://api.openai.com"},
+		"anthropic": {dialect.Anthropic, "https://api.anthropic.com"},
+		"gemini":    {dialect.Gemini, "https://generativelanguage.googleapis.com"},
+		"local":     {dialect.Ollama, "http://127.0.0.1:11434"},
 	} {
 		p := c.Providers[name]
 		differ(t, name, &config.Upstream{
@@ -228,14 +229,14 @@ providers:
 	one, two := config.NewSecret("key-1"), config.NewSecret("key-2")
 	for name, want := range map[string]*config.Upstream{
 		"openai": {
-			Kind: llm.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, StreamUsage: config.StreamUsageOff, Margin: 3 * time.Second, Models: models,
+			Kind: dialect.OpenAI, Retries: 3, HTTP2: true, Timeout: 250 * time.Millisecond, MaxPause: 30 * time.Second, StreamUsage: config.StreamUsageOff, Margin: 3 * time.Second, Models: models,
 			Deployments: map[string]*config.Deployment{"": {BaseURL: "https://api.openai.com", Key: one}},
 		},
-		"azure": {Kind: llm.Azure, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
+		"azure": {Kind: dialect.Azure, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"eu": {BaseURL: "https://eu.example.com", Key: one},
 			"us": {BaseURL: "https://us.example.com:8443/base", Key: two},
 		}},
-		"vllm": {Kind: llm.Compatible, KindGuessed: true, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
+		"vllm": {Kind: dialect.Compatible, KindGuessed: true, Timeout: 10 * time.Minute, MaxPause: 5 * time.Minute, StreamUsage: config.StreamUsageOn, Margin: 2 * time.Second, Deployments: map[string]*config.Deployment{
 			"": {BaseURL: "http://[::1]:8000"},
 		}},
 	} {
@@ -260,8 +261,8 @@ providers:
 		guessed bool
 	}
 	for name, want := range map[string]kind{
-		"router": {llm.OpenRouter, true}, "named": {llm.Compatible, false}, "clouds": {llm.Azure, true}, "amazon": {llm.Bedrock, true},
-		"unknown": {llm.Compatible, true}, "openai": {llm.OpenRouter, true}, "anthropic": {llm.Anthropic, false}, "gemini": {llm.Gemini, false},
+		"router": {dialect.OpenRouter, true}, "named": {dialect.Compatible, false}, "clouds": {dialect.Azure, true}, "amazon": {dialect.Bedrock, true},
+		"unknown": {dialect.Compatible, true}, "openai": {dialect.OpenRouter, true}, "anthropic": {dialect.Anthropic, false}, "gemini": {dialect.Gemini, false},
 	} {
 		if p := c.Providers[name]; (kind{p.Kind, p.KindGuessed}) != want {
 			t.Errorf("%s: %s, guessed %v; want %+v", name, p.Kind, p.KindGuessed, want)

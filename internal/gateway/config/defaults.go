@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -21,7 +21,7 @@ func defaults() *Config {
 		Mode:        ModeEnforce,
 		Providers:   map[string]*Upstream{},
 		Projects:    map[string]*Project{},
-		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved, FailedCalls: FailedFree, FitMin: llm.DefaultFitMin},
+		Defaults:    &Project{Limit: project.Limit{Weight: 1}, MaxWait: 30 * time.Second, UnknownUsage: UsageReserved, FailedCalls: FailedFree, FitMin: dialect.DefaultFitMin},
 		Thresholds:  Thresholds{At: []int{50, 80, 100}},
 		Books:       Books{Hours: 35 * day, Days: 400 * day},
 		Prices:      price.Known(),
@@ -36,7 +36,7 @@ func defaults() *Config {
 			ReadOn:        5 * time.Second,
 			IdleTimeout:   2 * time.Minute,
 			Drain:         30 * time.Second,
-			RetryAfterMax: llm.DefaultRetryAfterMax,
+			RetryAfterMax: dialect.DefaultRetryAfterMax,
 		},
 		Log: Log{Level: "info", Sample: 1},
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/state"
 	"dappco.re/go/core/go-ratelimit/internal/statefile"
@@ -12,7 +13,7 @@ import (
 )
 
 // Find returns the model that a client means by a name. That is the model with this name or
-// alias; or else the model of which the name is a release or a variant, see [llm.BaseName]; or
+// alias; or else the model of which the name is a release or a variant, see [dialect.BaseName]; or
 // else the first model whose pattern the name matches. A pattern that matches the name of a
 // release, and not the name of its model, is meant for releases: it comes before the model.
 func (p *Upstream) Find(name string) (Model, bool) {
@@ -25,7 +26,7 @@ func (p *Upstream) Find(name string) (Model, bool) {
 	if known && !isPattern(m.Name) {
 		return m, true
 	}
-	base := llm.BaseName(p.Kind, name)
+	base := dialect.BaseName(p.Kind, name)
 	if known && !p.Means(m.Name, base) {
 		return m, true
 	}
@@ -42,10 +43,10 @@ func (p *Upstream) Find(name string) (Model, bool) {
 // variant of it.
 func (p *Upstream) ofBase(base string) (found Model, ok bool) {
 	for _, m := range p.Models {
-		if isPattern(m.Name) || llm.BaseName(p.Kind, m.Name) != base {
+		if isPattern(m.Name) || dialect.BaseName(p.Kind, m.Name) != base {
 			continue
 		}
-		if llm.PlainName(p.Kind, m.Name) == base {
+		if dialect.PlainName(p.Kind, m.Name) == base {
 			return m, true
 		}
 		if !ok {
@@ -67,7 +68,7 @@ func (p *Upstream) find(name string) (Model, bool) {
 }
 
 // Means reports whether a name or a pattern stands for a model, by any name under which the
-// provider knows the model: see [llm.PlainName].
+// provider knows the model: see [dialect.PlainName].
 func (p *Upstream) Means(pattern, name string) bool {
 	n := p.namesOf(name)
 	return n.matchedBy(pattern)
@@ -81,7 +82,7 @@ type names struct {
 }
 
 func (p *Upstream) namesOf(name string) names {
-	n := names{p.Kind, name, llm.PlainName(p.Kind, name), llm.PlainName(p.Kind, "A") == "a"}
+	n := names{p.Kind, name, dialect.PlainName(p.Kind, name), dialect.PlainName(p.Kind, "A") == "a"}
 	if n.fold {
 		n.sent = strings.ToLower(name)
 	}
@@ -91,12 +92,12 @@ func (p *Upstream) namesOf(name string) names {
 // matchedBy reports whether a name or a pattern stands for the model.
 func (n *names) matchedBy(pattern string) bool {
 	if !isPattern(pattern) {
-		return pattern == n.sent || llm.PlainName(n.kind, pattern) == n.plain
+		return pattern == n.sent || dialect.PlainName(n.kind, pattern) == n.plain
 	}
 	if n.fold {
 		pattern = strings.ToLower(pattern)
 	}
-	return match(pattern, n.sent) || match(pattern, n.plain) || match(llm.PlainName(n.kind, pattern), n.plain)
+	return match(pattern, n.sent) || match(pattern, n.plain) || match(dialect.PlainName(n.kind, pattern), n.plain)
 }
 
 // match reports whether a name matches a pattern, in which * stands for any characters and

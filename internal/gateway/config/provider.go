@@ -11,6 +11,7 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/strictyaml"
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -21,10 +22,10 @@ var builtIn = map[string]struct {
 	kind llm.Provider
 	url  string
 }{
-	"openai":    {llm.OpenAI, "https://api.openai.com"},
-	"anthropic": {llm.Anthropic, "https://api.anthropic.com"},
-	"gemini":    {llm.Gemini, "https://generativelanguage.googleapis.com"},
-	"local":     {llm.Ollama, "http://127.0.0.1:11434"},
+	"openai":    {dialect.OpenAI, "https://api.openai.com"},
+	"anthropic": {dialect.Anthropic, "https://api.anthropic.com"},
+	"gemini":    {dialect.Gemini, "https://generativelanguage.googleapis.com"},
+	"local":     {dialect.Ollama, "http://127.0.0.1:11434"},
 }
 
 const (
@@ -62,7 +63,7 @@ func newProvider(name string) *Upstream {
 	own := builtIn[name]
 	p := &Upstream{Kind: own.kind, Timeout: 10 * time.Minute, MaxPause: ratelimit.DefaultMaxPause, Margin: defaultMargin, StreamUsage: StreamUsageOn}
 	if p.Kind == "" {
-		p.Kind = llm.Compatible
+		p.Kind = dialect.Compatible
 	}
 	p.Deployments = map[string]*Deployment{"": {BaseURL: own.url}}
 	return p
@@ -73,7 +74,7 @@ func readProvider(name string, at yamlValue) *Upstream {
 	itself := p.Deployments[""]
 	var kind llm.Provider
 	at.Fields(
-		field("kind", strictyaml.OneOf(&kind, llm.Providers()...)),
+		field("kind", strictyaml.OneOf(&kind, dialect.Providers()...)),
 		field("base_url", baseURL(&itself.BaseURL)),
 		field("key", secret(&itself.Key)),
 		field("region", region(&itself.Region)),
@@ -117,7 +118,7 @@ func (p *Upstream) setKind(named llm.Provider, name string) {
 	var guess llm.Provider
 	for _, deployment := range slices.Sorted(maps.Keys(p.Deployments)) {
 		if u, err := url.Parse(p.Deployments[deployment].BaseURL); err == nil {
-			guess = cmp.Or(guess, llm.ProviderAt(u.Hostname()))
+			guess = cmp.Or(guess, dialect.ProviderAt(u.Hostname()))
 		}
 	}
 	p.Kind = cmp.Or(named, guess, p.Kind)

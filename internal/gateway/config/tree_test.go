@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/limit"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -53,10 +53,10 @@ projects:
 
 func TestUsersAndRuns(t *testing.T) {
 	c := parsed(t, "users: {header: x-user-id, field: user}\nruns: {dollars: 2, tokens: 1_000_000, calls: 500, reserve: expected, on_overrun: cut, expires: 24h}")
-	differ(t, "users", config.Users{Header: "X-User-Id", Fields: []llm.UserField{"user"}}, c.Users)
+	differ(t, "users", config.Users{Header: "X-User-Id", Fields: []dialect.UserField{"user"}}, c.Users)
 	differ(t, "runs", config.Runs{Dollars: 2 * price.Dollar, Tokens: 1_000_000, Calls: 500, Reserve: project.ReserveExpected, OnOverrun: project.OverrunCut, Expires: 24 * time.Hour}, c.Runs)
 	c = parsed(t, "users: {field: [safety_identifier, metadata.user_id]}")
-	differ(t, "users", config.Users{Fields: []llm.UserField{"safety_identifier", "metadata.user_id"}}, c.Users)
+	differ(t, "users", config.Users{Fields: []dialect.UserField{"safety_identifier", "metadata.user_id"}}, c.Users)
 }
 
 func TestStarInAName(t *testing.T) {

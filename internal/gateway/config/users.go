@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
-	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 // Users says where a call names the user who makes it: in the header, or else in the fields. With the
 // zero Users, calls have none.
 type Users struct {
-	Header string          `json:"header,omitempty"` // the canonical name of a header
-	Fields []llm.UserField `json:"field,omitempty"`  // fields of the body: the first that the body has counts
+	Header string              `json:"header,omitempty"` // the canonical name of a header
+	Fields []dialect.UserField `json:"field,omitempty"`  // fields of the body: the first that the body has counts
 }
 
 func (u *Users) read(at yamlValue) {
@@ -57,10 +57,10 @@ func (u *Users) readFields(at yamlValue) {
 		const want = "safety_identifier, user or metadata.user_id, or a member of the JSON in one of them, such as metadata.user_id.account_uuid"
 		if text, ok := at.Text(want); !ok {
 			return
-		} else if _, _, known := llm.UserField(text).Split(); !known {
+		} else if _, _, known := dialect.UserField(text).Split(); !known {
 			at.Fault("%s: it must be %s", message.Quote(text), want)
 		} else {
-			u.Fields = append(u.Fields, llm.UserField(text))
+			u.Fields = append(u.Fields, dialect.UserField(text))
 		}
 	}
 	if _, ok := at.Scalar(); ok {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// dialect is how calls of one provider's API are written.
-type dialect struct {
+// wireForm is how calls of one provider's API are written.
+type wireForm struct {
 	name     string
 	settings string // of the provider, beside base_url and key; it is named as the first part of path
 	path     string // MODEL stands for the model
@@ -50,52 +51,52 @@ func geminiBody(p *plan) object {
 }
 
 // dialects are all that the gateway reads and the mock speaks.
-var dialects = []dialect{
-	{name: "openai", path: "/openai/v1/chat/completions", as: llm.OpenAI, model: "gpt-4o", published: 16_384,
+var dialects = []wireForm{
+	{name: "openai", path: "/openai/v1/chat/completions", as: dialect.OpenAI, model: "gpt-4o", published: 16_384,
 		bound: "max_completion_tokens", answers: "n", body: chatBody},
-	{name: "responses", path: "/openai/v1/responses", as: llm.OpenAI, model: "gpt-4o", published: 16_384,
+	{name: "responses", path: "/openai/v1/responses", as: dialect.OpenAI, model: "gpt-4o", published: 16_384,
 		bound: "max_output_tokens", body: func(p *plan) object {
 			return object{"model": p.budget.dialect.model, "stream": p.stream, "input": p.text}
 		}},
-	{name: "completions", path: "/openai/v1/completions", as: llm.OpenAI, model: "gpt-3.5-turbo-instruct", published: 4_096,
+	{name: "completions", path: "/openai/v1/completions", as: dialect.OpenAI, model: "gpt-3.5-turbo-instruct", published: 4_096,
 		bound: "max_tokens", answers: "n", body: func(p *plan) object {
 			return object{"model": p.budget.dialect.model, "stream": p.stream, "prompt": p.text}
 		}},
-	{name: "azure", settings: "kind: azure", path: "/azure/openai/deployments/MODEL/chat/completions?api-version=2024-10-21", as: llm.Azure,
+	{name: "azure", settings: "kind: azure", path: "/azure/openai/deployments/MODEL/chat/completions?api-version=2024-10-21", as: dialect.Azure,
 		model: "gpt-4o", published: 16_384, bound: "max_tokens", answers: "n", body: pathBody},
-	{name: "anthropic", path: "/anthropic/v1/messages", as: llm.Anthropic, model: "claude-sonnet-4-5", bound: "max_tokens", body: chatBody, writesCaches: true},
+	{name: "anthropic", path: "/anthropic/v1/messages", as: dialect.Anthropic, model: "claude-sonnet-4-5", bound: "max_tokens", body: chatBody, writesCaches: true},
 	{name: "gemini", path: "/gemini/v1beta/models/MODEL:generateContent", stream: "/gemini/v1beta/models/MODEL:streamGenerateContent?alt=sse",
-		as: llm.Gemini, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody, reasons: true},
+		as: dialect.Gemini, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody, reasons: true},
 	{name: "vertex", settings: "kind: vertex", path: "/vertex/v1/projects/p/locations/l/publishers/google/models/MODEL:generateContent",
 		stream: "/vertex/v1/projects/p/locations/l/publishers/google/models/MODEL:streamGenerateContent?alt=sse",
-		as:     llm.Vertex, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody, reasons: true},
-	{name: "mistral", settings: "kind: mistral", path: "/mistral/v1/chat/completions", as: llm.Mistral, model: "mistral-large-latest", published: 131_072,
+		as:     dialect.Vertex, model: "gemini-2.5-flash", published: 65_536, bound: "generationConfig.maxOutputTokens", answers: "generationConfig.candidateCount", body: geminiBody, reasons: true},
+	{name: "mistral", settings: "kind: mistral", path: "/mistral/v1/chat/completions", as: dialect.Mistral, model: "mistral-large-latest", published: 131_072,
 		bound: "max_tokens", answers: "n", body: chatBody},
-	{name: "groq", settings: "kind: groq", path: "/groq/openai/v1/chat/completions", as: llm.Groq, model: "llama-3.3-70b-versatile", published: 32_768,
+	{name: "groq", settings: "kind: groq", path: "/groq/openai/v1/chat/completions", as: dialect.Groq, model: "llama-3.3-70b-versatile", published: 32_768,
 		bound: "max_completion_tokens", body: chatBody},
-	{name: "openrouter", settings: "kind: openrouter", path: "/openrouter/api/v1/chat/completions", as: llm.OpenRouter, model: "openai/gpt-4o", published: 16_384,
+	{name: "openrouter", settings: "kind: openrouter", path: "/openrouter/api/v1/chat/completions", as: dialect.OpenRouter, model: "openai/gpt-4o", published: 16_384,
 		bound: "max_tokens", body: chatBody},
-	{name: "cohere", settings: "kind: cohere", path: "/cohere/v2/chat", as: llm.Cohere, model: "command-a-03-2025", published: 8_192, bound: "max_tokens", body: chatBody},
-	{name: "converse", settings: "kind: bedrock", path: "/bedrock/model/MODEL/converse", stream: "/bedrock/model/MODEL/converse-stream", as: llm.Bedrock,
+	{name: "cohere", settings: "kind: cohere", path: "/cohere/v2/chat", as: dialect.Cohere, model: "command-a-03-2025", published: 8_192, bound: "max_tokens", body: chatBody},
+	{name: "converse", settings: "kind: bedrock", path: "/bedrock/model/MODEL/converse", stream: "/bedrock/model/MODEL/converse-stream", as: dialect.Bedrock,
 		model: "anthropic.claude-sonnet-4-5-20250929-v1:0", published: 64_000, bound: "inferenceConfig.maxTokens", writesCaches: true,
 		body: func(p *plan) object {
 			return object{"messages": []object{{"role": "user", "content": []object{{"text": p.text}}}}, "inferenceConfig": object{}}
 		}},
-	{name: "invoke", settings: "kind: bedrock", path: "/bedrock/model/MODEL/invoke", stream: "/bedrock/model/MODEL/invoke-with-response-stream", as: llm.Bedrock,
+	{name: "invoke", settings: "kind: bedrock", path: "/bedrock/model/MODEL/invoke", stream: "/bedrock/model/MODEL/invoke-with-response-stream", as: dialect.Bedrock,
 		model: "anthropic.claude-sonnet-4-5-20250929-v1:0", bound: "max_tokens", writesCaches: true,
 		body: func(p *plan) object {
 			return object{"anthropic_version": "bedrock-2023-05-31", "messages": []object{{"role": "user", "content": p.text}}}
 		}},
-	{name: "ollama", settings: "kind: ollama", path: "/ollama/api/chat", as: llm.Ollama, model: "own-llama", published: 200_000, bound: "options.num_predict", body: func(p *plan) object {
+	{name: "ollama", settings: "kind: ollama", path: "/ollama/api/chat", as: dialect.Ollama, model: "own-llama", published: 200_000, bound: "options.num_predict", body: func(p *plan) object {
 		body := chatBody(p)
 		body["options"] = object{}
 		return body
 	}},
-	{name: "compatible", settings: "kind: compatible", path: "/compatible/v1/chat/completions", as: llm.OpenAI, model: "own-model", published: 50_000, bound: "max_tokens", answers: "n", body: chatBody},
+	{name: "compatible", settings: "kind: compatible", path: "/compatible/v1/chat/completions", as: dialect.OpenAI, model: "own-model", published: 50_000, bound: "max_tokens", answers: "n", body: chatBody},
 }
 
 // provider returns the name of the dialect's provider in the configuration.
-func (d *dialect) provider() string {
+func (d *wireForm) provider() string {
 	name, _, _ := strings.Cut(d.path[1:], "/")
 	return name
 }

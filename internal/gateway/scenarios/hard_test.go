@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/config"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
@@ -29,7 +29,7 @@ var hardSeed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the tests 
 // budget is a hard limit of its own, which calls of one dialect share.
 type budget struct {
 	name    string
-	dialect *dialect
+	dialect *wireForm
 	kind    *limitKind
 	amount  int64 // nanodollars, or tokens
 	wait    string
@@ -64,7 +64,7 @@ const runBudget = nanosDollar + 23_456_789
 func dollars(nanos int64) string { return fmt.Sprintf("%d.%09d", nanos/nanosDollar, nanos%nanosDollar) }
 
 // newBudget returns a budget of a kind with an amount at random.
-func newBudget(d *dialect, k *limitKind, dice *rand.Rand) *budget {
+func newBudget(d *wireForm, k *limitKind, dice *rand.Rand) *budget {
 	b := &budget{name: k.name + "-" + d.name, dialect: d, kind: k, wait: []string{"0s", "2s"}[dice.IntN(2)]}
 	switch {
 	case k.cut:
@@ -188,7 +188,7 @@ func randomPlan(b *budget, dice *rand.Rand) *plan {
 			p.most = min(p.most, d.published)
 		}
 	}
-	p.priority = d.as == llm.OpenAI && dice.IntN(5) == 0
+	p.priority = d.as == dialect.OpenAI && dice.IntN(5) == 0
 	if dice.IntN(2) == 0 {
 		p.permille = dice.IntN(1001)
 	}

@@ -61,7 +61,7 @@ func TestLongAnswersStayWithinLimits(t *testing.T) {
 	}
 }
 
-func dialectNamed(name string) *dialect {
+func dialectNamed(name string) *wireForm {
 	for i := range dialects {
 		if dialects[i].name == name {
 			return &dialects[i]

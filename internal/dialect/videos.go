@@ -1,0 +1,48 @@
+package dialect
+
+import "encoding/json"
+
+// aboutVideo is for a request that changes a stored video: a remix, an edit, or an extension. It has no model, and only
+// an extension has a length: what it lacks is that of the stored video. One with a video in its form is not read: nothing
+// says how long that is.
+var aboutVideo = &about{
+	at: func(path string, fields []byte) (string, bool) {
+		if before, ok := cutFolded(path, "/remix"); ok {
+			return before, true
+		}
+		for _, end := range []string{"/edits", extensionEnd} {
+			if before, ok := cutFolded(path, end); ok {
+				body := objectOf(fields)
+				video, _ := body["video"].(map[string]any)
+				id, _ := video["id"].(string)
+				if inForm, ok := body["video[id]"].(string); ok {
+					id = inForm
+				}
+				if !storedID.MatchString(id) || body["video"] != nil && body["video[id]"] != nil {
+					return "", true
+				}
+				return before + "/" + id, true
+			}
+		}
+		return "", false
+	},
+	with: func(s *Stored) []byte {
+		if _, ok := cutFolded(s.path, extensionEnd); !ok {
+			return s.text
+		}
+		var video struct {
+			Model   string `json:"model"`
+			Size    string `json:"size"`
+			Seconds any    `json:"seconds"`
+		}
+		if json.Unmarshal(s.text, &video) != nil {
+			return nil
+		}
+		if own := objectOf(s.fields)["seconds"]; own != nil {
+			video.Seconds = own
+		}
+		return encoded(object{"model": video.Model, "size": video.Size, "seconds": video.Seconds})
+	},
+}
+
+const extensionEnd = "/extensions"
