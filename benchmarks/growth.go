@@ -51,84 +51,103 @@ const elsewhere = "elsewhere"
 const dimensionModels = "models"
 
 // dimensions are all that a call's cost might grow with.
-func dimensions() []dimension {
-	many := []int{10, 1_000, 10_000, 100_000}
-	return []dimension{
-		{"projects", many, false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			_, err := l.NewProjects(project.Config{Default: sixWindows})
-			return each(n, func(i int) error { return callOnce(l, ratelimit.Call{Model: model, Project: fmt.Sprint("p", i)}) }, err)
-		}},
-		{"keys", many, false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			projects, err := l.NewProjects(project.Config{Default: sixWindows})
-			if err != nil {
-				return nil, err
-			}
-			limits := map[string]*project.Limit{}
-			for i := range n {
-				limits[fmt.Sprint("k", i)] = sixWindows
-			}
-			err = projects.SetKeyLimits(limits)
-			return each(n, func(i int) error {
-				return callOnce(l, ratelimit.Call{Model: model, Project: "p", Key: fmt.Sprint("k", i)})
-			}, err)
-		}},
-		{dimensionModels, many[:3], false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			return each(n, func(i int) error { return callOnce(l, ratelimit.Call{Model: fmt.Sprint("m", i)}) }, nil)
-		}},
-		{"levels of projects", []int{1, 2, 4, 8}, false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			limits, id := map[string]project.Limit{}, "p"
-			for range n {
-				limits[id] = *sixWindows
-				id += "/p"
-			}
-			id = strings.TrimSuffix(id, "/p")
-			_, err := l.NewProjects(project.Config{Limits: limits})
-			return each(1, func(int) error { return callOnce(l, ratelimit.Call{Model: model, Project: id}) }, err)
-		}},
-		{"calls in the windows", many, false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			_, err := l.NewProjects(project.Config{Default: sixWindows})
-			call := func(int) error { return callOnce(l, ratelimit.Call{Model: model, Project: "p"}) }
-			if err == nil {
-				_, err = each(n, call, nil)
-			}
-			return call, err
-		}},
-		{"calls under way", many[:3], false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			_, err := l.NewProjects(project.Config{Default: sixWindows})
-			if err == nil {
-				_, err = each(n, func(int) error {
-					_, d, err := l.TryAcquireCall(context.Background(), ratelimit.Call{Model: model, Project: "p", Estimated: callTokens})
-					return admittedBy(d, err)
-				}, nil)
-			}
-			return func(int) error { return callOnce(l, ratelimit.Call{Model: model, Project: "p"}) }, err
-		}},
-		{"waiting calls", []int{10, 100, 1_000}, false, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			_, err := l.NewProjects(project.Config{Default: sixWindows, MaxWaiting: n})
-			l.SetQuota(elsewhere, ratelimit.ModelQuota{MaxRPM: 1})
-			if err == nil {
-				err = callOnce(l, ratelimit.Call{Model: elsewhere, Project: "p"})
-			}
-			for range n {
-				go l.AcquireCall(context.Background(), ratelimit.Call{Model: elsewhere, Project: "p"}) // until the limiter is closed
-			}
-			for err == nil && l.Waiting(elsewhere) < n {
-				time.Sleep(time.Millisecond)
-			}
-			return func(int) error { return callOnce(l, ratelimit.Call{Model: model, Project: "p"}) }, err
-		}},
-		{"bytes of the body", []int{1 << 10, 10 << 10, 100 << 10, 1 << 20}, true, func(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
-			l.SetQuota(bodyModel, ample)
-			client, text := http.Client{Transport: llmhttp.New(echo{}, l)}, chatBody(n, 2+n>>12)
-			return func(int) error {
-				response, err := client.Post("http://provider.test"+callPath, "application/json", bytes.NewReader(text))
-				if err != nil {
-					return err
-				}
-				return response.Body.Close()
-			}, nil
-		}},
+var dimensions = []dimension{
+	{"projects", many, false, manyProjects},
+	{"keys", many, false, manyVirtualKeys},
+	{dimensionModels, many[:3], false, manyModels},
+	{"levels of projects", []int{1, 2, 4, 8}, false, manyLevels},
+	{"calls in the windows", many, false, manyCalls},
+	{"calls under way", many[:3], false, manyUnderWay},
+	{"waiting calls", []int{10, 100, 1_000}, false, manyWaiting},
+	{"bytes of the body", []int{1 << 10, 10 << 10, 100 << 10, 1 << 20}, true, manyBytes},
+}
+
+var many = []int{10, 1_000, 10_000, 100_000}
+
+// ofOneProject returns a call of the project p and the model.
+func ofOneProject(l *ratelimit.RateLimiter) func(int) error {
+	return func(int) error { return callOnce(l, ratelimit.Call{Model: model, Project: "p"}) }
+}
+
+func manyProjects(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	_, err := l.NewProjects(project.Config{Default: sixWindows})
+	return each(n, func(i int) error { return callOnce(l, ratelimit.Call{Model: model, Project: fmt.Sprint("p", i)}) }, err)
+}
+
+func manyVirtualKeys(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	projects, err := l.NewProjects(project.Config{Default: sixWindows})
+	if err != nil {
+		return nil, err
 	}
+	limits := map[string]*project.Limit{}
+	for i := range n {
+		limits[fmt.Sprint("k", i)] = sixWindows
+	}
+	err = projects.SetKeyLimits(limits)
+	return each(n, func(i int) error {
+		return callOnce(l, ratelimit.Call{Model: model, Project: "p", Key: fmt.Sprint("k", i)})
+	}, err)
+}
+
+func manyModels(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	return each(n, func(i int) error { return callOnce(l, ratelimit.Call{Model: fmt.Sprint("m", i)}) }, nil)
+}
+
+func manyLevels(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	limits, id := map[string]project.Limit{}, "p"
+	for range n {
+		limits[id] = *sixWindows
+		id += "/p"
+	}
+	id = strings.TrimSuffix(id, "/p")
+	_, err := l.NewProjects(project.Config{Limits: limits})
+	return each(1, func(int) error { return callOnce(l, ratelimit.Call{Model: model, Project: id}) }, err)
+}
+
+func manyCalls(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	_, err := l.NewProjects(project.Config{Default: sixWindows})
+	if err == nil {
+		_, err = each(n, ofOneProject(l), nil)
+	}
+	return ofOneProject(l), err
+}
+
+func manyUnderWay(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	_, err := l.NewProjects(project.Config{Default: sixWindows})
+	if err == nil {
+		_, err = each(n, func(int) error {
+			_, d, err := l.TryAcquireCall(context.Background(), ratelimit.Call{Model: model, Project: "p", Estimated: callTokens})
+			return admittedBy(d, err)
+		}, nil)
+	}
+	return ofOneProject(l), err
+}
+
+func manyWaiting(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	_, err := l.NewProjects(project.Config{Default: sixWindows, MaxWaiting: n})
+	l.SetQuota(elsewhere, ratelimit.ModelQuota{MaxRPM: 1})
+	if err == nil {
+		err = callOnce(l, ratelimit.Call{Model: elsewhere, Project: "p"})
+	}
+	for range n {
+		go l.AcquireCall(context.Background(), ratelimit.Call{Model: elsewhere, Project: "p"}) // until the limiter is closed
+	}
+	for err == nil && l.Waiting(elsewhere) < n {
+		time.Sleep(time.Millisecond)
+	}
+	return ofOneProject(l), err
+}
+
+func manyBytes(l *ratelimit.RateLimiter, n int) (func(int) error, error) {
+	l.SetQuota(bodyModel, ample)
+	client, text := http.Client{Transport: llmhttp.New(echo{}, l)}, chatBody(n, 2+n>>12)
+	return func(int) error {
+		response, err := client.Post("http://provider.test"+callPath, "application/json", bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
+	}, nil
 }
 
 // echo answers every call at once.
@@ -222,7 +241,7 @@ const growthPrefix = "growth/"
 // growing measures what a call costs, its store's server included, with little and with much of each dimension.
 func growing(b *bench) (result, error) {
 	var all result
-	for _, d := range dimensions() {
+	for _, d := range dimensions {
 		for _, m := range media() {
 			if d.alone && m.name != "memory" {
 				continue

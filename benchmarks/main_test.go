@@ -83,7 +83,7 @@ func TestEveryContestantHasARow(t *testing.T) {
 		"allocs":                names(append(doors(), denying(append(limiters(), peers()...))...)),
 	}
 	for _, m := range media() {
-		for _, d := range dimensions() {
+		for _, d := range dimensions {
 			if d.alone && m.name != "memory" {
 				continue
 			}
