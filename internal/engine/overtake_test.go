@@ -44,8 +44,8 @@ func TestSmallCallsOvertakeALargeOne(t *testing.T) {
 			t.Errorf("a call that its own limits deny: %v", w.err)
 		}
 		b.wantDenied(callOf("q", 2), "tokens", 40*time.Second, m, q)
-		time.Sleep(40 * time.Second)
-		if !large.passed() || large.result.Waited != 40*time.Second {
+		time.Sleep(61 * time.Second) // q, which was turned away and has had less, may try again for a minute
+		if !large.passed() || large.result.Waited < time.Minute {
 			t.Errorf("the large call: %v, %v", large.err, large.result.Waited)
 		}
 	})

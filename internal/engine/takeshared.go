@@ -62,7 +62,7 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 		return false, err
 	}
 	for i := range all {
-		if cl := &all[i]; cl.said.Never {
+		if cl := &all[i]; cl.said.Never || o.Denied && cl.waitsForShare() {
 			cl.deny(o, cl.said, now)
 			return false, nil
 		}
@@ -84,6 +84,16 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 		cl.taken, cl.lent = true, true
 	}
 	return true, nil
+}
+
+// waitsForShare reports whether a share of a shared scope's window denies a call that is larger than the share. Others
+// have their turns until the share admits it: the scope's limits do not gather for it before.
+func (c *claim) waitsForShare() bool {
+	if c.scope.Kind != Shared || !c.said.Denied {
+		return false
+	}
+	of := c.said.Quota
+	return c.said.Share < c.room[of].N && !c.rules.Limits[c.limits[of]].Unit.InFlight()
 }
 
 // takeCounted is takeStore of a call that its shares admit, as far as this process knows. If others

@@ -95,6 +95,8 @@ func (p *Pool) correct(m *node, i int, at, by int64) {
 	if by == 0 || at < q.began {
 		return // a fixed window that has ended since is not corrected
 	}
+	m.parts[i].taken += by
+	m.serve(i, by)
 	counts := m.parts[i].used.has(at)
 	for x := m; x != nil; x = x.above {
 		t := &x.parts[i]
@@ -104,7 +106,6 @@ func (p *Pool) correct(m *node, i int, at, by int64) {
 		if x.above == nil {
 			break
 		}
-		t.serve(q, x, by)
 		if by > 0 {
 			t.exceed(q, m.seen)
 		} else {

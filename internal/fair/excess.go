@@ -18,6 +18,9 @@ func (t *part) exceed(q *quota, now int64) {
 
 // turn makes the excess count as used, when the period is over in which it was.
 func (t *part) turn(q *quota, now int64) {
+	if t.unused == 0 && t.counts(now) <= 0 {
+		t.unused = now
+	}
 	switch {
 	case t.since == 0 || now < t.since+q.period:
 		return

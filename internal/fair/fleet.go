@@ -36,6 +36,7 @@ type PartReport struct {
 	Pressed bool  `json:"h,omitempty"` // it had to wait, or asked for more than its share
 	Gathers int64 `json:"g,omitempty"` // for a waiting call that is larger than its share
 	Waiting int64 `json:"q,omitempty"` // calls that wait for what others hold
+	Taken   int64 `json:"k,omitempty"` // of the quota, since the node began
 }
 
 // nodeReport is the last report of a node on a member.
@@ -105,7 +106,7 @@ func (p *Pool) Report(now int64, whole bool) (all Report) {
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
-			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), min(a.in(p.quotas[i].period, m.free), mostReported), a.pressed || a.hadToBe, 0, t.waiting}
+			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), min(a.in(p.quotas[i].period, m.free), mostReported), a.pressed || a.hadToBe, 0, t.waiting, t.taken}
 			if p.gathering == m {
 				each.Gathers = p.gathers(m, i)
 			}
@@ -150,10 +151,16 @@ func (m *node) enterReport(from source, now int64, r MemberReport) {
 	if m.nodes == nil {
 		m.nodes = map[source]nodeReport{}
 	}
-	if _, known := m.nodes[from]; !known && len(m.nodes) >= mostSources {
+	before, known := m.nodes[from]
+	if !known && len(m.nodes) >= mostSources {
 		return
 	}
 	r.Parts = slices.Clone(r.Parts) // move changes them
+	for i, t := range r.Parts {
+		if known { // one that began anew has taken less than before, and none takes more than the quota between two reports
+			m.serve(i, min(max(t.Taken-before.Parts[i].Taken, 0), m.pool.quotas[i].count))
+		}
+	}
 	m.nodes[from] = nodeReport{now, r}
 }
 
@@ -161,7 +168,7 @@ func (m *node) enterReport(from source, now int64, r MemberReport) {
 func (r *MemberReport) sane() bool {
 	const most = mostReported
 	for _, t := range r.Parts {
-		if max(t.Used, -t.Used, t.Calls, t.Rate, t.Gathers, t.Waiting) > most || min(t.Calls, t.Rate, t.Gathers, t.Waiting) < 0 || t.Used == math.MinInt64 {
+		if max(t.Used, -t.Used, t.Calls, t.Rate, t.Gathers, t.Waiting, t.Taken) > most || min(t.Calls, t.Rate, t.Gathers, t.Waiting) < 0 || t.Used == math.MinInt64 {
 			return false
 		}
 	}

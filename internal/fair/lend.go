@@ -86,7 +86,7 @@ func (p *Pool) borrows(m *node, i int, now, n, used int64) bool {
 	for _, x := range way {
 		t := &x.parts[i]
 		spare := p.spare(x.above, i, now, used)
-		if t.fits(q, t.counts(now), expected) {
+		if p.admits(x, i, now, expected) {
 			room = max(room+spare, t.share>>q.scale-t.counts(now), expected)
 			continue
 		}

@@ -57,7 +57,8 @@ type part struct {
 	remote int64 // and on other nodes, by their reports
 	carry  int64 // an excess of the period before, which counts as used: see exceed
 	extra  int64 // by how much the member's calls use more than they ask for, on average
-	served int64 // what it was served over its weight, in fine units
+	taken  int64 // of a member: all that it has taken here
+	served int64 // what it was served over its weight, in fine units, here and on other nodes
 	size   int64 // the amount that was asked for last
 	large  int64 // the amount that large calls have asked for lately
 	paid   int64 // until when what was taken lately is enough: see pay
@@ -65,6 +66,7 @@ type part struct {
 	excess int64 // by how much the share was exceeded at most
 	before int64 // the excess before the last charge
 	since  int64 // when the period began in which there was an excess or a carry; 0: there was none
+	unused int64 // since when nothing of the share counts as used; 0: something does
 
 	waiting int64 // the calls of a member that wait here for what others hold, and for nothing else
 	waits   int64 // all that do so, when shares were computed

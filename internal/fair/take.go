@@ -147,11 +147,39 @@ func (p *Pool) denier(m *node, i int, now, n int64) *node {
 // beyond returns the outermost of a member and those above it whose share of a quota a call does not fit into, or nil.
 func (p *Pool) beyond(m *node, i int, now, n int64) (denier *node) {
 	for x := m; x.above != nil; x = x.above {
-		if !x.parts[i].fits(&p.quotas[i], x.parts[i].counts(now), n) {
+		if !p.admits(x, i, now, n) {
 			denier = x
 		}
 	}
 	return denier
+}
+
+// admits reports whether the share of a node lets a call of an amount begin. Beside siblings that want more than they
+// have, a call that is larger than the share begins when none of them was served less, by weight, or when nothing of the
+// share was used for a whole period. So it does not gather the quota for itself before the others have had as much.
+func (p *Pool) admits(x *node, i int, now, n int64) bool {
+	q, t, terms := &p.quotas[i], &x.parts[i], x.terms()
+	contended := false
+	if q.fine(n) > t.share && t.share > 0 && terms.Min == 0 && q.slides() {
+		late := t.unused > 0 && now-t.unused >= q.period
+		for _, o := range x.above.below {
+			if o == x || o.terms().Rank != terms.Rank || o.terms().Min > 0 || !p.lacks(o, i, now) {
+				continue
+			}
+			if contended = true; o.parts[i].served < t.served && !late {
+				return false
+			}
+		}
+	}
+	return contended || t.fits(q, t.counts(now), n)
+}
+
+// lacks reports whether a node wants more of a quota than it has. If its call waits here although there has been room for
+// it, in its share too, it waits for something else.
+func (p *Pool) lacks(x *node, i int, now int64) bool {
+	q, t, top := &p.quotas[i], &x.parts[i], &p.top.parts[i]
+	room := top.used.longAt(now)+top.remote+t.size <= q.count && t.fits(q, t.counts(now), t.size)
+	return t.want > t.share && !(x.wanting > 0 && room)
 }
 
 // capped returns the outermost of a member and those above it whose maximum denies a call of an amount, or nil.
@@ -200,14 +228,15 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 		if q.held {
 			amounts[i].of, q.shares.dirty = m, q.shares.dirty || q.isWanted(now) || p.top.parts[i].floor > 0
 		}
+		m.parts[i].taken += n
+		m.serve(i, n)
 		for x := m; x != nil; x = x.above {
 			t := &x.parts[i]
-			t.before = t.excess
+			t.before, t.unused = t.excess, 0
 			t.used.add(now, n)
 			if x.above == nil {
 				break
 			}
-			t.serve(q, x, n)
 			if !lent {
 				t.exceed(q, now)
 			}
@@ -218,13 +247,12 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 	}
 }
 
-// serve counts what a node was served, or gives back if that is below zero, over its weight.
-func (t *part) serve(q *quota, x *node, n int64) {
-	by := n << q.scale
-	if weight := x.terms().weight(); weight > 1 {
-		by /= weight
+// serve counts what a member was served, or gives back if that is below zero, over its weight and over those of all above
+// it.
+func (m *node) serve(i int, n int64) {
+	for x := m; x.above != nil; x = x.above {
+		x.parts[i].served += (n << m.pool.quotas[i].scale) / x.terms().weight()
 	}
-	t.served += by
 }
 
 // denial describes that the share of a node on the way of a member denies a call.

@@ -66,7 +66,7 @@ func (p *Pool) Want(w *Who, t Terms, now int64, amounts []Amount, asked bool) {
 }
 
 // lift makes those of a member and above it that begin to wait be served no sooner than their siblings that wait
-// already.
+// already, or than a large call of these if calls of it have waited within the last period.
 func (p *Pool) lift(m *node, now int64) {
 	for x := m; x.above != nil; x = x.above {
 		if x.wants(now) || now-x.left <= p.shortest/parts {
@@ -82,7 +82,10 @@ func (p *Pool) lift(m *node, now int64) {
 					least = min(least, o.parts[i].served)
 				}
 			}
-			if least < math.MaxInt64 {
+			if now-x.left <= p.shortest {
+				least -= x.above.parts[i].large << p.quotas[i].scale
+			}
+			if least < math.MaxInt64/2 {
 				x.parts[i].served = max(x.parts[i].served, least)
 			}
 		}
