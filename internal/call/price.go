@@ -257,7 +257,8 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 	})
 }
 
-// unpricedUnits says which units of the call have no price although its model has one, or returns "".
+// unpricedUnits says how to set a price for units of the call that have none although its model has one, or of which
+// nobody knows how many it uses. It returns "" if there are none.
 func (c *Call) unpricedUnits() string {
 	if c.quoted.price == nil {
 		return ""
@@ -266,7 +267,10 @@ func (c *Call) unpricedUnits() string {
 		var one llm.Units
 		one[i] = n
 		if c.unitsPrice(one) == price.Unknown {
-			return kind.Beside[i].PriceOf
+			if n < 0 {
+				return "nothing bounds how many " + kind.Beside[i].Words() + " it uses: the configuration must have a price for the whole request in endpoint_prices of the provider"
+			}
+			return "the configuration must have a price for " + kind.Beside[i].PriceOf + " in prices of the model, or in unpriced"
 		}
 	}
 	return ""
@@ -283,8 +287,8 @@ func (c *Call) unpricedText(err error) string {
 		if c.quoted.price != nil && c.mostDrawn(1) == price.Unknown {
 			of, help = "the images of "+of, fmt.Sprintf("the configuration must have a price and max_output for %q in prices", c.Request.ImageModel)
 		}
-		if words := c.unpricedUnits(); words != "" {
-			of, help = "what "+of+" uses beside tokens", "the configuration must have a price for "+words+" in prices of the model, or in unpriced"
+		if price := c.unpricedUnits(); price != "" {
+			of, help = "what "+of+" uses beside tokens", price
 		}
 	}
 	why := strings.TrimPrefix(err.Error(), project.ErrUnpriced.Error()+", ")

@@ -7,6 +7,7 @@ import (
 	ratelimit "dappco.re/go/core/go-ratelimit"
 	"dappco.re/go/core/go-ratelimit/internal/call"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
@@ -62,13 +63,16 @@ func (x *exchange) batchCall() project.Call {
 
 // checkLeft refuses a batch if its project, its key or its run has nothing left at all, and will not have while the
 // batch may wait. It takes nothing.
-func (x *exchange) checkLeft() *refusal {
+func (x *exchange) checkLeft() *refusal { return x.checkAtLeast(1) }
+
+// checkAtLeast is checkLeft for so many tokens and nanodollars.
+func (x *exchange) checkAtLeast(least int) *refusal {
 	x.setOwners()
 	x.firstAlone, x.call.Limits = true, &x.g.limits
 	new(call.Batch).Deny(&x.call)
 	return x.decide(func(ctx context.Context) error {
 		c := x.batchCall()
-		c.Tokens, c.Dollars = llm.Tokens{Output: 1}, 1
+		c.Tokens, c.Dollars = llm.Tokens{Output: least}, price.Amount(least)
 		d, err := x.g.limits.Projects.PeekCall(ctx, c)
 		d.Allowed = d.Allowed || d.RetryAfter <= c.MaxWait
 		x.decision = ratelimit.Decision{Decision: d}

@@ -41,12 +41,13 @@ func (x *exchange) readStored() (about bool, refused *refusal) {
 }
 
 // fetchStored asks the provider for what a request is about, with the account that the request is made with, and reads
-// the request with it. Of what has an id, a provider changes nothing but when a cache ends.
+// the request with it. A project that has nothing left is refused before. Of what has an id, a provider changes nothing
+// but when a cache ends.
 func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
+	if refused := x.checkLeftBefore(); refused != nil {
+		return refused
+	}
 	if stored.Lines {
-		if refused := x.checkLeftBefore(); refused != nil {
-			return refused
-		}
 		if !x.g.batches.reads.begin(x.Project) {
 			return tooManyFiles()
 		}
@@ -86,10 +87,13 @@ func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 	return nil
 }
 
-// checkLeftBefore is checkLeft for a call that is no batch.
+// checkLeftBefore is checkLeft for a call that is no batch. A change of a cache may cost nothing but its request.
 func (x *exchange) checkLeftBefore() *refusal {
 	before := x.call
 	defer func() { x.call = before }()
+	if x.r.Method == http.MethodPatch {
+		return x.checkAtLeast(0)
+	}
 	return x.checkLeft()
 }
 

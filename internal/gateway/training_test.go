@@ -148,8 +148,8 @@ func TestTrainingThatIsNotBegun(t *testing.T) {
 		{file, `,"hyperparameters":{"n_epochs":1000000000}`, http.StatusBadRequest, "may cost up to"},
 		{file, `,"hyperparameters":{"n_epochs":1e300}`, http.StatusBadRequest, "may cost up to"},
 		{file, `,"hyperparameters":{"n_epochs":1},"hyperparameters":{"n_epochs":9}`, http.StatusForbidden, "endpoint_prices"},
-		{file, `,"method":{"type":"reinforcement"}`, http.StatusForbidden, "a million trained tokens"},
-		{odd, "", http.StatusForbidden, "a million trained tokens"},
+		{file, `,"method":{"type":"reinforcement"}`, http.StatusForbidden, "nothing bounds how many trained tokens it uses: the configuration must have a price for the whole request in endpoint_prices"},
+		{odd, "", http.StatusForbidden, "endpoint_prices"},
 		{file + `","Training_file":"` + file, "", http.StatusForbidden, "endpoint_prices"},
 		{"../files/" + file, "", http.StatusForbidden, "endpoint_prices"},
 		{"file-none", "", http.StatusBadRequest, "the provider answers with 404"},
@@ -194,5 +194,30 @@ func TestTrainingThatSaysNothing(t *testing.T) {
 	}
 	if a := r.train(t, "poor", "file-1", threeEpochs); a.status == 200 || files.Load() > read+1 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// The provider is not asked about a stored video or cache for a project that has nothing left.
+func TestNothingIsFetchedForAProjectWithNothingLeft(t *testing.T) {
+	for _, limit := range []string{"requests_per_day: 1", "dollars: 0.3"} {
+		fetched := atomic.Int64{}
+		r := newRigBefore(t, "providers: {openai: {base_url: MOCK}, gemini: {base_url: MOCK}}\nprices: {m: {request: 0.3}}\nprojects: {acme: {"+limit+"}}\n", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if q.Method == http.MethodGet {
+				fetched.Add(1)
+				fmt.Fprint(w, `{"id":"video_1","object":"video","model":"sora-2","seconds":"8","size":"720x1280"}`)
+				return
+			}
+			fmt.Fprint(w, `{"usage":{"prompt_tokens":1,"completion_tokens":0,"total_tokens":1},"choices":[{"message":{"content":""}}]}`)
+		}))
+		r.post(t, "/openai/v1/chat/completions", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`, "X-Project-ID", "acme")
+		for method, path := range map[string]string{"POST": "/openai/v1/videos/video_1/remix", "PATCH": "/gemini/v1beta/cachedContents/c"} {
+			if method == "PATCH" && strings.HasPrefix(limit, "dollars") { // it may end a cache earlier, which costs nothing
+				continue
+			}
+			a := r.do(t, method, path, `{"prompt":"a dog","ttl":"60s"}`, "X-Project-ID", "acme", "Content-Type", "application/json")
+			if a.status == 200 || fetched.Load() > 0 {
+				t.Errorf("%s, %s: %d %s; %d are fetched", limit, path, a.status, a.body, fetched.Load())
+			}
+		}
 	}
 }
