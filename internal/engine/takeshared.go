@@ -62,7 +62,7 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 		return false, err
 	}
 	for i := range all {
-		if cl := &all[i]; cl.said.Never || o.Denied && cl.waitsForShare() {
+		if cl := &all[i]; cl.said.Never || cl.waitsForShare(o) {
 			cl.deny(o, cl.said, now)
 			return false, nil
 		}
@@ -86,10 +86,10 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 	return true, nil
 }
 
-// waitsForShare reports whether a share of a shared scope's window denies a call that is larger than the share. Others
-// have their turns until the share admits it: the scope's limits do not gather for it before.
-func (c *claim) waitsForShare() bool {
-	if c.scope.Kind != Shared || !c.said.Denied {
+// waitsForShare reports whether the limits of a shared scope deny a call, and so does a share of its window, which the
+// call is larger than. Others have their turns until the share admits it: the scope's limits do not gather for it before.
+func (c *claim) waitsForShare(o *Outcome) bool {
+	if c.scope.Kind != Shared || !c.said.Denied || !o.Of(c.scope).denies() {
 		return false
 	}
 	of := c.said.Quota
@@ -142,11 +142,8 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 	return res, nil
 }
 
-// peekShares says what the shares of a call say that all limits admit.
+// peekShares says what the shares of a call say that all limits admit, or that waits for a share all the same.
 func (e *Engine) peekShares(c *Call, o *Outcome) {
-	if o.Denied {
-		return
-	}
 	in, own := o.pools(e, c, true)
 	if in == 0 {
 		return
@@ -157,9 +154,13 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 	for i := range all {
 		cl := &all[i]
 		var room [mostShared]int64
-		d := cl.pool.Peek(cl.member, now, cl.amounts())
-		if d.Denied && !cl.pool.WouldLend(cl.member, now, cl.amounts(), cl.used(o, room[:0])) {
-			cl.deny(o, d, now)
+		cl.said = cl.pool.Peek(cl.member, now, cl.amounts())
+		denies := cl.waitsForShare(o)
+		if !o.Denied {
+			denies = cl.said.Denied && !cl.pool.WouldLend(cl.member, now, cl.amounts(), cl.used(o, room[:0]))
+		}
+		if denies {
+			cl.deny(o, cl.said, now)
 			return
 		}
 	}

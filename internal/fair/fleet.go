@@ -36,7 +36,7 @@ type PartReport struct {
 	Pressed bool  `json:"h,omitempty"` // it had to wait, or asked for more than its share
 	Gathers int64 `json:"g,omitempty"` // for a waiting call that is larger than its share
 	Waiting int64 `json:"q,omitempty"` // calls that wait for what others hold
-	Taken   int64 `json:"k,omitempty"` // of the quota, since the node began
+	Taken   int64 `json:"k,omitempty"` // of the quota, since the node began; it begins again at the largest amount of a report
 }
 
 // nodeReport is the last report of a node on a member.
@@ -106,7 +106,7 @@ func (p *Pool) Report(now int64, whole bool) (all Report) {
 		for i := range m.parts {
 			t := &m.parts[i]
 			a := &t.asks
-			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), min(a.in(p.quotas[i].period, m.free), mostReported), a.pressed || a.hadToBe, 0, t.waiting, t.taken}
+			each := PartReport{t.used.sumAt(now), max(a.now.calls, a.before.calls), min(a.in(p.quotas[i].period, m.free), mostReported), a.pressed || a.hadToBe, 0, t.waiting, t.taken % mostReported}
 			if p.gathering == m {
 				each.Gathers = p.gathers(m, i)
 			}

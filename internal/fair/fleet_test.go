@@ -197,3 +197,18 @@ func TestNodesKnowThatALongCallHasEnded(t *testing.T) {
 		t.Errorf("a holds nothing any more, and another node knows of %d", held)
 	}
 }
+
+// What a member has used is known to other nodes however much it has taken since its node began.
+func TestReportsAfterVeryMuchWasTaken(t *testing.T) {
+	const start = 1_700_000_040e9
+	list := nodes(2, 60)
+	list[1].Wait(named("b"), Terms{Weight: 1}, start, nil)
+	for range 30 {
+		take(list[0], "a", start, 1)
+	}
+	list[0].members["a"].parts[0].taken = 5 * mostReported
+	tell(t, list, start)
+	if take(list[1], "a", start, 1) {
+		t.Error("a has used its share on another node, and passes")
+	}
+}
