@@ -1,6 +1,7 @@
 package llmhttp
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -11,11 +12,12 @@ import (
 // ReadLimits returns what a provider's response says about its limits, for [ratelimit.RateLimiter.Heed]. Programs that do
 // not use the transport call it. body is the body of an error, or nil.
 func ReadLimits(resp *http.Response, body []byte) llm.Limits {
-	provider := dialect.Compatible
-	if resp.Request != nil {
-		if e, ok := dialect.Recognize(resp.Request.Method, resp.Request.URL); ok {
+	var provider llm.Provider
+	if req := resp.Request; req != nil {
+		provider = dialect.ProviderAt(req.URL.Hostname()) // of any request, such as one for a job
+		if e, ok := dialect.Recognize(req.Method, req.URL); ok {
 			provider = e.Provider
 		}
 	}
-	return dialect.ReadLimits(provider, resp.StatusCode, resp.Header, body, time.Now())
+	return dialect.ReadLimits(cmp.Or(provider, dialect.Compatible), resp.StatusCode, resp.Header, body, time.Now())
 }

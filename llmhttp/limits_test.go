@@ -331,6 +331,10 @@ func TestReadLimits(t *testing.T) {
 	if limits.Pause != 7*time.Second || len(limits.Windows) != 1 || limits.Windows[0].Per != llm.Day { // Groq counts requests by the day
 		t.Errorf("%+v", limits)
 	}
+	resp.Request.Method = http.MethodGet // such as that for the models
+	if limits := llmhttp.ReadLimits(resp, nil); len(limits.Windows) != 1 || limits.Windows[0].Per != llm.Day {
+		t.Errorf("of a request that is no call: %+v", limits)
+	}
 	resp.Request = nil
 	if limits := llmhttp.ReadLimits(resp, nil); limits.Pause != 7*time.Second {
 		t.Errorf("without a request: %+v", limits)

@@ -1,7 +1,6 @@
 package books
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 )
@@ -9,12 +8,9 @@ import (
 // errEncoded is the error of bytes that AppendEntry has not written.
 var errEncoded = errors.New("ratelimit: an entry of the books cannot be read")
 
-// longEntry and the number of amounts come before an entry that has more than a short one. No name is so long, so that
-// it cannot be the length of one. Earlier versions have written longEntry alone, before as many as they had.
-const (
-	longEntry    = maxName + 1
-	earlierUnits = 21
-)
+// longEntry plus the number of amounts comes before an entry that has more than a short one. That is more than maxName, so
+// that it cannot be the length of a name. Earlier versions had 21 units and have written maxName + 1.
+const longEntry = maxName + 1 - 21
 
 // AppendEntry appends an entry in binary form: the names of its owner and the amounts. Of an entry that is short, it
 // leaves out the units from [Beside] on.
@@ -44,8 +40,8 @@ type Journal struct {
 func (j *Journal) Add(b []byte) error {
 	for len(b) > 0 {
 		units := uint64(Beside)
-		if n, size := binary.Uvarint(b); n >= longEntry {
-			units, b = cmp.Or(n-longEntry, earlierUnits), b[size:]
+		if n, size := binary.Uvarint(b); n > maxName {
+			units, b = n-longEntry, b[size:]
 		}
 		_, after, err := readOwner(b)
 		if err != nil {

@@ -15,7 +15,8 @@ func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
 	if err := s.foldNow(ctx); err != nil {
 		return err
 	}
-	if newer, err := s.hasNewerUnits(ctx); newer || err != nil {
+	newer, err := s.hasNewerUnits(ctx)
+	if err != nil {
 		return err
 	}
 	hours, days := r.Cut(s.clock())
@@ -27,7 +28,7 @@ func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
 		switch {
 		case p.at < days:
 			err = s.dropPage(ctx, p)
-		case !p.day && p.at < hours:
+		case !p.day && p.at < hours && !newer:
 			err = s.mergeHour(ctx, p)
 		}
 		if err != nil {
@@ -37,8 +38,8 @@ func (s internals) TrimBooks(ctx context.Context, r books.Retention) error {
 	return nil
 }
 
-// hasNewerUnits reports whether the books have units that this version does not know: then a newer process trims them,
-// since to move a line would lose these.
+// hasNewerUnits reports whether the books have units that this version does not know: then a newer process merges hours
+// into days, since to move a line would lose these.
 func (s *Store) hasNewerUnits(ctx context.Context) (newer bool, err error) {
 	err = s.submit(&operation{ctx: ctx, step: func(*batch) error {
 		return s.describe(s.conn.QueryRowContext(ctx, "SELECT count(*) > ? FROM pragma_table_info('books')", firstUnit-1+int(books.Units)).Scan(&newer))

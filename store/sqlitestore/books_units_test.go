@@ -49,7 +49,8 @@ func TestBooksOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// The books of a newer version have a unit more. This one books beside it, and leaves it to a newer one to trim them.
+// The books of a newer version have a unit more. This one books beside it, leaves it to a newer one to merge hours
+// into days, and forgets what is too old all the same.
 func TestBooksOfANewerVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, err := Open(path)
@@ -83,5 +84,10 @@ func TestBooksOfANewerVersion(t *testing.T) {
 	var requests, images, newer, lines int64
 	if err := db.QueryRow("SELECT sum(requests), sum(images), sum(newer), count(*) FROM books WHERE day = 0").Scan(&requests, &images, &newer, &lines); err != nil || requests != 3 || images != 9 || newer != 7*lines {
 		t.Errorf("%d requests, %d images and %d of the newer unit on %d lines, %v", requests, images, newer, lines, err)
+	}
+	s.clock = func() int64 { return time.Now().AddDate(0, 3, 0).UnixNano() }
+	book()
+	if err := db.QueryRow("SELECT sum(requests) FROM books").Scan(&requests); err != nil || requests != 1 {
+		t.Errorf("the books have %d requests, %v: want the last one alone", requests, err)
 	}
 }
