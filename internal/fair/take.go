@@ -154,13 +154,18 @@ func (p *Pool) beyond(m *node, i int, now, n int64) (denier *node) {
 	return denier
 }
 
+// mostCompared is among how many siblings a large call waits for those who were served less.
+const mostCompared = 64
+
 // admits reports whether the share of a node lets a call of an amount begin. Beside siblings that want more than they
 // have, a call that is larger than the share begins when none of them was served less, by weight, or when nothing of the
-// share was used for a whole period. So it does not gather the quota for itself before the others have had as much.
+// share was used for a whole period. So it does not gather the quota for itself before the others have had as much. Beside
+// more than mostCompared siblings any call may be larger than its share, and none is held back in this way: to compare them
+// for every call would cost too much.
 func (p *Pool) admits(x *node, i int, now, n int64) bool {
 	q, t, terms := &p.quotas[i], &x.parts[i], x.terms()
 	contended := false
-	if q.fine(n) > t.share && t.share > 0 && terms.Min == 0 && q.slides() {
+	if q.fine(n) > t.share && t.share > 0 && terms.Min == 0 && q.slides() && len(x.above.below) <= mostCompared {
 		late := t.unused > 0 && now-t.unused >= q.period
 		for _, o := range x.above.below {
 			if o == x || o.terms().Rank != terms.Rank || o.terms().Min > 0 || !p.lacks(o, i, now) {
