@@ -68,18 +68,19 @@ func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, w
 	}
 	var here curve
 	t.used.ahead(now, &here)
-	share, half := min(t.share, t.want)>>q.scale, t.size/2
+	share := min(t.share, t.want)
 	for k := range wanted {
 		if t.size > free+back[k] {
 			continue // the next call does not pass yet
 		}
 		used := here[k] + t.remote*stays[k]/1000
-		left := share - used - t.carry
+		counts := used + t.carry
 		if q.isReset(now, k) {
-			left = share
+			counts = 0
 		}
-		if left < half && used+t.carry > 0 {
-			left = 0 // no call fits
+		left := int64(0)
+		if t.fits(q, counts, t.size) {
+			left = q.ceil(share - q.fine(max(counts, 0)))
 		}
 		wanted[k] += max(min(left, atOnce+inPeriod*int64(k)/parts), kept-used, 0)
 	}

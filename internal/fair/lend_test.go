@@ -24,3 +24,26 @@ func TestAloneNothingIsKeptFree(t *testing.T) {
 		t.Errorf("%d of %d are used by nobody else: %+v", used, int64(dollar), d)
 	}
 }
+
+// What is left of a share that is no whole number of calls is kept for a member that wants it, if one more call may begin
+// in it. Once it was lent, to the one member that called first in each minute.
+func TestFractionsOfSharesAreKept(t *testing.T) {
+	const members, quota = 21, 58 // 2.76 for each
+	p, start := NewPool([]limit.Limit{limit.PerMinute(quota)}, 0), int64(time.Hour)
+	one := []Amount{{N: 1, Count: quota}}
+	list := make([]*Who, members)
+	for i := range list {
+		list[i] = &Who{Name: string(rune('a' + i))}
+		p.Take(list[i], Terms{}, start, one, false)
+	}
+	for _, w := range list {
+		p.Take(w, Terms{}, start+int64(time.Second), one, false)
+	}
+	now := start + int64(2*time.Second)
+	if d := p.Take(list[0], Terms{}, now, one, false); d.Denied {
+		t.Fatalf("a call more than half of which is in the share: %+v", d)
+	}
+	if d := p.Take(list[0], Terms{}, now, one, false); !d.Denied || p.Lend(list[0], now, one, []int64{2*members + 1}) {
+		t.Errorf("%+v: want that nothing is lent, because each of the others may begin a call in its share", d)
+	}
+}

@@ -110,6 +110,9 @@ func (q *quota) setCount(n int64) {
 // that a hundred members can share ten requests.
 func (q *quota) fine(n int64) int64 { return min(n, endless>>q.scale) << q.scale }
 
+// ceil returns an amount in fine units in the quota's own, rounded up.
+func (q *quota) ceil(fine int64) int64 { return (fine + 1<<q.scale - 1) >> q.scale }
+
 // part returns so many millionths of the quota, as shares are counted.
 func (q *quota) part(millionths int64) int64 { return mulDiv(q.fine(q.count), millionths, Whole) }
 
