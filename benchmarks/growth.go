@@ -178,7 +178,7 @@ func callOnce(l *ratelimit.RateLimiter, c ratelimit.Call) error {
 
 func admittedBy(d ratelimit.Decision, err error) error {
 	if err == nil && !d.Allowed {
-		return errDenied
+		return fmt.Errorf("%w: %+v", errDenied, d)
 	}
 	return err
 }

@@ -259,7 +259,8 @@ func (m *node) setRemote(i int, n int64) {
 // Confirm corrects what a member has used on other nodes by what a store that all nodes share has
 // counted for it within the last period of each quota, with the amounts that it has just taken; -1 is
 // what was not counted. It returns which share denies the call after all, because the member has used
-// more than this node knew of.
+// more on other nodes than this node knew of when the amounts were taken. A share that has only become
+// smaller since then denies nothing.
 func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +279,7 @@ func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Den
 	}
 	for i := range amounts {
 		n := amounts[i].charged()
-		if n < 0 || p.quotas[i].held {
+		if n < 0 || p.quotas[i].held || m.parts[i].remote <= amounts[i].remote {
 			continue
 		}
 		for x := m; x.above != nil; x = x.above {

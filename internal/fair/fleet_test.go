@@ -125,6 +125,24 @@ func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	}
 }
 
+// A share that has become smaller since a call took of it, because others have come, denies nothing after all. Once the
+// first caller of a project was denied when a second one came, although nearly all of the limit was free.
+func TestConfirmDeniesNothingThatIsKnown(t *testing.T) {
+	const start, quota = 1_700_000_040e9, 1000
+	p := nodes(1, quota)[0]
+	p.Seed(named("a"), Terms{Weight: 1}, start, []int64{100})
+	one := []Amount{{N: 50, Count: quota}}
+	if d := p.Take(named("a"), Terms{Weight: 1}, start, one, false); d.Denied {
+		t.Fatalf("%+v", d)
+	}
+	for i := range 7 {
+		take(p, string(rune('b'+i)), start, 1)
+	}
+	if d := p.Confirm(named("a"), start, one, []int64{150}); d.Denied {
+		t.Errorf("nothing is used elsewhere: %+v", d)
+	}
+}
+
 func TestDeadNodesWantNothing(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)

@@ -2,11 +2,12 @@ package fair
 
 // Amount is what a call asks for of one quota.
 type Amount struct {
-	N     int64 // -1 if the call has no part in the quota
-	Count int64 // of the quota, as it is now
-	Extra int64 // what was charged beyond N, because such calls use more: set when the amount is taken
-	Alone bool  // no other call of the member is under way: set when the amount is taken
-	of    *node // that holds it: set when an amount of what calls hold is taken
+	N      int64 // -1 if the call has no part in the quota
+	Count  int64 // of the quota, as it is now
+	Extra  int64 // what was charged beyond N, because such calls use more: set when the amount is taken
+	Alone  bool  // no other call of the member is under way: set when the amount is taken
+	remote int64 // what the member was known to have used on other nodes: set when the amount is taken
+	of     *node // that holds it: set when an amount of what calls hold is taken
 }
 
 // charged returns what was charged for the amount.
@@ -229,7 +230,7 @@ func (p *Pool) charge(m *node, now int64, amounts []Amount, lent bool) {
 		if n <= 0 {
 			continue
 		}
-		amounts[i].Extra, amounts[i].Alone = extra, m.open == 1
+		amounts[i].Extra, amounts[i].Alone, amounts[i].remote = extra, m.open == 1, m.parts[i].remote
 		if q.held {
 			amounts[i].of, q.shares.dirty = m, q.shares.dirty || q.isWanted(now) || p.top.parts[i].floor > 0
 		}
