@@ -84,7 +84,7 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// Calls that wait are told with their tags, in their order.
+// Waiting calls are listed in their order, with their tags.
 func TestWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rl := newAsking(t)

@@ -28,7 +28,7 @@ func leaves(unit llm.Unit, per time.Duration, remaining int64, reset time.Durati
 	return llm.Window{Unit: unit, Per: per, Remaining: remaining, Reset: reset}
 }
 
-// hears passes windows of m's provider to Heed.
+// hears passes windows that m's provider reports to Heed.
 func (p *play) hears(windows ...llm.Window) {
 	p.rl.Heed(p.Context(), "m", llm.Limits{Windows: windows})
 }

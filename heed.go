@@ -13,7 +13,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// Heed takes into account what a provider has said of its limits in its answer to a
+// Heed takes into account what a provider reports of its limits in its answer to a
 // call of a model:
 //
 //   - Its limits replace the maxima of a quota that is Auto.
@@ -124,7 +124,7 @@ func (s *providerLimits) applyTo(q state.Quota) state.Quota {
 	return q
 }
 
-// observeProvider sends the observer an event about what the provider of e.Model has said.
+// observeProvider sends the observer an event about what the provider of e.Model has reported.
 func (rl *RateLimiter) observeProvider(ctx context.Context, e event.Event) {
 	o := rl.engine.Observer()
 	if o == nil {

@@ -47,7 +47,8 @@ func TestTokensInFlightOfManyCalls(t *testing.T) {
 		}
 		all.Wait()
 		part := used / most / lasts.Seconds()
-		if synctest.Wait(); largest > most || part < .98 || rl.Stats("m").TokensInFlight != 0 {
+		synctest.Wait()
+		if largest > most || part < .98 || rl.Stats("m").TokensInFlight != 0 {
 			t.Errorf("%d of %d tokens were in flight, %.3f on average, and %d at the end", largest, most, part, rl.Stats("m").TokensInFlight)
 		}
 	})

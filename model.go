@@ -12,7 +12,7 @@ import (
 )
 
 // model is what this process knows of one model: the scope with the limits of its quota, and
-// what its provider has said. It implements [engine.Gate] for its scope.
+// what its provider has reported. It implements [engine.Gate] for its scope.
 type model struct {
 	limiter *RateLimiter
 	name    string

@@ -309,7 +309,7 @@ func (rl *RateLimiter) used() (names []string, err error) {
 	return names, err
 }
 
-// Reset forgets the usage of a model, and what its provider has said, so a pause
+// Reset forgets the usage of a model, and what its provider has reported, so a pause
 // ends. Calls that are reserved and not yet committed or cancelled refund nothing
 // later; whether what they use beyond their estimates still counts is not defined.
 func (rl *RateLimiter) Reset(model string) {

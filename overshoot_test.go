@@ -51,7 +51,7 @@ func (log *admissions) admit(at int64, estimate int) *admitted {
 	return call
 }
 
-// settle records what a call has used, and then tells the limiter. So room that the limiter
+// settle records what a call has used, and then commits it. So room that the limiter
 // refunds is free in the log, too.
 func (log *admissions) settle(call *admitted, res *Reservation, prompt, output int) {
 	log.mu.Lock()

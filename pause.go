@@ -29,7 +29,7 @@ func (rl *RateLimiter) Paused(model string) time.Duration {
 }
 
 // PauseCause returns why the provider of a model takes no calls of it. It is empty if the model is not
-// paused, and if only another limiter on the store has heard why.
+// paused, and if only another limiter on the store knows why.
 func (rl *RateLimiter) PauseCause(model string) llm.Cause {
 	s, _, _ := rl.pauseOf(model)
 	return s.Cause
@@ -61,7 +61,7 @@ func (rl *RateLimiter) isPaused(model string) bool {
 	return ok
 }
 
-// pause pauses a model for as long as its provider has said, and no longer than most. Only
+// pause pauses a model for as long as its provider demands, and no longer than most. Only
 // probes pass.
 func (rl *RateLimiter) pause(ctx context.Context, model string, said llm.Limits, most time.Duration) {
 	rl.pauseOf(model) // sends the event of an earlier pause that has ended

@@ -464,7 +464,7 @@ func TestRedisPauseEndsTogether(t *testing.T) {
 	}
 }
 
-// A pause that could not be written still holds for the limiter that has heard it, whatever
+// A pause that could not be written still holds for the limiter that was asked to pause, whatever
 // the store had before.
 func TestRedisPauseWhileLost(t *testing.T) {
 	server := redistest.New(t)

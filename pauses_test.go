@@ -10,7 +10,7 @@ import (
 
 // A limiter may read a pause only after the pause was ended. The next end that it reads ends
 // the pause, whichever limiters have written the two. Otherwise it would be paused for as long
-// as the provider had said, and would not write later pauses.
+// as the provider had demanded, and would not write later pauses.
 func TestPauseIsHeardAfterItsEnd(t *testing.T) {
 	rl := memLimiter(t, ModelQuota{MaxRPM: 10})
 	clock := memClock(rl)

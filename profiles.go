@@ -27,7 +27,7 @@ type ProviderProfile struct {
 
 // DefaultProfiles returns the providers' quotas as published in February 2026.
 // They differ from account to account and change often: what your provider
-// tells you goes into [Config].
+// shows goes into [Config].
 func DefaultProfiles() map[Provider]ProviderProfile {
 	return map[Provider]ProviderProfile{
 		ProviderGemini: {ProviderGemini, map[string]ModelQuota{

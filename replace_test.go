@@ -42,7 +42,7 @@ func TestReplaceQuota(t *testing.T) {
 			if name == "memory" {
 				return // the limiters share nothing
 			}
-			replace(two, ratelimit.ModelQuota{MaxRPM: 7}, ratelimit.ModelQuota{MaxTPM: 9}, false) // it may not have heard of the change yet
+			replace(two, ratelimit.ModelQuota{MaxRPM: 7}, ratelimit.ModelQuota{MaxTPM: 9}, false) // it may not know the change yet
 			testkit.Eventually(t, "the other follows", func() bool { q, _ := two.Quota("m"); return q == ratelimit.ModelQuota{MaxRPM: 8} })
 			replace(two, ratelimit.ModelQuota{MaxRPM: 8}, ratelimit.ModelQuota{MaxRPM: 8, MaxTPM: 9}, true)
 			testkit.Eventually(t, "the first follows", func() bool { q, _ := one.Quota("m"); return q == ratelimit.ModelQuota{MaxRPM: 8, MaxTPM: 9} })

@@ -62,7 +62,7 @@ func atOnce(t *testing.T, rl *ratelimit.RateLimiter, n int, c ratelimit.Call) (p
 	return passed, overlooked
 }
 
-// Of 300 calls at once on a limit of 10, all pass where the limit is in shadow, and 290 are told that it
+// Of 300 calls at once on a limit of 10, all pass where the limit is in shadow, and 290 learn that it
 // would have denied them. With the limit enforced, exactly 10 pass. What is not in shadow holds exactly.
 func TestShadowNeverDenies(t *testing.T) {
 	for name, open := range shadowStores(t) {
@@ -206,7 +206,7 @@ func TestShadowDelaysNothing(t *testing.T) {
 	})
 }
 
-// Observers are told of a denial that a limit in shadow would have made, as one of a call that goes on.
+// Observers get an event of a denial that a limit in shadow would have made, marked as one of a call that goes on.
 func TestShadowIsObserved(t *testing.T) {
 	var told testkit.Recorder[event.Event]
 	rl, err := ratelimit.NewWithConfig(ratelimit.Config{

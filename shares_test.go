@@ -144,7 +144,7 @@ func TestResetOfShares(t *testing.T) {
 	})
 }
 
-// While calls of a project wait for its share, others of its calls are told so.
+// While calls of a project wait for its share, denials of its other calls say so.
 func TestBehindThoseWhoWaitForAShare(t *testing.T) {
 	sharing(t, ratelimit.ModelQuota{MaxRPM: 10}, map[string]project.Limit{"p": {MaxShare: 20}}, func(t *testing.T, rl *ratelimit.RateLimiter, projects *project.Limiter) {
 		makes(t, rl, "m", "p", 0)

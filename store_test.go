@@ -95,7 +95,7 @@ func (e *elsewhere) lose(err error) {
 	e.lost = err
 }
 
-// heard returns the questions since the last call.
+// heard returns what the store was asked since the last call.
 func (e *elsewhere) heard() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -354,7 +354,7 @@ func TestLostStore(t *testing.T) {
 	}
 }
 
-// waits returns how long each of n waits at a limiter takes, where the first call is told when
+// waits returns how long each of n waits at a limiter takes, where the first call learns when
 // to come.
 func waits(t *testing.T, rl *ratelimit.RateLimiter, n int) (took []time.Duration) {
 	t.Helper()
@@ -364,7 +364,7 @@ func waits(t *testing.T, rl *ratelimit.RateLimiter, n int) (took []time.Duration
 	return took
 }
 
-// A call that waits for a limit that nodes share asks at the time that it was told, or a
+// A call that waits for a limit that nodes share asks at the time of its answer, or a
 // little later, so that not all nodes ask at the same instant. No other call waits longer for
 // that.
 func TestSpread(t *testing.T) {

@@ -38,7 +38,7 @@ func allocs(c contestant, q quota) float64 {
 	return testing.AllocsPerRun(runs, func() { in.decide(key) })
 }
 
-// doors are the ways in that tell more than yes or no.
+// doors are the ways in that answer more than yes or no.
 func doors() []contestant {
 	return []contestant{
 		{name: "project.Limiter.Spend", kind: ours, keyed: true, build: projectSpend},

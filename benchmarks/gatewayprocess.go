@@ -15,14 +15,14 @@ import (
 )
 
 // A proxy is a process of its own, so that it has its own heap, collector and scheduler, and its
-// CPU can be told from that of who asks it. It is this program: these name the proxy, and the
+// CPU can be distinguished from the CPU of its clients. It is this program: these name the proxy, and the
 // provider's address.
 const (
 	childProxy    = "BENCHMARKS_CHILD_PROXY"
 	childUpstream = "BENCHMARKS_CHILD_UPSTREAM"
 )
 
-// footing is what the process tells of itself when it is asked.
+// footing is what the process reports of itself when it is asked.
 type footing struct {
 	CPU    time.Duration
 	Heap   uint64 // in use, after a collection if one was asked for
@@ -32,7 +32,7 @@ type footing struct {
 
 // order is a line that the process reads.
 type order struct {
-	Collect  bool   // before it tells of itself
+	Collect  bool   // before it reports
 	Profile  string // begin a CPU profile, which is written there
 	Profiled string // end it, and write what was allocated since the start there
 }

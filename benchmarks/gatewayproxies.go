@@ -62,7 +62,7 @@ func serve(h http.Handler) (door, error) {
 func direct(address string) door { return door{Address: address, Secret: "sk-0123456789abcdef"} }
 
 // reverseProxy is the standard library's, as one tunes it for this: connections are kept, and
-// buffers used again. It flushes event streams by itself; told to flush everything, it would take
+// buffers used again. It flushes event streams by itself; set to flush everything, it would take
 // longer for what is no stream.
 func reverseProxy(upstream string) (door, error) {
 	target := &url.URL{Scheme: "http", Host: upstream}

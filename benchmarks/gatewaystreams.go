@@ -10,7 +10,7 @@ const (
 	maxHeap     = 40 << 10 // bytes an open stream
 )
 
-// heldCall is a stream that stops after its first chunk until the provider is told to go on.
+// heldCall is a stream that stops after its first chunk until the provider may go on.
 func heldCall() dialogue {
 	d := streamedCall()
 	d.text = bytes.Replace(d.text, streamed, []byte(`"stream":true,"user":"hold"`), 1)

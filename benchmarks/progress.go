@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// progress tells a reader of stderr where a run is. On a terminal the line is rewritten in place;
+// progress shows a reader of stderr where a run is. On a terminal the line is rewritten in place;
 // elsewhere there is one line a scenario, and one every few seconds within it.
 type progress struct {
 	w        io.Writer

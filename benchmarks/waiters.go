@@ -31,7 +31,7 @@ func burst10ms(perSecond int64) int64   { return max(perSecond/100, 1) }
 func burstSecond(perSecond int64) int64 { return perSecond }
 func burstUberSlack(int64) int64        { return uberSlack + 1 }
 
-// uberSlack is how many unused turns uber's limiter saves up unless told otherwise.
+// uberSlack is how many unused turns uber's limiter saves up by default.
 const uberSlack = 10
 
 func waiters() []waiter {

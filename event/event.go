@@ -53,7 +53,7 @@ type Kind string
 // The kinds of events. A call that only asks what is left makes no event.
 const (
 	Admitted  Kind = "admitted"  // a call may be made
-	Denied    Kind = "denied"    // a limit said no: at once, or after the call had waited in vain
+	Denied    Kind = "denied"    // a limit denied the call: at once, or after it had waited in vain
 	Refused   Kind = "refused"   // the call is not valid: no limit was asked
 	Left      Kind = "left"      // the caller has left, or its time was over before a limit was asked
 	Lost      Kind = "lost"      // the store that counts could not be asked

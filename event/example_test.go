@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// printer is an observer: a limiter tells it what happens, before the call goes on.
+// printer is an observer: a limiter calls it for each event, before the call goes on.
 type printer struct{}
 
 func (printer) Observe(_ context.Context, e event.Event) {
@@ -22,7 +22,7 @@ func (printer) Observe(_ context.Context, e event.Event) {
 	}
 }
 
-// A limiter has an observer in its Config, and tells it what happens:
+// A limiter has an observer in its Config, and calls it for each event:
 //
 //	rl, err := ratelimit.NewWithConfig(ratelimit.Config{Observer: observers})
 func Example() {

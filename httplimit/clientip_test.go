@@ -151,7 +151,7 @@ func TestClientIPOverTheWire(t *testing.T) {
 	}
 }
 
-// The header of an untrusted peer changes nothing. With that of a trusted one, ClientIP returns
+// The header of an untrusted peer changes nothing. With the header of a trusted one, ClientIP returns
 // an error, or a client that does not depend on the addresses to the left of it.
 func FuzzClientIP(f *testing.F) {
 	f.Add("203.0.113.7:80", "198.51.100.1", "10.0.0.1")

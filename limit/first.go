@@ -9,7 +9,7 @@ type First struct {
 	epoch  uint64
 }
 
-// First returns what a zero [Account] has used after a charge of n. [Account.Ask] has said that
+// First returns what a zero [Account] has used after a charge of n. [Account.Ask] has answered that
 // all limits allow n, which is not zero, and none of them is a bucket.
 func (p *Plan) First(now, n int64) First {
 	f := First{plan: p, at: now, n: n, epoch: newEpoch()}

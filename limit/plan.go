@@ -271,7 +271,7 @@ func (a *Account) counterOf(p *Plan, i int) *counter {
 	return a.counters.find(&p.limits[i])
 }
 
-// Charge charges n to every limit of the plan. Ask has said that all of them allow it.
+// Charge charges n to every limit of the plan. Ask has answered that all of them allow it.
 // It fills in r, which is empty, for Correct or Settle. r is nil if nothing will be settled.
 func (a *Account) Charge(p *Plan, now, n int64, r *Receipt) {
 	if n > 0 {

@@ -95,7 +95,8 @@ func TestPeekCopiesLittle(t *testing.T) {
 		now += int64(test.after)
 		want := a.Fork().Check(asked, now, 0).Used
 		verdicts := make([]Verdict, 1)
-		if a.Peek(a.PlanOf([]Limit{asked}), now, 1, verdicts); verdicts[0].Used != want {
+		a.Peek(a.PlanOf([]Limit{asked}), now, 1, verdicts)
+		if verdicts[0].Used != want {
 			t.Errorf("%+v: %d is used; want %d", test, verdicts[0].Used, want)
 		}
 		if after, _ := a.AppendBinary(nil); !bytes.Equal(before, after) {

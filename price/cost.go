@@ -10,14 +10,14 @@ import (
 
 // Line is one part of what a call costs.
 type Line struct {
-	Part   string `json:"part"`             // as in the configuration; "told": what the provider says that the call costs
+	Part   string `json:"part"`             // as in the configuration; "told": what the provider reports that the call costs
 	Tokens int    `json:"tokens,omitempty"` // 0 for units, "request" and "told"
 	Units  int64  `json:"units,omitempty"`  // how many of what [Rates] has a price for beside tokens, such as images or seconds of audio
 	Rate   Rate   `json:"rate,omitempty"`   // the price of a million tokens, or of so many units as the part has a price for
 	Cost   Amount `json:"cost"`             // the lines add up to the whole, exactly
 }
 
-// Cost returns what a call costs, rounded up once, and how that comes about. What the provider tells
+// Cost returns what a call costs, rounded up once, and how that comes about. What the provider reports
 // of the cost counts. Otherwise each token is priced as exactly one part: parts that are more than
 // their whole are cut to it. An unknown prompt counts as none.
 func (p *Price) Cost(u llm.Usage, at time.Time) (Amount, []Line) {

@@ -76,7 +76,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// What the provider tells wins, whatever the prices are.
+// What the provider reports wins, whatever the prices are.
 func TestTold(t *testing.T) {
 	p := mustNew(t, price.Terms{Rates: price.Rates{Input: price.Dollar, Request: price.Dollar}})
 	if got, lines := cost(t, p, llm.Usage{Input: 5, Cost: 123, CostTold: true}, today); got != 123 || len(lines) != 1 || lines[0].Part != "told" {

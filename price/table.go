@@ -43,7 +43,7 @@ type Override struct {
 
 // Entry is the price of one model of a provider.
 type Entry struct {
-	Provider string // empty: that of an [Override]
+	Provider string // empty for an [Override]
 	Model    string // the name in the table, or the Model of an Override
 	Price    *Price // nil only for an Override without one
 	llm.Maxima

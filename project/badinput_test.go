@@ -12,7 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// A call that is not valid is told what is wrong and what is allowed, by every
+// A call that is not valid gets an error that says what is wrong and what is allowed, by every
 // method, and nothing is charged.
 func TestBadCalls(t *testing.T) {
 	for name, kind := range kinds {

@@ -37,7 +37,7 @@ func TestConcurrent(t *testing.T) {
 	})
 }
 
-// A call that is denied for it has taken nothing of anything, and is told to ask again
+// A call that is denied for it has taken nothing of anything, and may ask again
 // soon.
 func TestConcurrentTakesAllOrNothing(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 2, TokensPerMonth: 100, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {
@@ -91,7 +91,7 @@ func TestConcurrentLease(t *testing.T) {
 	})
 }
 
-// The limiter is not told when a call ends that Spend has charged, so the call takes no
+// The limiter does not learn when a call ends that Spend has charged, so the call takes no
 // place, and does not wait for one.
 func TestConcurrentDoesNotCountWhatIsSpent(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 20, TokensPerMinute: 100, MaxConcurrent: 1}}, func(t *testing.T, l *line, c project.Call) {

@@ -278,7 +278,7 @@ func (l *line) passed(t testing.TB, names ...string) {
 	}
 }
 
-// result returns what a call has reserved, and was told.
+// result returns what a call has reserved, and its error.
 func (l *line) result(name string) (*project.Reservation, project.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

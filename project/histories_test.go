@@ -42,7 +42,7 @@ func (u *used) of(w project.Window) int64 {
 	return u.requests
 }
 
-// said is what a window says, or all of them.
+// said is what a window reports, or all of them.
 type said struct {
 	name         string
 	remaining    int64
@@ -156,7 +156,7 @@ func (n *naive) take(asks used, peek bool) (*used, answer) {
 	return &asks, a
 }
 
-// heard returns what a limiter has said, in the same form.
+// heard returns what a limiter has answered, in the same form.
 func heard(d project.Decision, of project.Limit) (a answer) {
 	a = answer{allowed: d.Allowed, by: d.Limit, retry: d.RetryAfter, running: d.Concurrent}
 	for _, s := range d.Windows() {

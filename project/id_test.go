@@ -88,7 +88,7 @@ func TestKeysAreApart(t *testing.T) {
 }
 
 // An id is valid if it is 1 to 128 bytes of visible ASCII, in up to 8 names. Then its key is the one
-// that calls with tokens use, and it can be told from the key.
+// that calls with tokens use, and the key shows which it is.
 func FuzzID(f *testing.F) {
 	for _, id := range tricky {
 		f.Add(id, id+"/")

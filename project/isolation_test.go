@@ -74,7 +74,7 @@ func loudly(ctx context.Context, l *project.Limiter) {
 }
 
 // A project at a hundred times its limit changes nothing for another: neither what
-// is admitted, nor what it is told, nor how long it waits.
+// is admitted, nor its answer, nor how long it waits.
 func TestIsolation(t *testing.T) {
 	each := project.Limit{RequestsPerMinute: 60, RequestsPerHour: 100, TokensPerMinute: 200}
 	for _, name := range []string{"memory", "another store"} {

@@ -18,7 +18,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Errors that callers may want to tell apart. Others are faults of the store, or
+// Errors that callers may want to distinguish. Others are faults of the store, or
 // of a context that has ended.
 var (
 	ErrExceeded  = decision.ErrExceeded                  // Allow's: a limit denies the request

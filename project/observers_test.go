@@ -71,7 +71,7 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// Where the minute is not limited, nothing is said of it.
+// Where the minute is not limited, no event mentions it.
 func TestObserverWithoutAMinute(t *testing.T) {
 	observed(t, project.Limit{RequestsPerHour: 5}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
 		l.Allow(t.Context(), "p")
@@ -81,7 +81,7 @@ func TestObserverWithoutAMinute(t *testing.T) {
 	})
 }
 
-// Of a call that is not valid observers are told once, by every door. Its project is
+// Observers get one event of a call that is not valid, from every door. Its project is
 // named if it can be one.
 func TestObserverOfBadCalls(t *testing.T) {
 	observed(t, project.Limit{RequestsPerMinute: 5}, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {
@@ -125,7 +125,7 @@ func TestObserverOfCallersThatHaveLeft(t *testing.T) {
 	})
 }
 
-// A wait is told of when it ends: with how long it was, or as denied.
+// A wait is reported when it ends: with its length, or as denied.
 func TestObserverOfWaits(t *testing.T) {
 	each := project.Limit{RequestsPerMinute: 1}
 	observed(t, each, func(t *testing.T, l *project.Limiter, w *witness, _ *store.Memory) {

@@ -212,7 +212,7 @@ func TestSettingsReachACallThatIsAboutToWait(t *testing.T) {
 		"UnsetLimit": func(l *project.Limiter) error { return l.UnsetLimit("own") },
 		"SetDefault": func(l *project.Limiter) error { return l.SetDefault(project.Limit{RequestsPerDay: 2}) },
 	} {
-		for asked := 2; asked <= 3; asked++ { // the first is that of a call which passes
+		for asked := 2; asked <= 3; asked++ { // the first belongs to a call which passes
 			t.Run(fmt.Sprint(name, " at ", asked), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &meanwhile{Memory: store.NewMemory(), n: asked}
@@ -329,7 +329,7 @@ func TestWindowsStay(t *testing.T) {
 				setLimit(t, b, "other", project.Limit{RequestsPerDay: 1})
 			}
 			setLimit(t, l, "another", project.Limit{RequestsPerDay: 1})
-			if name == "Redis" { // wait until it has heard
+			if name == "Redis" { // wait until it has received the change
 				testkit.Eventually(t, "it follows", func() bool { return len(l.Limits()) == 3 })
 			}
 			if again := of("p"); again[0] != mine[0] || again[1] != mine[1] || of("r")[0] != usual[0] {

@@ -109,7 +109,7 @@ func TestMonthInRedis(t *testing.T) {
 }
 
 // wantLost wants every method to say that the store could not be asked, which is no
-// denial, and observers to be told so.
+// denial, and observers to get an event of it.
 func wantLost(t *testing.T, l *project.Limiter, w *witness, want error) {
 	t.Helper()
 	errs := everyDoor(l, project.Call{Project: "p"})

@@ -46,7 +46,7 @@ func (a *alarms) Observe(_ context.Context, e event.Event) {
 	a.told = append(a.told, *e.Budget)
 }
 
-// take returns what was told since the last call, in order, such as "acme dollars_per_day 80%".
+// take returns the notifications since the last call, in order, such as "acme dollars_per_day 80%".
 func (a *alarms) take() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +59,7 @@ func (a *alarms) take() []string {
 	return list
 }
 
-// Each budget tells each of its thresholds once a window, by takes, by settlements that use more than
+// Each budget notifies each of its thresholds once a window, by takes, by settlements that use more than
 // was taken, and by denials. Minutes are no budgets.
 func TestThresholds(t *testing.T) {
 	for kind, on := range kinds {
@@ -140,10 +140,10 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// book is what a naive model has been told: when each threshold of each window was told last.
+// book is a naive model: when each threshold of each window was last notified.
 type book map[string]time.Time
 
-// expect returns which thresholds a budget tells of which so much percent is used, and remembers them.
+// expect returns which thresholds a budget notifies at a percentage of use, and remembers them.
 func (b book) expect(w *project.Window, owner string, percent int64) (told []string) {
 	now := time.Now().UTC()
 	for _, p := range []int64{10, 50, 100} {
@@ -177,7 +177,7 @@ func (b book) begin(l *project.Limiter, c project.Call) {
 	}
 }
 
-// hear returns what a decision on a call lets be told.
+// hear returns the notifications that a decision on a call causes.
 func (b book) hear(d *project.Decision, all bool) (told []string) {
 	for _, s := range d.Windows() {
 		percent := (s.Window.Count - s.Remaining) * 100 / s.Window.Count
@@ -191,7 +191,7 @@ func (b book) hear(d *project.Decision, all bool) (told []string) {
 	return told
 }
 
-// Whatever calls do: each threshold of each budget is told when it is reached, and once in a window.
+// Whatever calls do: each threshold of each budget is notified when it is reached, and once in a window.
 func TestThresholdHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		each := project.Limit{RequestsPerMinute: 5, RequestsPerHour: 8, TokensPerDay: 200, Dollars: 400}
@@ -269,7 +269,7 @@ func TestThresholdHistories(t *testing.T) {
 	})
 }
 
-// Of several limiters on one store, one tells each threshold.
+// Of several limiters on one store, one notifies each threshold.
 func TestThresholdsAreToldByOne(t *testing.T) {
 	for kind, open := range map[string]func(t *testing.T) func() store.Store{
 		"SQLite": func(t *testing.T) func() store.Store {
@@ -296,14 +296,14 @@ func TestThresholdsAreToldByOne(t *testing.T) {
 			}
 			wg.Wait()
 			for _, l := range limiters {
-				l.Close() // which tells the rest
+				l.Close() // which notifies the rest
 			}
 			testkit.Equal(t, "told", []string{"p requests_per_day 100%", "p requests_per_day 50%", "p requests_per_day 80%", "p tokens_per_day 100%", "p tokens_per_day 50%", "p tokens_per_day 80%"}, a.take())
 		})
 	}
 }
 
-// What is told of a threshold says all about the budget.
+// The event of a threshold has everything about the budget.
 func TestThresholdEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &witness{}
@@ -333,7 +333,7 @@ func TestThresholdEvent(t *testing.T) {
 	})
 }
 
-// A store that cannot be asked who tells lets a later call tell.
+// If the store cannot be asked which limiter notifies, a later call notifies.
 func TestThresholdOfLostStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, s := &alarms{}, &forgetful{another: another{store.NewMemory()}}

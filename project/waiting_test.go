@@ -41,7 +41,7 @@ func TestSpendWaits(t *testing.T) {
 	})
 }
 
-// A call that would wait for as long as it may, or longer, is told at once; one that waits
+// A call that would wait for as long as it may, or longer, fails at once; one that waits
 // behind others, when its time is over. Nothing is charged.
 func TestMaxWait(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 1}}, func(t *testing.T, l *line, c project.Call) {
@@ -60,7 +60,7 @@ func TestMaxWait(t *testing.T) {
 		l.sleep(time.Minute)
 		l.passed(t, "first", "just right")
 		l.sleep(80 * time.Second)
-		l.failed(t, "behind", time.Minute, context.DeadlineExceeded) // since now it is told
+		l.failed(t, "behind", time.Minute, context.DeadlineExceeded) // since it fails now
 		l.passed(t, "first", "just right")
 		l.sleep(2 * time.Minute)
 		use(t, l.Limiter, "p", 1)
@@ -152,7 +152,7 @@ func TestCrowded(t *testing.T) {
 	})
 }
 
-// A call that is larger than a limit is told at once, even if others wait.
+// A call that is larger than a limit fails at once, even if others wait.
 func TestNever(t *testing.T) {
 	inLine(t, project.Config{Default: &project.Limit{RequestsPerMinute: 5, TokensPerHour: 10}}, func(t *testing.T, l *line, c project.Call) {
 		large := []struct {
@@ -191,7 +191,7 @@ func TestNever(t *testing.T) {
 	})
 }
 
-// A call that comes while others wait is told when the first of them passes, although
+// A call that comes while others wait learns when the first of them passes, although
 // there is room for it, and nothing is charged.
 func TestSpendWhileOthersWait(t *testing.T) {
 	for by, of := range map[string]func(n int) project.Call{
@@ -351,7 +351,7 @@ func TestAskingInVainIsNotRepeated(t *testing.T) {
 	}
 }
 
-// fails is a store that fails when it is told to.
+// fails is a store that fails on demand.
 type fails struct {
 	*store.Memory
 	now atomic.Bool
@@ -367,7 +367,7 @@ func (f *fails) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 }
 
 // A limit loses windows while a call waits, and then the store fails: the decision is
-// the last that the call was told, of the windows that there were.
+// the last answer to the call, about the windows that there were.
 func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fails{Memory: store.NewMemory()}
@@ -387,7 +387,7 @@ func TestFewerWindowsAndAStoreThatFails(t *testing.T) {
 	})
 }
 
-// Calls that wait when the limiter is closed are told at once.
+// Calls that wait when the limiter is closed fail at once.
 func TestCloseWhileOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(limited(t, project.Limit{RequestsPerMinute: 1}))

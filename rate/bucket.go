@@ -33,7 +33,7 @@ type bucket struct {
 	limit       Limit
 	burst       int
 	size        uint64    // units in the full bucket
-	grace       uint64    // the supply of a 64th of a nanosecond, by which room is less than that of a whole one
+	grace       uint64    // the supply of a 64th of a nanosecond, by which room is less than the supply of a whole one
 	origin      time.Time // the exact origin; start is bounded, and epoch may be centuries away
 }
 

@@ -14,7 +14,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/webhook"
 )
 
-// delivered is a receiver that takes nothing until it is opened, and then keeps whose budgets it is told of.
+// delivered is a receiver that takes nothing until it is opened, and then keeps whose budgets it gets messages about.
 type delivered struct {
 	opened chan struct{}
 	mu     sync.Mutex

@@ -59,7 +59,7 @@ func (s Secret) setHeaders(h http.Header, id string, now time.Time, body []byte)
 const Tolerance = 5 * time.Minute
 
 // Verify returns nil if a message that a receiver has got was signed with the secret, and not long
-// ago. now is the receiver's time. A message may come twice: its webhook-id tells.
+// ago. now is the receiver's time. A message may come twice, with the same webhook-id.
 func (s Secret) Verify(h http.Header, body []byte, now time.Time) error {
 	id, timestamp := h.Get(headerID), h.Get(headerTimestamp)
 	if id == "" || timestamp == "" {

@@ -117,7 +117,7 @@ func (s *service) lastMinute(client int, t time.Duration) float64 {
 	return float64(s.of[client].in(span{t + 1 - window, t + 1})) / float64(s.load.quota)
 }
 
-// line is that of a client. It has a point every second, but none within a level stretch.
+// line is the line of a client. It has a point every second, but none within a level stretch.
 func (s *service) line(client int, at func(time.Duration, float64) vg.Point) (points []vg.Point) {
 	for t := time.Duration(0); t < s.load.length(); t += time.Second {
 		before, now, after := s.lastMinute(client, t-time.Second), s.lastMinute(client, t), s.lastMinute(client, t+time.Second)

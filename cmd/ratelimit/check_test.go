@@ -174,7 +174,7 @@ func TestCheckTellsAllFaults(t *testing.T) {
 	}
 }
 
-// A kind that the file does not name is said to be a guess.
+// The check marks the kind of a provider as a guess if the file does not name it.
 func TestCheckTellsKinds(t *testing.T) {
 	got := run(t, "check", file(t, "gateway.yaml", "providers: {router: {base_url: https://openrouter.ai/api}, mine: {kind: compatible, base_url: http://127.0.0.1:1}}"))
 	for _, line := range []string{`router +openrouter \(by its address\) +https://openrouter.ai/api `, `mine +compatible +http://127.0.0.1:1 `, `openai +openai +https`} {

@@ -138,7 +138,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// noEmptyFlags refuses a flag that is set to an empty value, such as that of an unset
+// noEmptyFlags refuses a flag that is set to an empty value, such as the value of an unset
 // variable: the user would hardly mean the default.
 func noEmptyFlags(c *cobra.Command, _ []string) error {
 	for _, name := range []string{"config", "listen", "admin", "state"} {

@@ -123,7 +123,7 @@ func followWith(t *testing.T, args ...string) *following {
 	return f
 }
 
-// tail shows changes, ends after as many events as it is told, and follows a gateway that comes back.
+// tail shows changes, ends after the number of events that it was given, and follows a gateway that comes back.
 func TestTail(t *testing.T) {
 	t.Setenv("TEST_KEY", "sk-test")
 	config := withMock(t, "projects: {acme: {weight: 2}}")

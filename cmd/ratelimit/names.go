@@ -13,7 +13,7 @@ import (
 )
 
 // checkProject returns an error if the gateway does not know a project, with the name that was probably
-// meant. Any name may be that of a project, so a misspelled one would be taken for a new project.
+// meant. A project may have any name, so a misspelled one would be taken for a new project.
 func checkProject(ctx context.Context, client *admin.Client, id string) error {
 	rows, err := client.OverviewProjects(ctx, id, "name", 0, maxNames)
 	if err != nil {

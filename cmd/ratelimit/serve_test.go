@@ -55,7 +55,7 @@ func startGateway(t *testing.T, args ...string) *serving {
 	return s
 }
 
-// The program prints which quotas are guessed. Once, nobody was told.
+// The program prints which quotas are guessed.
 func TestServeSaysWhichQuotasAreGuessed(t *testing.T) {
 	s := serveWith(t, "--state", "memory", "--config", file(t, "gateway.yaml", "providers: {openai: {models: {gpt-4o: {max_rpm: 9}}}}"))
 	s.stderr.Await(t, `assumed limits, until .* real ones \(Gemini reports`)

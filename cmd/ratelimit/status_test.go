@@ -225,7 +225,7 @@ func TestStatusOfAState(t *testing.T) {
 	}
 }
 
-// A row of the status tells what calls under way have only reserved of a limit apart from what is used.
+// A row of the status shows what calls under way have only reserved of a limit beside what is used.
 func TestProjectRowTellsWhatIsReserved(t *testing.T) {
 	row := projectRow(admin.Project{ID: "p", Windows: []admin.Window{
 		{Name: "dollars_per_day", Unit: "nanodollars", Limit: 1e9, Remaining: 4e8, Reserved: 5e8}, {Name: "tokens_per_minute", Unit: "tokens", Limit: 6000, Remaining: 5000},

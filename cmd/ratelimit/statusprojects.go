@@ -61,7 +61,7 @@ func projectRow(p admin.Project) []string {
 // harmNotes are what happens to the calls of a project, by the words of the API.
 var harmNotes = map[string]string{"blocked": "all calls are denied", "denied": "calls are denied", "waiting": "calls wait"}
 
-// projectNotes returns what else is to be said of a project: its weight and shares, a pause, its mode.
+// projectNotes returns the remarks about a project: its weight and shares, a pause, its mode.
 func projectNotes(p admin.Project) (notes []string) {
 	if p.Limit.Weight > 1 {
 		notes = append(notes, fmt.Sprintf("weight %d", p.Limit.Weight))

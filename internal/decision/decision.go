@@ -21,7 +21,7 @@ const Concurrent = "projects.max_concurrent"
 type Decision struct {
 	Allowed bool
 
-	// Limit is the name of the limit that denies, or of the one that denies longest: that of a [Window], or [Concurrent].
+	// Limit is the name of the limit that denies, or of the one that denies longest: a name of a [Window], or [Concurrent].
 	// If it is the project's share of a window that denies, it ends with "_share". It is empty if none does.
 	Limit string
 

@@ -57,7 +57,7 @@ var foreign = map[string]string{
 func TestNames(t *testing.T) {
 	r := newRepository(t)
 	for _, d := range documents(t) {
-		if d.path == "CHANGELOG.md" { // it tells of names that are gone
+		if d.path == "CHANGELOG.md" { // it mentions names that are gone
 			continue
 		}
 		for _, s := range spans(d, r.folder) {

@@ -20,7 +20,8 @@ func TestLargerThanTheMaximumNeverPasses(t *testing.T) {
 			if used > 0 {
 				var r engine.Result
 				c := engine.Call{Requests: used}
-				if b.must(b.Try(t.Context(), &c, engine.Scopes{other, model}, &r)); !r.Allowed() {
+				b.must(b.Try(t.Context(), &c, engine.Scopes{other, model}, &r))
+				if !r.Allowed() {
 					t.Fatal("the other flow is denied")
 				}
 			}

@@ -28,7 +28,7 @@ type Pause struct {
 	From   int64     // when the pause began
 	Heard  int64     // when the provider has last throttled a call
 	Own    bool      // a call of this limiter was throttled, not only calls of others
-	Ends   int64     // when the pause ends, as the provider has said
+	Ends   int64     // when the pause ends, as the provider has reported
 	Until  int64     // when to come back, as denied calls are answered
 	Probe  int64     // when the next probe may pass
 	Step   int64     // nanoseconds from a throttled call to the next probe
@@ -95,7 +95,7 @@ type Throttle struct {
 	Cause  llm.Cause     // empty if it was a call of another limiter
 }
 
-// Extend pauses a model for as long as its provider has said, unless the model is paused for longer
+// Extend pauses a model for as long as its provider demands, unless the model is paused for longer
 // already. began reports whether a pause has begun. news reports whether other limiters must be
 // informed: because the pause ends later than before, or because until now only calls of other
 // limiters were throttled.

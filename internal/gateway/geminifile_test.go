@@ -129,7 +129,8 @@ func TestUploadsOfOthers(t *testing.T) {
 		t.Errorf("%d uploads are open, %d have begun, and that of the other project is %p", len(u.open), len(u.begun), u.open["a"])
 	}
 	u.at("few", "a", true)
-	if u.forget("a"); len(u.open) != maxUploads-1 || len(u.begun) != maxUploads-1 {
+	u.forget("a")
+	if len(u.open) != maxUploads-1 || len(u.begun) != maxUploads-1 {
 		t.Errorf("%d uploads are open, and %d have begun", len(u.open), len(u.begun))
 	}
 	var kept ownedNames

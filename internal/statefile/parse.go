@@ -130,7 +130,7 @@ func burst(to *limit.Percent) func(yamlValue) {
 // Percent returns the reader of a percentage.
 func Percent(to *limit.Percent) func(yamlValue) { return percent(to, "") }
 
-// percent returns the reader of a percentage. hint ends what is said of a text that is none.
+// percent returns the reader of a percentage. hint ends the error about a text that is none.
 func percent(to *limit.Percent, hint string) func(yamlValue) {
 	return strictyaml.Parsed(to, "a percentage from 0% to 100%, such as 20%"+hint, func(text string) (limit.Percent, bool) {
 		p, err := limit.ParsePercent(text)

@@ -23,7 +23,7 @@ func newFramedReader(f frame, r *bufio.Reader) framedReader {
 	return i
 }
 
-// read is like that of an [io.Reader].
+// read is like the Read of an [io.Reader].
 func (i *framedReader) read(p []byte) (int, error) {
 	switch {
 	case i.trailer:

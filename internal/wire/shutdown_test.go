@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// gate is a handler that reports each request, and answers when it is told to.
+// gate is a handler that reports each request, and answers when the test opens it.
 type gate struct{ began, next chan struct{} }
 
 func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{})} }

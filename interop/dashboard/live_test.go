@@ -45,7 +45,7 @@ func TestLive(t *testing.T) {
 	b.shows(".attention", "denied") // of this project, or of those that other tests have harmed more
 }
 
-// The part of a bar that is only reserved by calls under way is hatched, as wide as it is, and said in words.
+// The part of a bar that is only reserved by calls under way is hatched, as wide as it is, and named in words.
 func TestReservedIsHatched(t *testing.T) {
 	b := open(t, shared(), "/#/")
 	b.until(rowOf("idle") + ` !== undefined`)

@@ -31,7 +31,7 @@ func (r *rig) bedrockSDK(t *testing.T, options ...func(*bedrockruntime.Options))
 	}, options...)
 }
 
-// told has the mock do what it says.
+// told makes the mock answer as told says.
 func told(mock string) func(*bedrockruntime.Options) {
 	return bedrockruntime.WithAPIOptions(smithyhttp.SetHeaderValue("X-Mock", mock))
 }

@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// The command, with a configuration file, serves SDKs that are told of it by the
+// The command, with a configuration file, serves SDKs that know it by the
 // environment alone.
 func TestCommand(t *testing.T) {
 	p := newProvider(t, time.Now())
@@ -132,7 +132,7 @@ func (g *command) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// counts reports whether its status tells what the provider has sent.
+// counts reports whether its status shows what the provider has sent.
 func (g *command) counts(t *testing.T, p *provider) bool {
 	t.Helper()
 	var state admin.State
@@ -153,7 +153,7 @@ func (g *command) counts(t *testing.T, p *provider) bool {
 	return state.Active == 0 && found == len(p.Totals())
 }
 
-// stop ends the program as a system does, and returns all that it has said.
+// stop ends the program as a system does, and returns all that it has printed.
 func (g *command) stop(t *testing.T) string {
 	t.Helper()
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
-// SDKs try again where a server closes before it answers: the gateway's 502 told them not
+// SDKs try again where a server closes before it answers: the gateway's 502 asked them not
 // to.
 func TestClosedBeforeTheAnswerIsTriedAgain(t *testing.T) {
 	overEach(t, func(t *testing.T, s *sdk) {

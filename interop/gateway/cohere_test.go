@@ -68,7 +68,7 @@ func TestCohereIsCounted(t *testing.T) {
 	r.charged(t, "cohere/embed-test", "embed-test")
 }
 
-// A rank tells no tokens: what was reserved for its texts stays charged.
+// A rank reports no tokens: what was reserved for its texts stays charged.
 func TestCohereRankIsCharged(t *testing.T) {
 	r := newRig(t, with(ample))
 	if _, err := r.cohereSDK().V2.Rerank(t.Context(), &cohere.V2RerankRequest{Model: "rerank-test", Query: question, Documents: []string{question, question}}); err != nil {

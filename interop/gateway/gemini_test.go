@@ -92,7 +92,7 @@ func contentTools() *genai.GenerateContentConfig {
 	return config
 }
 
-// withTool tells the mock to want the tool.
+// withTool makes the mock want the tool.
 func withTool(config *genai.GenerateContentConfig) *genai.GenerateContentConfig {
 	telling := *config
 	telling.HTTPOptions = &genai.HTTPOptions{Headers: http.Header{"X-Mock": {"tool=" + tool}}}

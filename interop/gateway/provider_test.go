@@ -41,7 +41,7 @@ func newProvider(t *testing.T, now time.Time) *provider {
 	return p
 }
 
-// script is what the mock does by itself, but that it tells waits in milliseconds.
+// script is what the mock does by itself, but that it reports waits in milliseconds.
 func script(c mockprovider.Call) mockprovider.Reply {
 	r := mockprovider.FromHeader(c)
 	if r.RetryAfter > 0 {

@@ -58,7 +58,7 @@ func tells(t *testing.T, s *sdk, h map[string]string) {
 	}
 }
 
-// What can never pass is said so at once, and is not tried again.
+// A call that can never pass is refused at once, and is not tried again.
 func TestNever(t *testing.T) {
 	overEach(t, func(t *testing.T, s *sdk) {
 		r := newRig(t, with(ample, "defaults: {tokens_per_minute: 2}"))
@@ -79,7 +79,7 @@ func TestNever(t *testing.T) {
 	})
 }
 
-// An SDK comes back by itself after as long as the gateway has told it: 700 ms, which is
+// An SDK comes back by itself after as long as the gateway has answered: 700 ms, which is
 // longer than its own first rest. Those that do not heed it come back sooner, and are
 // refused until then.
 func TestRetry(t *testing.T) {

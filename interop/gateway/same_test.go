@@ -113,7 +113,7 @@ func (a answer) cleaned(base string) answer {
 }
 
 // cleanedText returns JSON without what may differ: headers, and that a chunk says that
-// it does not tell usage.
+// it does not report usage.
 func cleanedText(text string) string {
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

@@ -63,7 +63,7 @@ type sdk struct {
 	model    string   // that it calls
 	calls    []string // that it can make, beside those that all can
 	pieces   int      // that it shows of a stream of five events that bring tokens
-	retries  bool     // it tries again after as long as it is told
+	retries  bool     // it tries again after as long as the answer says
 	faults   func(status int) string
 	do       func(*testing.T, ask) answer
 }

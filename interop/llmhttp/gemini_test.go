@@ -75,7 +75,7 @@ func TestGemini(t *testing.T) {
 }
 
 // A day's limit is no matter of seconds, whatever the provider says: who tries again
-// is told so by the limiter, and the provider hears of one call.
+// gets that answer from the limiter, and the provider gets one call.
 func TestGeminiDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := llmhttptest.New(t, llmhttptest.Script(mockprovider.Reply{Status: 429, Code: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", RetryAfter: 3 * time.Second}), ample)

@@ -33,7 +33,7 @@ type sdkCall struct {
 	call func(ctx context.Context, client *http.Client) []string
 }
 
-// sdkReply is what the provider replies. It is exact if it tells all that was used.
+// sdkReply is what the provider replies. It is exact if it reports all that was used.
 type sdkReply struct {
 	name  string
 	exact bool
@@ -75,7 +75,7 @@ func transparent(t *testing.T, calls []sdkCall, replies []sdkReply) {
 }
 
 // differs is what may differ: an SDK comes back after a time that is drawn by lot,
-// and a chunk may say that it does not tell usage.
+// and a chunk may say that it does not report usage.
 var differs = regexp.MustCompile(`"Date":\["[^"]*"\],|Date: .*\n|,"usage":null`)
 
 // seen returns what the SDK has shown, without what may differ.

@@ -184,12 +184,12 @@ func TestOpenAIEmbeddings(t *testing.T) {
 	})
 }
 
-// The provider is asked for usage, and the SDK does not see that it was told.
+// The provider is asked for usage, and the SDK does not see it.
 func TestHiddenUsage(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		asks  bool
-		shown int // of the chunks, how many tell usage
+		shown int // of the chunks, how many report usage
 	}{{"not-asked-for", false, 0}, {"asked-for", true, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked bool

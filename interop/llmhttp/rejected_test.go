@@ -20,7 +20,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/llmhttp"
 )
 
-// Instead of letting calls wait, the transport tells the SDK to: it comes back by
+// Instead of letting calls wait, the transport asks the SDK to: it comes back by
 // itself, in time, and passes.
 func TestRejectedSDKsComeBack(t *testing.T) {
 	for _, c := range []struct {

@@ -417,7 +417,7 @@ func boundsOf(t *testing.T, from prometheus.Gatherer) map[string][]float64 {
 	return all
 }
 
-// How many groups are lost is known whatever the order and however often it is told.
+// How many groups are lost is known whatever the order and however often it is reported.
 func TestMeterStoreLost(t *testing.T) {
 	o, reader := newMetered(t, opentelemetry.Config{})
 	for i, step := range telemetrytest.Losing {
@@ -462,7 +462,7 @@ func TestOpenTelemetryGlobals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	telemetrytest.Tell(t, o, telemetrytest.Story...) // nobody hears it
+	telemetrytest.Tell(t, o, telemetrytest.Story...) // nobody listens
 	recorder, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))
 	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))

@@ -54,7 +54,7 @@ var beside = []string{
 }
 
 // setUnits sets the prices of audio and of pages, and reports whether the name is one of theirs. Of several, the highest
-// counts: of pages with and without annotations, say, since an answer does not tell which they are.
+// counts: of pages with and without annotations, say, since an answer does not show which they are.
 func setUnits(r *price.Rates, name string, base price.Amount) bool {
 	switch name {
 	case "audio_hours", "input_audio_hours":

@@ -285,7 +285,7 @@ func closed(t *testing.T, connect Connect) {
 	b.Close()
 }
 
-// isClosed reports whether an error is that of a closed store. This package stands below stores.
+// isClosed reports whether an error is the one of a closed store. This package stands below stores.
 func isClosed(err error) bool { return err != nil && err.Error() == "ratelimit: the store is closed" }
 
 func cancelled(t *testing.T, connect Connect) {

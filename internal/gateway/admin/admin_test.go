@@ -215,7 +215,7 @@ func TestProjects(t *testing.T) {
 	testkit.Equal(t, "the project after its limit was unset", Project{ID: "a/b", Limit: project.Limit{Weight: 1}, Windows: []Window{}, Mode: "enforce", MaxWait: usualWait, FitMin: 256, UnknownUsage: "reserved", FailedCalls: "free"}, p)
 }
 
-// Shares are set and told as strings, and are refused if they are more than everything. The state
+// Shares are set and returned as strings, and are refused if they are more than everything. The state
 // shows what projects use of their shares.
 func TestShares(t *testing.T) {
 	r := newRig(t, usual)
@@ -278,7 +278,8 @@ func TestReset(t *testing.T) {
 	if used() != 1 {
 		t.Fatal(used())
 	}
-	if r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`); used() != 0 {
+	r.want(t, 204, "POST", "/v1/reset", `{"model": "gpt-4o"}`)
+	if used() != 0 {
 		t.Errorf("%d is used after a reset", used())
 	}
 	r.want(t, 404, "POST", "/v1/reset", `{"model": "unheard-of"}`)

@@ -50,7 +50,7 @@ func windowDimension(s *project.Standing, now time.Time) Dimension {
 	return d
 }
 
-// askModel asks what is used of the quota of a model, and what its provider has said.
+// askModel asks what is used of the quota of a model, and what its provider has reported.
 func (l *lookout) askModel(s *standing) {
 	rl := l.admin.gateway.Models()
 	s.limits, s.pause, s.provider = nil, nil, nil

@@ -51,7 +51,8 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate is %q", c.name, a.header.Get("WWW-Authenticate"))
 		}
 	}
-	if r.want(t, 401, http.MethodPost, "/v1/keys", `{"project": "search"}`); len(r.gateway.Keys().List()) != 0 {
+	r.want(t, 401, http.MethodPost, "/v1/keys", `{"project": "search"}`)
+	if len(r.gateway.Keys().List()) != 0 {
 		t.Error("a key was created without the token")
 	}
 }

@@ -89,7 +89,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// Callers can tell from the error that no gateway listens.
+// Callers see from the error that no gateway listens.
 func TestClientWithoutGateway(t *testing.T) {
 	if _, err := (&Client{Base: "http://127.0.0.1:1"}).State(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Error(err)

@@ -154,7 +154,7 @@ func termFor[T any](e edit[T], before, after T, ask askedTerm) control.Term {
 	return term
 }
 
-// setTerm keeps the term of a change. A change without one ends that of an earlier change.
+// setTerm keeps the term of a change. A change without one ends the term of an earlier change.
 func setTerm[T any](ctx context.Context, a *Admin, e edit[T], term control.Term) error {
 	board := a.gateway.Controls()
 	if e.held == nil || reflect.DeepEqual(board.State().Term(e.kind, e.subject), term) {

@@ -97,7 +97,7 @@ projects:
   acme: {requests_per_day: 4}
 `
 
-// Decisions, thresholds, pauses, changes and reloads are told as they come.
+// Decisions, thresholds, pauses, changes and reloads are streamed as they come.
 func TestEvents(t *testing.T) {
 	reloads := make(chan error, 1)
 	var r *rig
@@ -156,7 +156,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Who follows is told that the store is lost, and that it is back.
+// A client that follows events gets one when the store is lost, and one when it is back.
 func TestEventsOfTheStore(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
 	r := newRig(t, strings.Replace(usual, "state: memory", "on_store_loss: allow\nstate: "+proxy.URL(), 1))

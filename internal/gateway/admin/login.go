@@ -135,7 +135,7 @@ func (a *Admin) endLogin(w http.ResponseWriter, r *http.Request, id *issuer.Issu
 // maxUser is how many bytes of a user's name the audit log has.
 const maxUser = 100
 
-// userOf returns the name of a user for the audit log: that of a claim, or else the provider's id of the user.
+// userOf returns the name of a user for the audit log: a claim's value, or else the provider's id of the user.
 func userOf(claims issuer.Claims, name string) string {
 	user := claims.Text(name)
 	if user == "" {

@@ -125,7 +125,7 @@ func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 }
 
 // A stranger does not have the store asked with every probe: what was last found out counts for a
-// second. Whoever has the token is told how it is now.
+// second. A caller with the token always gets the present state.
 func TestStrangersProbeACache(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
 	r := newRig(t, strings.Replace(withToken(t), "state: memory", "state: "+proxy.URL(), 1))

@@ -62,7 +62,7 @@ type Row struct {
 	Estimated   int64             `json:"estimated_tokens"` // reserved for the calls of 15 minutes whose usage was reported
 	Actual      int64             `json:"actual_tokens"`    // used by these calls
 
-	Provider []ProviderLimit `json:"provider,omitempty"` // what the provider of the model has last said
+	Provider []ProviderLimit `json:"provider,omitempty"` // what the provider of the model has last reported
 }
 
 // Dimension is one limit of a model or a project, or a project's share of a limit of a model.
@@ -97,7 +97,7 @@ type Minute struct {
 	Dollars price.Amount `json:"dollars"`
 }
 
-// ProviderLimit is what the provider of a model has last said of one of its limits.
+// ProviderLimit is what the provider of a model has last reported about one of its limits.
 type ProviderLimit struct {
 	Dimension string    `json:"dimension"` // "max_rpm", "max_tpm", …
 	Limit     int64     `json:"limit"`     // 0 if the provider does not say

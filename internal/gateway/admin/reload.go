@@ -18,7 +18,7 @@ type ReloadChange struct {
 	Kind         string        `json:"kind"`            // "project", "model", or "defaults": the limit of projects that have none of their own
 	Name         string        `json:"name,omitempty"`  // of the project, the template or the quota
 	Changed      []FieldChange `json:"changed"`         // never empty
-	SetAtRunTime bool          `json:"set_at_run_time"` // what changes was set at run time: the configuration says what it said before
+	SetAtRunTime bool          `json:"set_at_run_time"` // the old value was set at run time: the configuration has not changed
 }
 
 // config returns the configuration without its secrets.

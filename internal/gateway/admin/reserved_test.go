@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// What calls under way have reserved of a limit is told apart from what was used, until they end.
+// What calls under way have reserved of a limit is listed apart from what was used, until they end.
 func TestReservedApart(t *testing.T) {
 	l, err := project.NewWithConfig(project.Config{Default: &project.Limit{DollarsPerDay: price.Dollar, TokensPerMinute: 1000}})
 	if err != nil {

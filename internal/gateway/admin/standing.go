@@ -22,7 +22,7 @@ type standing struct {
 	turn     uint64 // decides which look asks it for its limits
 	look     uint64 // the last look that has seen it
 	asked    time.Time
-	limits   []Dimension // as its limits last said
+	limits   []Dimension // as its limits last answered
 	shares   []Dimension // of a project: of the limits of models
 	weight   int
 	pause    *RowPause

@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// There are no more streams than allowed. Who comes too many is told what to do, and gets one when
+// There are no more streams than allowed. A client beyond that gets an error that says what to do, and gets a stream when
 // another has ended.
 func TestTooManyStreams(t *testing.T) {
 	r := newRig(t, usual)

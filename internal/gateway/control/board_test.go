@@ -15,7 +15,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
-// kept is the settings of a store in memory. It tells of no changes.
+// kept is the settings of a store in memory. It reports no changes.
 type kept struct {
 	values map[string]string
 	fault  error

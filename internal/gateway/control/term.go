@@ -27,8 +27,8 @@ type Term struct {
 	LimitBefore *project.Limit        `json:"limit_before,omitempty"`
 	QuotaBefore *ratelimit.ModelQuota `json:"quota_before,omitempty"`
 
-	// LimitEarlier is that of an earlier change with a term, until this change is made: if the gateway dies before, the end
-	// of the term undoes the earlier change.
+	// LimitEarlier is the limit of an earlier change with a term, until this change is made: if the gateway dies before,
+	// the end of the term undoes the earlier change.
 	LimitEarlier *project.Limit `json:"limit_earlier,omitempty"`
 
 	Resume bool `json:"resume,omitempty"` // the end of the term ends a pause

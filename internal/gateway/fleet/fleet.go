@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// helloEvery is how often a gateway tells the others that it is there.
+	// helloEvery is how often a gateway announces itself to the others.
 	helloEvery = 5 * time.Second
 
-	// forgetAfter is how long a gateway that is not heard of any more is named as silent.
+	// forgetAfter is for how long a gateway that sends nothing any more is named as silent.
 	forgetAfter = 2 * time.Minute
 
 	// Patience is how long a question waits for answers.
@@ -51,7 +51,7 @@ type Fleet struct {
 type member struct {
 	name   string
 	seen   time.Time
-	silent bool // it has left a question unanswered, and was not heard of since
+	silent bool // it has left a question unanswered, and has sent nothing since
 }
 
 // Answer is what one gateway has answered.
@@ -95,7 +95,7 @@ func (f *Fleet) Alone() bool {
 	return len(f.members) == 0
 }
 
-// run tells the others every few seconds that this gateway is there, and sends what is to be sent.
+// run announces this gateway to the others every few seconds, and sends what is to be sent.
 func (f *Fleet) run(ctx context.Context) {
 	tick := time.NewTicker(helloEvery)
 	defer tick.Stop()
@@ -120,7 +120,7 @@ func (f *Fleet) later(do func()) {
 	}
 }
 
-// Close tells the others that this gateway leaves.
+// Close announces to the others that this gateway leaves.
 func (f *Fleet) Close() {
 	if f == nil || f.bus == nil {
 		return
@@ -185,7 +185,7 @@ func (f *Fleet) end(id string, g *gathering) (answers []Answer, silent []string)
 	return answers, silent
 }
 
-// forget removes the gateways that were not heard of for long. The caller holds mu.
+// forget removes the gateways that have sent nothing for long. The caller holds mu.
 func (f *Fleet) forget() {
 	maps.DeleteFunc(f.members, func(_ string, m *member) bool { return time.Since(m.seen) > forgetAfter })
 }

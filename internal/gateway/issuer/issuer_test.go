@@ -216,7 +216,7 @@ func TestSlowIssuer(t *testing.T) {
 }
 
 // The keys come from the issuer's configuration, which must be its own. What is too large, is no key for signatures,
-// leads elsewhere or is not there is told apart from a token that is not valid.
+// leads elsewhere or is not there is distinguished from a token that is not valid.
 func TestFetch(t *testing.T) {
 	var configuration, keys func(w http.ResponseWriter)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -24,7 +24,7 @@ func contains(all []Key, k Key) bool {
 	return slices.ContainsFunc(all, func(each Key) bool { return same(each, k) })
 }
 
-// followed returns the limits that a ring tells of.
+// followed returns the limits that a ring reports.
 func followed(r *Ring) func() map[string]project.Limit {
 	var mu sync.Mutex
 	all := map[string]project.Limit{}

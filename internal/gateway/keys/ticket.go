@@ -39,7 +39,7 @@ func (r *Ring) FindTicket(ticket string) (Key, bool) {
 	return e.key, true
 }
 
-// signed reports whether a mac is that of a ticket for the key, which is valid at a time.
+// signed reports whether a mac belongs to a ticket for the key that is valid at a time.
 func (e *entry) signed(mac []byte, expires string, now int64) bool {
 	if e.expires <= now {
 		return false

@@ -103,7 +103,8 @@ func TestDropped(t *testing.T) {
 	for range 3 {
 		full.End(Span{Sampled: true})
 	}
-	if full.End(Span{}); full.Dropped() != 2 {
+	full.End(Span{})
+	if full.Dropped() != 2 {
 		t.Errorf("%d dropped", full.Dropped())
 	}
 }

@@ -48,7 +48,7 @@ func newSubmitter(t *testing.T, g *gatewayURLs) *submitter {
 	return &submitter{t, key}
 }
 
-// ask sends a request, and returns what is said to it, which must be a success.
+// ask sends a request, and returns its answer, which must be a success.
 func (s *submitter) ask(g *gatewayURLs, method, path, body string) string {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, g.url+path, strings.NewReader(body))

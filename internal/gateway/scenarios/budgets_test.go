@@ -12,7 +12,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/price"
 )
 
-// priced begins configurations with budgets: a call of m that is told to have at most 100 tokens
+// priced begins configurations with budgets: a call of m with a maximum of 100 tokens
 // of output reserves 3 cents.
 const priced = `
 providers:

@@ -14,8 +14,8 @@ projects:
   patient: {dollars: 0.055, max_wait: 1m}
 `
 
-// A total that calls of another gateway have only reserved comes back when they end. So a client is told to try again,
-// and a call that may wait waits for it. Once the total is used, clients are told to stop.
+// A total that calls of another gateway have only reserved comes back when they end. So a client gets an answer that
+// says to try again, and a call that may wait waits for it. Once the total is used, the answer says to stop.
 func TestTotalsThatAnotherGatewayHasReserved(t *testing.T) {
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)

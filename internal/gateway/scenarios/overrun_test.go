@@ -52,7 +52,7 @@ func (g *inProcess) spentBy(t *testing.T, of project.Call, owner string) price.A
 	return 0
 }
 
-// The first calls of users that nobody has heard of do not exceed what each user has, even if all
+// The first calls of unknown users do not exceed what each user has, even if all
 // of them come at the same moment.
 // LiteLLM #40095: such calls pass without a budget until the user is known.
 func TestFirstCallsOfUnknownUsers(t *testing.T) {

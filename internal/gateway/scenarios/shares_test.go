@@ -25,7 +25,7 @@ func TestKilledGatewayLeavesItsShare(t *testing.T) {
 		file := written(t, shared, p)
 		a, b := launch(t, file, state), launch(t, file, state)
 		batch := call{model: "m", project: "batch", output: 5000}
-		batch.must(t, &b.gatewayURLs, 200) // a gateway hears of models that it was asked for
+		batch.must(t, &b.gatewayURLs, 200) // a gateway learns of models that it was asked for
 
 		var calls sync.WaitGroup
 		search := func(output int, mock string) {

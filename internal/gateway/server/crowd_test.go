@@ -217,7 +217,7 @@ func TestCrowdKeepsRequestsThatAreNotRead(t *testing.T) {
 }
 
 // A connection of whose request a part was read is not idle: a busy machine may not have come to the rest. net/http
-// tells of a request only when all of its header was read.
+// reports a request only when all of its header was read.
 func TestCrowdKeepsRequestsThatAreBeingRead(t *testing.T) {
 	r := newRoom(t, servers["wire"], 0, 100)
 	client := r.connect()

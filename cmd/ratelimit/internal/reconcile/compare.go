@@ -21,7 +21,7 @@ type Difference struct {
 	Bill  int64  `json:"bill"`  // how much the provider has
 }
 
-// Kind is why the books and a bill differ, as far as their numbers tell.
+// Kind is why the books and a bill differ, as far as their numbers show it.
 type Kind string
 
 // The kinds of differences.
