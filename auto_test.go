@@ -1,13 +1,11 @@
 package ratelimit_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
@@ -247,94 +245,5 @@ func TestAutoInYAML(t *testing.T) {
 			t.Errorf("%q: %v; want what is allowed", text, err)
 		}
 		wantQuota(t, rl, text, ratelimit.ModelQuota{MaxRPM: 1})
-	}
-}
-
-// lastFile writes a file as the previous version of the program leaves it: without the column
-// for Auto.
-func lastFile(t testing.TB, q quotas) (path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "last.db")
-	rl := openFile(t, path, q)
-	for model := range q {
-		rl.RecordUsage(model, 20, 10)
-	}
-	mustPersist(t, rl)
-	closeFile(t, rl)
-	execSQL(t, path, "ALTER TABLE quotas DROP COLUMN auto")
-	return path
-}
-
-// A file of the previous version opens as it is, and its usage is counted once.
-func TestAutoInLastFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := quotas{"m": {MaxRPM: 3, MaxTPM: 100, MaxInputTPM: 90, MaxConcurrent: 5, DayResetsAt: "00:00 UTC"}, "free": {}}
-		path := lastFile(t, q)
-		var all []*ratelimit.RateLimiter
-		for range 3 {
-			all = append(all, openFile(t, path, nil))
-		}
-		for _, rl := range all {
-			if got := rl.Quotas(); got["m"] != q["m"] || got["free"] != q["free"] {
-				t.Errorf("%v; want %v", got, q)
-			}
-			if s := rl.Stats("m"); s.RPM != 1 || s.TPM != 30 || s.InputTPM != 20 {
-				t.Errorf("%+v", s)
-			}
-		}
-		auto := ratelimit.ModelQuota{MaxRPM: 3, Auto: true}
-		if err := errors.Join(all[0].SetQuota("m", auto), all[1].Load()); err != nil {
-			t.Fatal(err)
-		}
-		wantQuota(t, all[1], "set by another", auto)
-		if got := rowsOf(t, path, "SELECT model, auto FROM quotas ORDER BY model"); fmt.Sprint(got) != "[free 0 m 1]" {
-			t.Errorf("%q", got)
-		}
-	})
-}
-
-// However many processes open such a file at a time, each finds it complete.
-func TestProcessesOnLastFile(t *testing.T) {
-	path := lastFile(t, quotas{"m": {MaxRPM: 3}})
-	wantProcessesToShare(t, path)
-	wantSound(t, path)
-	if got := rowsOf(t, path, "SELECT COUNT(*) FROM pragma_table_info('quotas') WHERE name = 'auto'"); fmt.Sprint(got) != "[1]" {
-		t.Errorf("the column is there %v times", got)
-	}
-}
-
-// A value in the column that is neither true nor false is an error that names the file.
-func TestAutoTampered(t *testing.T) {
-	for _, value := range []string{"'much'", "2", "NULL", "x'ff'"} {
-		path := filepath.Join(t.TempDir(), "limits.db")
-		rl := openFile(t, path, quotas{"m": {MaxRPM: 3}})
-		mustPersist(t, rl)
-		closeFile(t, rl)
-		execSQL(t, path, "ALTER TABLE quotas DROP COLUMN auto", "ALTER TABLE quotas ADD COLUMN auto", "UPDATE quotas SET auto = "+value)
-		rl, err := ratelimit.NewWithSQLite(path)
-		if rl != nil || err == nil || !strings.HasPrefix(err.Error(), "ratelimit: ") || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, %v; want an error that names the file", value, rl, err)
-		}
-	}
-}
-
-func TestAutoMigrates(t *testing.T) {
-	want := quotas{"m": {MaxRPM: 5, Auto: true}, "n": {MaxRPM: 5}, "o": {Auto: true}}
-	yaml := filepath.Join(t.TempDir(), "limits.yaml")
-	mustPersist(t, newYAML(t, yaml, want))
-	for name, path := range map[string]string{
-		"a new file":           filepath.Join(t.TempDir(), "limits.db"),
-		"a file of the last":   lastFile(t, quotas{"m": {MaxRPM: 3}, "gone": {}}),
-		"a file of old":        oldFile(t, quotas{"m": {MaxRPM: 3}}),
-		"one that has its own": lastFile(t, quotas{"m": {Auto: true}, "n": {Auto: true}}),
-	} {
-		for range 2 {
-			if err := ratelimit.MigrateYAMLToSQLite(yaml, path); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if got := openFile(t, path, quotas{"m": {MaxRPM: 1}}).Quotas(); !maps.Equal(got, want) {
-				t.Errorf("%s: %v; want %v", name, got, want)
-			}
-		}
 	}
 }

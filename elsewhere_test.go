@@ -589,63 +589,6 @@ func TestHeedOthersNaively(t *testing.T) {
 	}
 }
 
-// Whatever the provider says, Heed admits no call that would be denied without it: every call
-// that a limiter with Heed admits, one without admits too.
-func TestHeedNeverGivesMore(t *testing.T) {
-	units := []llm.Unit{llm.Requests, llm.AllTokens, llm.InputTokens, llm.OutputTokens}
-	rapid.Check(t, func(rt *rapid.T) {
-		most := rapid.SampledFrom([]int{0, 2, 5, 30})
-		q := ratelimit.ModelQuota{
-			MaxRPM: most.Draw(rt, "rpm"), MaxTPM: most.Draw(rt, "tpm"), MaxRPD: most.Draw(rt, "rpd"), MaxInputTPM: most.Draw(rt, "input"),
-			MaxOutputTPM: most.Draw(rt, "output"), MaxTPD: most.Draw(rt, "tpd"), MaxConcurrent: rapid.IntRange(0, 3).Draw(rt, "slots"),
-			DayResetsAt: rapid.SampledFrom([]string{"", "00:00 America/Los_Angeles"}).Draw(rt, "day"),
-		}
-		tokens := rapid.IntRange(0, 9)
-		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) word {
-			return word{
-				Do:     rapid.SampledFrom([]string{"try", "try", "heed", "wait", "commit"}).Draw(t, "do"),
-				Tokens: ratelimit.Tokens{Input: tokens.Draw(t, "input"), Output: tokens.Draw(t, "output")},
-				Wait:   time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "wait")) * time.Duration(rapid.SampledFrom([]int{1, 1, 600}).Draw(t, "times")),
-				Windows: []llm.Window{leaves(rapid.SampledFrom(units).Draw(t, "unit"), rapid.SampledFrom([]time.Duration{time.Minute, llm.Day}).Draw(t, "per"),
-					rapid.Int64Range(-1, 40).Draw(t, "remaining"), time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "reset")))},
-			}
-		}), 5, 40).Draw(rt, "steps")
-		fault := ""
-		synctest.Test(t, func(t *testing.T) {
-			open := func() *ratelimit.RateLimiter { return newYAML(t, filepath.Join(t.TempDir(), "limits"), quotas{"m": q}) }
-			heeds, deaf := open(), open()
-			var reserved [][2]*ratelimit.Reservation
-			for i, s := range steps {
-				switch s.Do {
-				case "wait":
-					time.Sleep(s.Wait)
-				case "heed":
-					heeds.Heed(t.Context(), "m", llm.Limits{Windows: s.Windows})
-				case "commit":
-					if len(reserved) > 0 {
-						reserved[0][0].Commit(s.Tokens.Input, s.Tokens.Output)
-						reserved[0][1].Commit(s.Tokens.Input, s.Tokens.Output)
-						reserved = reserved[1:]
-					}
-				case "try":
-					res, d := heeds.TryAcquireTokens("m", s.Tokens)
-					if !d.Allowed {
-						continue
-					}
-					also, own := deaf.TryAcquireTokens("m", s.Tokens)
-					if !own.Allowed && fault == "" {
-						fault = fmt.Sprintf("step %d passes, and without a word: %+v", i, own)
-					}
-					reserved = append(reserved, [2]*ratelimit.Reservation{res, also})
-				}
-			}
-		})
-		if fault != "" {
-			rt.Fatal(fault)
-		}
-	})
-}
-
 // However many goroutines call Heed at a time, no more passes than the quota, nor than the
 // least that was reported before the first call.
 func TestHeedTogether(t *testing.T) {

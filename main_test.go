@@ -94,16 +94,6 @@ func memTake(t testing.TB, rl *RateLimiter, tokens int) *Reservation {
 	return res
 }
 
-// memTakeSplit is memTake with separate prompt and output.
-func memTakeSplit(t testing.TB, rl *RateLimiter, tokens Tokens) *Reservation {
-	t.Helper()
-	res, d := rl.TryAcquireTokens(memModel, tokens)
-	if !d.Allowed || res == nil {
-		t.Fatalf("TryAcquireTokens(%+v) = %v, %+v; want it allowed", tokens, res, d)
-	}
-	return res
-}
-
 // memDenied asks for tokens, which must be denied, and returns the decision.
 func memDenied(t testing.TB, rl *RateLimiter, tokens int) Decision {
 	t.Helper()

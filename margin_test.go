@@ -254,27 +254,6 @@ func TestDifferentMarginsOnOneFile(t *testing.T) {
 	})
 }
 
-// On Redis, windows are longer too, and a change of the margin forgets no usage.
-func TestMarginOnRedis(t *testing.T) {
-	url := redistest.New(t).URL()
-	q := ratelimit.ModelQuota{MaxRPM: 3, MaxRPD: 5}
-	rl := onRedis(t, url, quotas{"m": q})
-	mustTake(t, rl, 1)
-	mustTake(t, rl, 1)
-	q.Margin = margin
-	mustSetQuota(t, rl, "m", q)
-	other := onRedis(t, url, nil)
-	has(t, other, "m", q)
-	mustTake(t, other, 1)
-	if d := other.Decide("m", 1); d.Code != overRPM || d.RetryAfter <= 50*time.Second || d.Stats.RPD != 3 {
-		t.Errorf("%+v", d)
-	}
-	fresh := onRedis(t, url, quotas{"fresh": {MaxRPM: 1, MaxRPD: 1, Margin: ratelimit.MaxMargin}})
-	if _, d := fill(fresh, "fresh", 1); d.RetryAfter <= day || d.RetryAfter > day+ratelimit.MaxMargin {
-		t.Errorf("%+v", d)
-	}
-}
-
 // Limiters whose configurations have different margins share a Redis exactly.
 func TestDifferentMarginsOnOneRedis(t *testing.T) {
 	url := redistest.New(t).URL()
@@ -354,25 +333,6 @@ func TestMarginIsKept(t *testing.T) {
 			t.Errorf("%s: %v; want %v", name, got, want)
 		}
 	}
-}
-
-// A file of an older version has neither margins nor reserves. Its day goes on when a margin is set.
-func TestMarginInLastFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "last.db")
-		rl := openFile(t, path, quotas{"m": {MaxRPM: 10, MaxRPD: 3}})
-		mustTake(t, rl, 1)
-		mustTake(t, rl, 1)
-		mustPersist(t, rl)
-		closeFile(t, rl)
-		execSQL(t, path, "ALTER TABLE quotas DROP COLUMN margin; ALTER TABLE quotas DROP COLUMN reserve")
-		rl = openFile(t, path, nil)
-		wantQuota(t, rl, "the last file", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3})
-		mustSetQuota(t, rl, "m", ratelimit.ModelQuota{MaxRPM: 10, MaxRPD: 3, Margin: margin})
-		if n, d := fill(openFile(t, path, nil), "m", 1); n != 1 || d.Code != overRPD {
-			t.Errorf("%d pass, and then %+v; want 1", n, d)
-		}
-	})
 }
 
 // An invalid margin is refused in every place, with an error that says what is allowed.

@@ -216,22 +216,6 @@ func TestTooMuchToCount(t *testing.T) {
 	})
 }
 
-// TestRecordUsageAlone: usage is counted right for a caller that only records, and never asks.
-func TestRecordUsageAlone(t *testing.T) {
-	rl := memLimiter(t, ModelQuota{MaxRPM: 1})
-	clock := memClock(rl)
-	for range 20_000 {
-		clock.pass(100 * time.Millisecond)
-		rl.RecordUsage(memModel, 2, 3)
-		rl.RecordUsage("unknown", 2, 3)
-	}
-	for _, model := range []string{memModel, "unknown"} {
-		if s := rl.Stats(model); s.RPM != 600 || s.TPM != 3000 || s.RPD != 20_000 {
-			t.Errorf("%s: %+v; want 600 calls of 5 tokens, and 20,000 today", model, s)
-		}
-	}
-}
-
 // TestUsageIsNotLost: usage of a new model is counted, even if the models are listed at the
 // same time.
 func TestUsageIsNotLost(t *testing.T) {

@@ -84,40 +84,6 @@ func TestPaceOfRequests(t *testing.T) {
 	}
 }
 
-// Calls of all sizes pass under a pace of tokens, also those that are larger than its burst, and
-// nearly as many as without.
-func TestPaceOfTokens(t *testing.T) {
-	const minutes = 10
-	pass := func(t *testing.T, rl *ratelimit.RateLimiter, model string) (passed []served, sum int) {
-		ctx, cancel := context.WithCancel(t.Context())
-		random := rand.New(rand.NewPCG(1, 2))
-		var mu sync.Mutex
-		var group sync.WaitGroup
-		for range 600 {
-			size := []int{10, 100, 500, 601, 1500}[random.IntN(5)]
-			group.Go(func() {
-				if _, err := rl.Acquire(ctx, model, size); err == nil {
-					mu.Lock()
-					passed, sum = append(passed, served{tokens: size, at: time.Now()}), sum+size
-					mu.Unlock()
-				}
-			})
-			synctest.Wait()
-		}
-		time.Sleep(minutes*time.Minute - 1)
-		cancel()
-		group.Wait()
-		return passed, sum
-	}
-	everyLedger(t, quotas{"paced": {MaxTPM: 6000, Pace: ratelimit.PaceEven}, "at once": {MaxTPM: 6000}}, func(t *testing.T, rl *ratelimit.RateLimiter) {
-		passed, paced := pass(t, rl, "paced")
-		wantEven(t, passed, tokens, 1500, 6000)
-		if _, atOnce := pass(t, rl, "at once"); paced < atOnce*95/100 {
-			t.Errorf("%d tokens have passed in %d minutes; want %d as without a pace, or nearly", paced, minutes, atOnce)
-		}
-	})
-}
-
 // Whatever is asked for, and used, a paced model decides like a naive bucket: a call passes if what
 // was let out ahead of time, and the call, are at most the burst, or if nothing was.
 func TestPaceLikeANaiveBucket(t *testing.T) {

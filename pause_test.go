@@ -447,23 +447,6 @@ func TestRedisPause(t *testing.T) {
 	}
 }
 
-// A limiter that reads a pause from the store does not end it before the limiter that has
-// written it.
-func TestRedisPauseEndsTogether(t *testing.T) {
-	url := redistest.New(t).URL()
-	a, b := onRedis(t, url, pausable), onRedis(t, url, pausable)
-	for range 5 { // pauses end at different parts of a millisecond
-		refuse(t, a, "m", 5*time.Minute)
-		testkit.Eventually(t, "b has heard it", func() bool { return b.Decide("m", 1).Code == isPaused })
-		heard := b.Decide("m", 1).RetryAfter
-		if told := a.Decide("m", 1).RetryAfter; heard < told-100*time.Microsecond { // their clocks may differ by that much
-			t.Errorf("a is paused for %v, and b was just before for %v", told, heard)
-		}
-		a.Reset("m")
-		testkit.Eventually(t, "b has heard that it has ended", func() bool { return b.Decide("m", 1).Allowed })
-	}
-}
-
 // A pause that could not be written still holds for the limiter that was asked to pause, whatever
 // the store had before.
 func TestRedisPauseWhileLost(t *testing.T) {

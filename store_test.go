@@ -533,69 +533,6 @@ func (b *board) WatchSettings(changed func()) (stop func()) {
 	})
 }
 
-// Quotas in the store's settings behave like those in a file: they win over the quotas that a
-// limiter is made with, and SetQuota writes them.
-func TestPostedQuotas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBoard()
-		a := onStore(t, s, quotas{"m": {MaxRPM: 1}, "n": {MaxRPM: 1}})
-		if len(s.values) != 0 {
-			t.Errorf("a limiter that was made has written %v", s.values)
-		}
-		full := ratelimit.ModelQuota{MaxRPM: 2, MaxTPM: 3, MaxRPD: 4, MaxInputTPM: 5, MaxOutputTPM: 6, MaxTPD: 7, MaxConcurrent: 8, DayResetsAt: "12:00 UTC"}
-		if err := errors.Join(a.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 8}), a.SetQuota("m", full), a.SetQuota("a/ü", ratelimit.ModelQuota{})); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := s.values["quota/m"], `{"max_rpm":2,"max_tpm":3,"max_rpd":4,"max_input_tpm":5,"max_output_tpm":6,"max_tpd":7,"max_concurrent":8,"day_resets_at":"12:00 UTC"}`; got != want {
-			t.Errorf("m is written as %s; want %s", got, want)
-		}
-		b := onStore(t, s, quotas{"m": {MaxRPM: 9}, "n": {MaxRPM: 9}})
-		if got, want := b.Quotas(), (quotas{"m": full, "n": {MaxRPM: 9}, "a/ü": {}}); !maps.Equal(got, want) {
-			t.Errorf("quotas %v; want %v", got, want)
-		}
-		if err := errors.Join(a.Persist(), b.Persist(), b.Load()); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.Quotas()["n"].MaxRPM; got != 9 || s.values["quota/n"] != "" {
-			t.Errorf("n has %d, and %q is written, which nobody has set", got, s.values["quota/n"])
-		}
-		if err := errors.Join(a.SetQuota("gpt-4o", full), b.AddProvider(ratelimit.ProviderOpenAI)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		for _, rl := range []*ratelimit.RateLimiter{a, b} {
-			if got := rl.Quotas(); got["gpt-4o"] != full || got["o1"].MaxRPM != 500 {
-				t.Errorf("quotas %v", got)
-			}
-		}
-	})
-}
-
-// A quota that is set at one limiter holds for all at once, also for waiting calls.
-func TestFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newBoard()
-		q := quotas{"m": {MaxRPM: 1}}
-		a, b := onStore(t, s, q), onStore(t, s, q)
-		mustTake(t, a, 1)
-		go func() {
-			time.Sleep(7 * time.Second)
-			if err := a.SetQuota("m", ratelimit.ModelQuota{MaxRPM: 2}); err != nil {
-				t.Error(err)
-			}
-		}()
-		if waited := acquired(t, b, 1); waited != 7*time.Second {
-			t.Errorf("waited for %v", waited)
-		}
-		closeFile(t, b)
-		mustSetQuota(t, a, "m", ratelimit.ModelQuota{MaxRPM: 3})
-		synctest.Wait()
-		if got := b.Quotas()["m"].MaxRPM; got != 2 {
-			t.Errorf("a limiter that is closed follows to %d", got)
-		}
-	})
-}
-
 // A call that waits for a model does not ask again when another model's quota is set.
 func TestFollowedInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -74,21 +74,6 @@ func TestADayIsShared(t *testing.T) {
 	}
 }
 
-// A quota that is set at run time stays, whatever profile another limiter adds.
-func TestAddProviderKeepsWhatTheFileHolds(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "limits.db")
-	a, b := opened(t, path, ratelimit.ModelQuota{}), opened(t, path, ratelimit.ModelQuota{})
-	mine := ratelimit.ModelQuota{MaxRPM: 7}
-	if err := errors.Join(a.SetQuota("gpt-4o", mine), b.AddProvider(ratelimit.ProviderOpenAI), a.Load()); err != nil {
-		t.Fatal(err)
-	}
-	for _, rl := range []*ratelimit.RateLimiter{a, b} {
-		if q := rl.Quotas(); q["gpt-4o"] != mine || q["o1"].MaxRPM != 500 {
-			t.Errorf("quotas %v", q)
-		}
-	}
-}
-
 // A correction that could not be made is made when it can be. Until then, Stats shows the
 // usage without it.
 func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
@@ -147,27 +132,4 @@ func TestSettleWhenTheFileCanBeWrittenAgain(t *testing.T) {
 	if s := rl.Stats("m"); s.MaxTPM != 1000 || s.MaxConcurrent != 1 {
 		t.Errorf("%+v; want the quota, though the file is closed", s)
 	}
-}
-
-// A caller that never estimates has a limit all the same.
-func TestDebtsHoldUpRequestsOfNoTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := inMemory(t, quotas{"m": {MaxTPM: 1000}})
-		for name, rl := range map[string]*ratelimit.RateLimiter{
-			"memory": memory,
-			"sqlite": opened(t, filepath.Join(t.TempDir(), "limits.db"), ratelimit.ModelQuota{MaxTPM: 1000}),
-		} {
-			sent := 0
-			for rl.CanSend("m", 0) && sent < 10 {
-				rl.RecordUsage("m", 500, 0)
-				sent++
-			}
-			if sent != 3 { // a call without an estimate still passes at exactly the maximum
-				t.Errorf("%s: %d were sent; want 3", name, sent)
-			}
-			if res, d := rl.TryAcquire("m", 0); res != nil || d.RetryAfter != time.Minute {
-				t.Errorf("%s: %+v", name, d)
-			}
-		}
-	})
 }

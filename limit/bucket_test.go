@@ -102,41 +102,6 @@ func historyBucketBound(t historyT, l Limit, passed []modelPassed) {
 	}
 }
 
-// A caller that comes back exactly when RetryAfter says gets all that the rate supplies,
-// to the unit, and no more.
-func TestBucketGivesAllOfTheRate(t *testing.T) {
-	for _, l := range []Limit{
-		New(3, time.Second).WithBurst(1),
-		New(7, 1000),
-		New(1_000_000_007, time.Minute).WithBurst(1),
-		New(97, 13),
-	} {
-		var s state
-		const start = 1_700_000_000_000_000_001
-		now, sum := int64(start), int64(0)
-		for range 2000 {
-			next, v := l.take(s, now, 1)
-			s = next
-			if v.Allowed {
-				sum++
-			} else {
-				now += int64(v.RetryAfter)
-			}
-		}
-		// It was asked at every instant at which one more fits, so all of it has passed.
-		want := ratFloor(ratAdd(modelRat(l.Burst()), ratMul(modelRat(now-start), modelRate(l))))
-		if _, v := l.take(s, now, 1); v.Allowed {
-			for ; v.Allowed; sum++ {
-				s, v = l.take(s, now, 1)
-			}
-			sum--
-		}
-		if sum != want {
-			t.Errorf("%v gave %d in %d ns; it gives %d", l, sum, now-start, want)
-		}
-	}
-}
-
 // A bucket that settles is compared with a replay: the same takes at the same
 // times, of the amounts that were used in the end.
 

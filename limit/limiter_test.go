@@ -580,51 +580,6 @@ func TestADenialTakesNothing(t *testing.T) {
 	}
 }
 
-// A limit decides the same in one word and in a cell, whatever is asked.
-func TestOneWordDecidesAsCountersDo(t *testing.T) {
-	for _, l := range []Limit{PerSecond(3), PerMinute(7).WithBurst(20), PerHour(65521), New(1000, time.Millisecond), PerDay(1)} {
-		for seed := range uint64(5) {
-			inBubble(t, fmt.Sprintf("%s seed %d", strings.ReplaceAll(l.String(), "/", " per "), seed), func(t *testing.T) {
-				random := rand.New(rand.NewPCG(seed, 1))
-				word, wide := NewLimiter(itself[int], l), NewLimiter(itself[int], l, roomy)
-				var inWord, inWide []*Reservation
-				var amounts []int64
-				for i := range 300 {
-					n := random.Int64N(l.Burst()+2) / (1 + random.Int64N(5))
-					switch random.IntN(5) {
-					case 0, 1:
-						if a, b := word.Take(0, n), wide.Take(0, n); a != b {
-							t.Fatalf("step %d, Take(%d):\n%+v in one word\n%+v in counters", i, n, a, b)
-						}
-					case 2:
-						a, da := word.ReserveN(0, n)
-						b, db := wide.ReserveN(0, n)
-						if da != db {
-							t.Fatalf("step %d, ReserveN(%d):\n%+v in one word\n%+v in counters", i, n, da, db)
-						}
-						inWord, inWide, amounts = append(inWord, a), append(inWide, b), append(amounts, n)
-					case 3:
-						if len(inWord) > 0 {
-							k := random.IntN(len(inWord))
-							n = random.Int64N(amounts[k] + 1)
-							inWord[k].Settle(n)
-							inWide[k].Settle(n)
-						}
-					case 4:
-						time.Sleep(time.Duration(random.Int64N(int64(l.Period())) / l.Count()))
-						if random.IntN(20) == 0 {
-							time.Sleep(11 * time.Hour)
-						}
-					}
-					if a, b := word.Peek(0), wide.Peek(0); a != b {
-						t.Fatalf("step %d, Peek:\n%+v in one word\n%+v in counters", i, a, b)
-					}
-				}
-			})
-		}
-	}
-}
-
 func TestLimitsByFunction(t *testing.T) {
 	type request struct {
 		user   string

@@ -179,94 +179,6 @@ func TestRefundIsNoHeadroomLater(t *testing.T) {
 	}
 }
 
-// If a take has drained in part, its bucket refunds the rest.
-func TestRefundOfWhatHasDrained(t *testing.T) {
-	for _, limits := range [][]Limit{{New(10, 10*time.Second)}, {New(10, 10*time.Second), roomy}} {
-		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
-			l := NewLimiter(itself[int], limits...)
-			r, _ := l.ReserveN(0, 6)
-			time.Sleep(4 * time.Second) // 2 of 6 are left
-			l.AllowN(0, 7)
-			remaining(t, l, 0, 1)
-			r.Cancel()
-			remaining(t, l, 0, 3)
-			if d := l.Take(0, 4); d.Allowed || d.RetryAfter != time.Second {
-				t.Errorf("more was given back than was held: %+v", d)
-			}
-		})
-	}
-}
-
-// A bucket does not refund the same backlog twice: after a refund to one take, a
-// later take drains earlier than it would have, and gets a smaller refund.
-func TestRefundsAreNotCountedTwice(t *testing.T) {
-	for _, limits := range [][]Limit{{New(10, 10*time.Second)}, {New(10, 10*time.Second), roomy}} {
-		inBubble(t, fmt.Sprint(limits), func(t *testing.T) {
-			l := NewLimiter(itself[int], limits...)
-			first, _ := l.ReserveN(0, 5)
-			second, _ := l.ReserveN(0, 5)
-			first.Cancel()              // the second drains by 5s
-			time.Sleep(4 * time.Second) // and holds 1
-			if !l.AllowN(0, 9) {
-				t.Fatal("9 of 10 are free")
-			}
-			second.Cancel()
-			remaining(t, l, 0, 1)
-		})
-	}
-}
-
-// Calls end in another order than they began. In the end exactly what they have used
-// counts.
-func TestReservationsSettleInAnyOrder(t *testing.T) {
-	for _, count := range []int64{1000, 65537} {
-		for _, w := range everyWay(count, time.Hour) {
-			inBubble(t, fmt.Sprintf("%d by %s", count, w.name), func(t *testing.T) {
-				random := rand.New(rand.NewPCG(1, 2))
-				l := NewLimiter(itself[int], w.limits...)
-				var open []*Reservation
-				for range 50 {
-					r, d := l.ReserveN(0, 20)
-					if !d.Allowed {
-						t.Fatalf("20 of %d are not to be had: %+v", count, d)
-					}
-					open = append(open, r)
-				}
-				random.Shuffle(len(open), func(i, k int) { open[i], open[k] = open[k], open[i] })
-				used := int64(0)
-				for i, r := range open {
-					actual := int64(i % 15)
-					r.Settle(actual)
-					used += actual
-				}
-				remaining(t, l, 0, count-used)
-			})
-		}
-	}
-}
-
-// A refund to one key gives nothing to other keys.
-func TestReservationsOfOtherKeys(t *testing.T) {
-	for _, w := range everyWay(10, time.Minute) {
-		inBubble(t, w.name, func(t *testing.T) {
-			const keys = 500
-			l := NewLimiter(itself[int], w.limits...)
-			var open [keys]*Reservation
-			for key := range keys {
-				open[key], _ = l.ReserveN(key, 10)
-			}
-			for key := range keys {
-				open[key].Settle(int64(key % 10))
-			}
-			for key := range keys {
-				if d := l.Peek(key); d.Remaining != int64(10-key%10) {
-					t.Fatalf("key %d: %d left of 10, and %d were used", key, d.Remaining, key%10)
-				}
-			}
-		})
-	}
-}
-
 // If many goroutines settle one reservation, only one of them has an effect.
 func TestSettleConcurrently(t *testing.T) {
 	for _, w := range everyWay(1000, time.Hour) {
@@ -385,29 +297,6 @@ func TestCancelOfDifferentCosts(t *testing.T) {
 		remaining(t, requests, 0, 9)
 		remaining(t, tokens, 0, 750)
 	})
-}
-
-// A reservation is settled the same whether its counter was swept since or not.
-func TestSettleAfterSweeping(t *testing.T) {
-	for _, limits := range [][]Limit{{PerSecond(1).WithBurst(10)}, {PerSecond(1).WithBurst(10), roomy}, {New(10, 10*time.Second).Using(SlidingLog)}} {
-		for _, settle := range []int64{0, 1, 11, 111, 1000} {
-			inBubble(t, fmt.Sprintf("%v for %d", limits, settle), func(t *testing.T) {
-				after := func(keys int) Decision {
-					l := NewLimiter(itself[int], limits...)
-					r, _ := l.ReserveN(0, 1)
-					time.Sleep(100 * time.Second)
-					for key := range keys {
-						l.Allow(key + 1)
-					}
-					r.Settle(settle)
-					return l.Peek(0)
-				}
-				if kept, swept := after(0), after(1000); kept != swept {
-					t.Errorf("kept  %+v\nswept %+v", kept, swept)
-				}
-			})
-		}
-	}
 }
 
 // Reservations that are never settled are forgotten once nothing of them counts, and

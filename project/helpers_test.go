@@ -193,17 +193,6 @@ func allow(t *testing.T, l *project.Limiter, id string) bool {
 	return allowed
 }
 
-// at sleeps until a time of the day, of which the bubble's first begins.
-func at(t *testing.T, clock string) {
-	t.Helper()
-	then, err := time.Parse("15:04:05.999999999", clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().UTC()
-	time.Sleep(then.AddDate(now.Year(), int(now.Month())-1, now.Day()-1).Sub(now))
-}
-
 // left returns what remains in each of a project's windows, by their names.
 func left(t testing.TB, l *project.Limiter, id string) map[string]int64 {
 	t.Helper()

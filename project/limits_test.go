@@ -9,51 +9,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// Sixty requests between 12:00:30 and 12:01:30 are a minute's: the next passes when
-// the first of them has left, and then they leave as they came.
-func TestMinuteSlides(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, project.Config{})
-		at(t, "12:00:30")
-		for i := range 60 {
-			if !allow(t, l, "project-123") {
-				t.Fatalf("request %d is denied", i+1)
-			}
-			time.Sleep(time.Second)
-		}
-		for i := range 120 { // it is 12:01:30, and the first has left
-			if !allow(t, l, "project-123") {
-				t.Fatalf("request %d is denied", 61+i)
-			}
-			if allow(t, l, "project-123") {
-				t.Fatalf("61 requests in a minute")
-			}
-			time.Sleep(time.Second - 1)
-			if allow(t, l, "project-123") {
-				t.Fatalf("61 requests in a minute, but for a nanosecond")
-			}
-			time.Sleep(time.Nanosecond)
-		}
-	})
-}
-
-// A minute that begins at the full minute would let twice as many pass around it.
-func TestBoundaryDoesNotDouble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, project.Config{})
-		at(t, "12:00:59.9")
-		use(t, l, "p", 60)
-		for _, clock := range []string{"12:01:00", "12:01:00.000000001", "12:01:30", "12:01:59.899999999"} {
-			at(t, clock)
-			if allow(t, l, "p") {
-				t.Errorf("61 requests in a minute at %s", clock)
-			}
-		}
-		at(t, "12:01:59.9")
-		use(t, l, "p", 60)
-	})
-}
-
 // Without a limit it is 60, 1,000 and 10,000: each denies in its turn, says so, and
 // says for how long.
 func TestEachWindowDenies(t *testing.T) {
@@ -88,42 +43,6 @@ func TestEachWindowDenies(t *testing.T) {
 	})
 }
 
-// Limits on tokens say so too.
-func TestTokensDeny(t *testing.T) {
-	for says, limit := range map[string]project.Limit{
-		"tokens_per_minute": {TokensPerMinute: 7},
-		"tokens_per_hour":   {TokensPerHour: 7},
-		"tokens_per_day":    {TokensPerDay: 7},
-		"tokens_per_month":  {TokensPerMonth: 7},
-	} {
-		l := limited(t, limit)
-		if d := spend(t, l, project.Call{Project: "p", Estimated: 7}); !d.Allowed || len(d.Windows()) != 1 {
-			t.Errorf("%+v", d)
-		}
-		if d := spend(t, l, project.Call{Project: "p", Estimated: 1}); d.Allowed || d.Limit != says {
-			t.Errorf("%+v; want it denied by %s", d, says)
-		}
-		if !allow(t, l, "p") { // of requests it may have any number
-			t.Errorf("%s denies a request", says)
-		}
-	}
-}
-
-// Zero is unlimited, in one field and in all.
-func TestUnlimited(t *testing.T) {
-	l := limited(t, project.Limit{})
-	for range 10_000 {
-		if d := spend(t, l, project.Call{Project: "p", Estimated: 1 << 50}); !d.Allowed || len(d.Windows()) != 0 {
-			t.Fatalf("%+v", d)
-		}
-	}
-	res, d, err := l.Acquire(t.Context(), project.Call{Project: "p", Requests: 1 << 50})
-	if err != nil || !d.Allowed {
-		t.Errorf("%+v, %v", d, err)
-	}
-	res.Commit(1<<50, 1<<50)
-}
-
 // What is in a limit when the limiter is made is what counts.
 func TestLimitIsCopied(t *testing.T) {
 	limit := project.Limit{RequestsPerMinute: 1}
@@ -139,35 +58,6 @@ func TestLimitIsCopied(t *testing.T) {
 }
 
 const month = 30 * 24 * time.Hour
-
-// A budget is of any 30 days: what was used comes back when these are over, to the
-// nanosecond, whatever shorter windows there are.
-func TestMonthSlides(t *testing.T) {
-	for _, each := range []project.Limit{{TokensPerMonth: 100}, {TokensPerMinute: 60, TokensPerHour: 80, TokensPerDay: 90, TokensPerMonth: 100}} {
-		synctest.Test(t, func(t *testing.T) {
-			l := limited(t, each)
-			c := project.Call{Project: "p", Estimated: 50}
-			for range 2 {
-				if d := spend(t, l, c); !d.Allowed {
-					t.Fatalf("%+v", d)
-				}
-				time.Sleep(10 * 24 * time.Hour)
-			}
-			d := spend(t, l, c)
-			if d.Allowed || d.Limit != "tokens_per_month" || d.RetryAfter != 10*24*time.Hour {
-				t.Fatalf("%t, %q, %v", d.Allowed, d.Limit, d.RetryAfter)
-			}
-			time.Sleep(d.RetryAfter - 1)
-			if d := spend(t, l, c); d.Allowed || d.RetryAfter != 1 {
-				t.Errorf("a nanosecond early: %t, %v", d.Allowed, d.RetryAfter)
-			}
-			time.Sleep(time.Nanosecond)
-			if d := spend(t, l, c); !d.Allowed {
-				t.Errorf("%q, %v", d.Limit, d.RetryAfter)
-			}
-		})
-	}
-}
 
 // The largest limits, and calls, count exactly.
 func TestLargest(t *testing.T) {

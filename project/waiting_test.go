@@ -229,29 +229,6 @@ func TestSpendWhileOthersWait(t *testing.T) {
 	}
 }
 
-// A call without tokens does not wait behind calls that wait for some.
-func TestPlainCallsPassThoseThatWaitForTokens(t *testing.T) {
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLine(newLimiter(t, kind(t, project.Config{Default: &project.Limit{RequestsPerMinute: 5, TokensPerMinute: 10}})))
-				c := project.Call{Project: "p", Estimated: 6}
-				l.join(t.Context(), "a", c)
-				l.join(t.Context(), "b", c)
-				use(t, l.Limiter, "p", 4)
-				if d := spend(t, l.Limiter, project.Call{Project: "p"}); d.Allowed || d.Limit != "requests_per_minute" {
-					t.Errorf("%t, %q", d.Allowed, d.Limit)
-				}
-				if d := spend(t, l.Limiter, project.Call{Project: "p", Estimated: 1}); d.Allowed {
-					t.Error("tokens are taken by a call that came later")
-				}
-				l.sleep(time.Minute)
-				l.passed(t, "a", "b")
-			})
-		})
-	}
-}
-
 // Calls without tokens wait neither for tokens nor behind calls that do, and calls with
 // tokens do not pass calls that wait for requests.
 func TestPlainCallsBesideTokens(t *testing.T) {

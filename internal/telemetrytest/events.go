@@ -46,15 +46,6 @@ var Story = []event.Event{
 	Stored(store.Event{Kind: store.Reconciled, Mode: redisstore.Share, Keys: 2, Charged: 700, Missed: 1}),
 }
 
-// HalfKnown is the events of calls of which only the third can be compared with its estimate.
-var HalfKnown = []event.Event{
-	{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: 900, Output: -1}},
-	{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: 800}},
-	{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: 200, Output: 50}},
-	{Kind: event.Settled, Estimated: 1000, Used: ratelimit.Tokens{Input: -1, Output: -1}},
-	{Kind: event.Settled, Used: ratelimit.Tokens{Input: 500, Output: 500}}, // nothing limits it
-}
-
 // Losing is a list of events of a store, some of them repeated and some missing, with the number of
 // groups that are lost after each event. Five events are losses.
 var Losing = []struct {
