@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"testing"
-
 )
 
 func TestDecisionCodes(t *testing.T) {

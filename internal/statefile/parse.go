@@ -3,7 +3,6 @@ package statefile
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
@@ -82,7 +81,7 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		fields = append(fields, field(m.Name, strictyaml.Count(m.Value, 0, state.MaxQuota)))
 	}
 	return append(fields,
-		field("day_resets_at", resetsAt(&q.DayResetsAt)),
+		field("day_resets_at", strictyaml.Any(&q.DayResetsAt, "a time of day and a time zone, such as 00:00 America/Los_Angeles")),
 		field("auto", strictyaml.Flag(&q.Auto)),
 		field("margin", strictyaml.Duration(&q.Margin, 0, state.MaxMargin)),
 		field("reserve", percent(&q.Reserve, "; what calls reserve of its tokens is reserve_tokens")),
@@ -92,19 +91,6 @@ func QuotaFields(q *state.Quota) (fields []strictyaml.Field) {
 		field("burst", burst(&q.PaceBurst)),
 		field("count", weights(q)),
 	)
-}
-
-// resetsAt returns the reader of when a day begins. Earlier versions wrote it with the blanks and line breaks that it was
-// set with, or empty.
-func resetsAt(to *string) func(yamlValue) {
-	read := strictyaml.Any(to, "a time of day and a time zone, such as 00:00 America/Los_Angeles")
-	return func(v yamlValue) {
-		if text, ok := v.Scalar(); ok {
-			*to = strings.Join(strings.Fields(text), " ")
-			return
-		}
-		read(v)
-	}
 }
 
 // weights returns the reader of as how many tokens each kind of token counts.

@@ -289,16 +289,6 @@ func TestParseMistakes(t *testing.T) {
 	}
 }
 
-// Earlier versions wrote when a day begins as it was set.
-func TestDaysAreReadAsTheyWereWritten(t *testing.T) {
-	for text, want := range map[string]string{`" 7:05\tEurope/Oslo\n"`: "7:05 Europe/Oslo", `''`: "", `"00:00 UTC"`: "00:00 UTC"} {
-		f, err := parse("limits.yaml", "quotas:\n  m: {max_rpm: 1, day_resets_at: "+text+"}\n")
-		if err != nil || f.Quotas["m"].DayResetsAt != want {
-			t.Errorf("%s: %+v, %v", text, f.Quotas["m"], err)
-		}
-	}
-}
-
 // A file that was cut short by a crash is an error, unless the rest is a valid file.
 func TestParseCutShort(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "example.yaml"))
