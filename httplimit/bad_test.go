@@ -65,29 +65,3 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 }
-
-// A request with any value of the header passes or gets a 400, as CheckID says, and is charged
-// only if it passes.
-func FuzzID(f *testing.F) {
-	for _, seed := range []string{"p", "", " ", "p q", "a\nb", "\x00", "\xff", "~!", strings.Repeat("x", 129), "pröject", "p\x7f"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, id string) {
-		heard, next := &recorder{}, &fine{}
-		limiter := configured(t, project.Config{Default: &project.Limit{RequestsPerDay: 10}, Observer: heard})
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Header[canonicalProjectID] = []string{id}
-		w := do(Middleware(limiter)(next), r)
-		want := 200
-		if project.CheckID(id) != nil {
-			want = 400
-			if p := parseProblem(t, w.Header(), w.Body.Bytes()); p.Status != 400 || p.Detail == "" {
-				t.Errorf("%+v", p)
-			}
-		}
-		passed := heard.count(event.Admitted, false)
-		if w.Code != want || (passed == 1) != (want == 200) || int(next.calls.Load()) != passed {
-			t.Errorf("%q: %d, %d charged, %d calls", id, w.Code, passed, next.calls.Load())
-		}
-	})
-}
