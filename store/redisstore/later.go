@@ -103,7 +103,7 @@ func (s internals) AwaitSettled() { s.books.link.awaitSettled() }
 
 // awaitSettled sends the settlements that nobody waits for, and waits until they are made or have failed.
 func (l *link) awaitSettled() {
-	l.release(&l.queues[0]) // in a cluster there are none
+	l.release(&l.queues[0], 0) // in a cluster there are none
 	for _, one := range l.later.underWay() {
 		<-one.done
 	}

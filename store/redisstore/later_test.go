@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
@@ -109,6 +110,40 @@ func TestSettleLaterBeforeAReset(t *testing.T) {
 	if said, err := s.Peek(t.Context(), charges); err != nil || said[0].Used != 0 {
 		t.Errorf("%d are used after a reset, %v", said[0].Used, err)
 	}
+}
+
+// A settlement leaves by itself when it is itself old enough, not when the timer of an earlier one runs out.
+func TestSettleLaterWaitsForItsOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(nil, linkConfig{})
+		q := &l.queues[0]
+		left := func() bool {
+			synctest.Wait()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(q.ops) == 0
+		}
+		hold := func() {
+			if err := l.enqueue(&op{state: opFinished}, true); err != nil { // needs no server
+				t.Fatal(err)
+			}
+		}
+		hold()
+		time.Sleep(maxLater * 3 / 4)
+		l.release(q, 0) // as a take would
+		if !left() {
+			t.Error("the first is held")
+		}
+		hold()
+		time.Sleep(maxLater / 2)
+		if left() {
+			t.Error("the second left in the first one's time")
+		}
+		time.Sleep(maxLater / 2)
+		if !left() {
+			t.Error("the second is held beyond its time")
+		}
+	})
 }
 
 // A settlement and the take after it are one call of the script.

@@ -80,6 +80,7 @@ type op struct {
 
 	// The following fields belong to the link.
 	state state
+	since time.Time     // when it came into its queue
 	done  chan struct{} // closed when the waiting caller has the result; nil if no caller waits
 	batch *batch
 }
@@ -215,13 +216,13 @@ func (l *link) enqueue(o *op, hold bool) error {
 	if l.queued == maxQueued {
 		return errOverloaded
 	}
+	o.since = time.Now()
 	q.ops = append(q.ops, o)
 	l.queued++
 	switch {
 	case q.sending || hold && q.held:
 	case hold:
-		q.held = true
-		time.AfterFunc(l.later.hold, func() { l.release(q) })
+		l.holdFor(q, l.later.hold)
 	default:
 		l.startSending(q)
 	}
@@ -234,14 +235,25 @@ func (l *link) startSending(q *queue) {
 	l.running.Go(func() { l.run(q) })
 }
 
-// release sends what is held in a queue.
-func (l *link) release(q *queue) {
+// holdFor releases a queue after rest, unless something else sends what is held in it. The caller has locked the link.
+func (l *link) holdFor(q *queue, rest time.Duration) {
+	q.held = true
+	time.AfterFunc(rest, func() { l.release(q, l.later.hold) })
+}
+
+// release sends what is held in a queue, if its first op came so long ago. Otherwise it waits for that op's time.
+func (l *link) release(q *queue, after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q.held = false
-	if !l.closed && !q.sending && len(q.ops) > 0 {
-		l.startSending(q)
+	if l.closed || q.sending || len(q.ops) == 0 {
+		return
 	}
+	if rest := after - time.Since(q.ops[0].since); rest > 0 {
+		l.holdFor(q, rest)
+		return
+	}
+	l.startSending(q)
 }
 
 // abandon finishes o for a caller that leaves: if o is still in its queue, it is not sent. It returns
