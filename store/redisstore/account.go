@@ -22,8 +22,8 @@ const (
 	maxCounters    = 250
 )
 
-// readAccount decodes an account and the entries of its log.
-func readAccount(bytes, ring []byte) (stored, error) {
+// readAccount decodes an account.
+func readAccount(bytes []byte) (stored, error) {
 	s := stored{bytes: bytes, account: new(limit.Account)}
 	if len(bytes) == 0 {
 		return s, nil
@@ -40,7 +40,7 @@ func readAccount(bytes, ring []byte) (stored, error) {
 		shot.counters = append(shot.counters, r.counter())
 	}
 	if logged == 1 {
-		r.log(&shot, ring)
+		r.log(&shot)
 	}
 	if r.err != nil {
 		return s, r.err
@@ -59,7 +59,8 @@ func (r *reader) counter() (c counterState) {
 	return c
 }
 
-func (r *reader) log(shot *snapshot, ring []byte) {
+// log decodes a log, whose ring of entries is the rest.
+func (r *reader) log(shot *snapshot) {
 	size, oldest, next := r.float(), r.float(), r.float()
 	shot.dropped = r.number()
 	newest, most := r.number(), int64(0)
@@ -72,18 +73,18 @@ func (r *reader) log(shot *snapshot, ring []byte) {
 		r.err = errCorrupt
 		return
 	}
-	if int64(len(ring)) != size*entryBytes {
+	if int64(len(r.rest)) != size*entryBytes {
 		rebuildLog(shot, newest, most)
 		return
 	}
 	for i := oldest; i < next; i++ {
-		e := reader{rest: ring[i%size*entryBytes:]}
+		e := reader{rest: r.rest[i%size*entryBytes:]}
 		shot.entries = append(shot.entries, logEntry{e.number(), e.number()})
 	}
 }
 
-// rebuildLog replaces the entries of a log that Redis has evicted, or another program has changed:
-// the most that was in any window counts as used at the time of the newest entry.
+// rebuildLog replaces the entries of a log that is cut off: the most that was in any window counts as used at the time
+// of the newest entry. Older versions had the entries under a key of their own.
 func rebuildLog(shot *snapshot, newest, most int64) {
 	for i := range shot.windows {
 		shot.windows[i].first = 0
@@ -95,14 +96,14 @@ func rebuildLog(shot *snapshot, newest, most int64) {
 
 var errTooManyCounters = fmt.Errorf("more than %d limits of the key are in use", maxCounters)
 
-// write encodes the account as the script stores it, and its log.
-func (s *stored) write() (account, ring []byte, err error) {
+// write encodes the account as the script stores it.
+func (s *stored) write() ([]byte, error) {
 	shot := snapshotOf(s.account)
 	if shot.epoch == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if len(shot.counters) > maxCounters || len(shot.windows) > maxCounters {
-		return nil, nil, errTooManyCounters
+		return nil, errTooManyCounters
 	}
 	var w writer
 	w.byte(accountVersion)
@@ -117,9 +118,9 @@ func (s *stored) write() (account, ring []byte, err error) {
 		w.counter(c)
 	}
 	if len(shot.windows) > 0 {
-		ring = w.log(&shot)
+		w.log(&shot)
 	}
-	return w, ring, nil
+	return w, nil
 }
 
 func (w *writer) counter(c counterState) {
@@ -134,15 +135,12 @@ func (w *writer) counter(c counterState) {
 	w.number(c.beyond)
 }
 
-// log writes the head of the log, and returns its ring of entries, which has room for one more.
-func (w *writer) log(shot *snapshot) []byte {
+// log writes the log, whose ring of entries has room for one more.
+func (w *writer) log(shot *snapshot) {
 	size := max(1<<bits.Len(uint(len(shot.entries))), 8)
-	ring := make(writer, 0, size*entryBytes)
 	newest := int64(0)
-	for _, e := range shot.entries {
-		ring.number(e.at)
-		ring.number(e.n)
-		newest = e.at
+	if n := len(shot.entries); n > 0 {
+		newest = shot.entries[n-1].at
 	}
 	w.float(int64(size))
 	w.float(0)
@@ -155,5 +153,9 @@ func (w *writer) log(shot *snapshot) []byte {
 		w.float(int64(each.first))
 		w.number(shot.sumFrom(each.first))
 	}
-	return append(ring, make([]byte, size*entryBytes-len(ring))...)
+	for _, e := range shot.entries {
+		w.number(e.at)
+		w.number(e.n)
+	}
+	*w = append(*w, make([]byte, (size-len(shot.entries))*entryBytes)...)
 }

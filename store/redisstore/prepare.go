@@ -124,7 +124,7 @@ func (r *remote) read(ctx context.Context, charges []store.Charge) ([]stored, in
 func (r *remote) reading(charges []store.Charge) *op {
 	q := r.newRequest(stepRead, charges)
 	for _, c := range charges {
-		q.key(c.Key, true)
+		q.key(c.Key)
 	}
 	q.o.reads = true
 	return q.op()
@@ -136,12 +136,12 @@ func readAccounts(o *op, n int) ([]stored, int64, error) {
 	answer.byte()
 	accounts := make([]stored, n)
 	for i := range accounts {
-		bytes, ring := answer.bytes(), answer.bytes()
+		bytes := answer.bytes()
 		if answer.err != nil {
 			return nil, 0, answer.err
 		}
 		var err error
-		accounts[i], err = readAccount(bytes, ring)
+		accounts[i], err = readAccount(bytes)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -170,14 +170,13 @@ func (r *remote) replace(ctx context.Context, charges []store.Charge, accounts [
 func (r *remote) replacement(step byte, charges []store.Charge, accounts []stored) (*op, error) {
 	q := r.newRequest(step, charges)
 	for i, c := range charges {
-		account, ring, err := accounts[i].write()
+		account, err := accounts[i].write()
 		if err != nil {
 			return nil, fmt.Errorf("%w: %q: %w", store.ErrInvalid, c.Key, err)
 		}
-		q.key(c.Key, true)
+		q.key(c.Key)
 		q.w.bytes(accounts[i].bytes)
 		q.w.bytes(account)
-		q.w.bytes(ring)
 	}
 	return q.op(), nil
 }

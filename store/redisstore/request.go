@@ -139,17 +139,9 @@ func (q *request) op() *op {
 	return q.o
 }
 
-// key adds a key to the op, and writes the indexes of its name and of the name of its log, if logged
-// is set.
-func (q *request) key(key string, logged bool) {
-	name := q.r.redisKey(partOf(key), key)
-	q.o.keys = append(q.o.keys, name)
-	q.w.byte(byte(len(q.o.keys)))
-	if !logged {
-		q.w.byte(0)
-		return
-	}
-	q.o.keys = append(q.o.keys, name+logSuffix)
+// key adds a key to the op, and writes the index of its name.
+func (q *request) key(key string) {
+	q.o.keys = append(q.o.keys, q.r.redisKey(partOf(key), key))
 	q.w.byte(byte(len(q.o.keys)))
 }
 
@@ -163,16 +155,12 @@ func distinct(limits []limit.Limit) []limit.Limit {
 	return limits
 }
 
-func hasLog(limits []limit.Limit) bool {
-	return slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog })
-}
-
 // take returns the op that takes charges, or peeks. now is the server's time, by the link's estimate.
 func (r *remote) take(step byte, charges []store.Charge, now int64) *op {
 	q := r.newRequest(step, charges)
 	for _, c := range charges {
 		limits := distinct(c.Limits)
-		q.key(c.Key, hasLog(limits))
+		q.key(c.Key)
 		q.w.number(c.N)
 		q.limits(limits, func(l limit.Limit) { q.limit(l, c.N, now) })
 	}
@@ -232,7 +220,7 @@ func (r *remote) settle(takes []*chargeReceipt, actual []int64, undo bool) *op {
 	w := &q.w
 	for i, t := range takes {
 		limits := distinct(t.charge.Limits)
-		q.key(t.charge.Key, hasLog(limits))
+		q.key(t.charge.Key)
 		w.epoch(t.Epoch)
 		w.number(t.N)
 		w.number(t.At)

@@ -33,9 +33,8 @@ func (r *remote) Reset(ctx context.Context, prefix string) error {
 func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = r.scan(ctx, prefix, func(names []string) error {
 		for _, name := range names {
-			if key, isLog, _ := r.keyOf(name); !isLog {
-				keys = append(keys, key)
-			}
+			key, _ := r.keyOf(name)
+			keys = append(keys, key)
 		}
 		return nil
 	})
@@ -43,8 +42,7 @@ func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err er
 	return slices.Compact(keys), err
 }
 
-// scan calls fn with the names in Redis of keys that begin with prefix, and of their logs, some at
-// a time. It finds every earlier settlement made, although it does not go through the queue that has them.
+// scan calls fn with the names in Redis of keys that begin with prefix, some at a time. It finds every earlier settlement made, although it does not go through the queue that has them.
 func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string) error) error {
 	r.link.awaitSettled()
 	if err := r.link.alive(); err != nil {
@@ -60,7 +58,7 @@ func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string
 				return commandError(ctx, err)
 			}
 			names := slices.DeleteFunc(found.Elements, func(name string) bool {
-				key, _, ok := r.keyOf(name)
+				key, ok := r.keyOf(name)
 				return !ok || !strings.HasPrefix(key, prefix)
 			})
 			if len(names) > 0 {

@@ -3,22 +3,22 @@
 -- The indexes of an account's table. A number takes two.
 const LIVE 1      -- false if nothing is in use
 const DIRTY 2     -- true if the account must be written
-const RAW 3       -- the account's bytes in Redis
+const RAW 3       -- the account's bytes in Redis, up to the ring of its log
 const KEY 4
-const RING 5      -- the key of the log's ring
-const COUNTERS 6
-const LOG 7       -- or false
-const FULL 8
-const SEEN 10
-const EPOCH 12
-const REVISION 13
-const HOW_MANY 14 -- the number of counters when the account was read
-const LOGGED 15   -- 1 if the account had a log then
-const HEAD_END 17 -- after a byte that is 0
+const COUNTERS 5
+const LOG 6       -- or false
+const FULL 7
+const SEEN 9
+const EPOCH 11
+const REVISION 12
+const HOW_MANY 13 -- the number of counters when the account was read
+const LOGGED 14   -- 1 if the account had a log then
+const HEAD_END 16 -- after a byte that is 0
 const HEAD '<dI4dI4c8dBBB'      -- the format of the account's bytes from FULL on
 const WRITTEN '<BdI4dI4c8dBBB'  -- the same after VERSION
 const HEAD_BYTES 44
 const VERSION 1
+const READ_FIRST 400 -- bytes, which most accounts do not have without their ring
 
 -- The indexes of a counter: its limit, its state as in package limit, its refunds.
 const LIMIT 1
@@ -48,18 +48,17 @@ local function counter(a, l)
 	return c
 end
 
--- read_account decodes an account.
+-- read_account decodes an account, and returns the index of its log's ring as well.
 local function read_account(raw, key)
 	local counters = {}
-	local a = {true, false, raw, key, false, counters, false, unpack_from(HEAD, raw, 2)}
+	local a = {true, false, raw, key, counters, false, unpack_from(HEAD, raw, 2)}
 	local at = a[HEAD_END]
 	for i = 1, a[HOW_MANY] do
 		local c = {unpack_from(COUNTER, raw, at)}
 		counters[i], counters[c[LIMIT]], at = c, c, c[COUNTER_END]
 	end
 	if a[LOGGED] == 1 then at = read_log(a, raw, at) end
-	if a[LOG] then a[RING] = key .. ':log' end -- even if this call does not use the log
-	return a
+	return a, at
 end
 
 -- Accounts as this library has last written them, by key. One is used again if Redis still has the
@@ -73,27 +72,36 @@ local function remember(a, bytes)
 	a[DIRTY], a[RAW], known[a[KEY]], how_many_known = false, bytes, a, how_many_known + 1
 end
 
--- decode returns the account of a key whose bytes are these.
+-- decode returns the account of a key whose first bytes are these.
 local function decode(key, raw)
 	if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
-	local whole, a = pcall(read_account, raw, key)
-	if not whole then foreign(key, raw) end
+	local readable, a, ring = pcall(read_account, raw, key)
+	if not readable and #raw == READ_FIRST then
+		readable, a, ring = pcall(read_account, call('GET', key), key)
+	end
+	if not readable then foreign(key, raw) end
+	a[RAW] = string.sub(a[RAW], 1, ring - 1)
+	if a[LOG] then a[LOG].complete = call('STRLEN', key) == ring - 1 + a[LOG][SIZE] * ENTRY_BYTES end
 	return a
 end
 
 -- find returns the account of a key. The account is not live if nothing is in use.
-local function find(key, ring)
+local function find(key)
 	local a = touched[key]
-	if not a then
-		local raw = redis.pcall('GET', key)
-		a = known[key]
-		if a then known[key], how_many_known = nil, how_many_known - 1 end -- until it is written again
-		if not a or a[RAW] ~= raw then a = raw and decode(key, raw) end
-		if a and (a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl) then a = nil end
-		a = a or {false, false, '', key, false, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
-		touched[key], order[#order + 1] = a, a
+	if a then return a end
+	a = known[key]
+	if a then
+		known[key], how_many_known = nil, how_many_known - 1 -- until it is written again
+		if redis.pcall('GETRANGE', key, 0, #a[RAW] - 1) ~= a[RAW] then a = nil end
 	end
-	if ring then a[RING] = ring end
+	if not a then
+		local raw = redis.pcall('GETRANGE', key, 0, READ_FIRST - 1)
+		a = (raw ~= '' or call('EXISTS', key) == 1) and decode(key, raw)
+	end
+	if not a or a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then
+		a = {false, false, '', key, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
+	end
+	touched[key], order[#order + 1] = a, a
 	return a
 end
 
@@ -107,15 +115,15 @@ local function give_epoch(a)
 	a[LIVE], a[FULL], a[FULL + 1], a[EPOCH], a[REVISION] = true, 0, 0, epoch, 0
 end
 
--- bytes_of encodes an account.
+-- bytes_of encodes an account without the ring of its log.
 local function bytes_of(a)
 	local counters, log = a[COUNTERS], a[LOG]
 	if #counters == 1 and not log then
 		local c = counters[1]
-		return pack(WRITTEN .. COUNTER, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], 1, 0, 0,
+		return pack(WRITTEN .. COUNTER, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], 1, 0, 0,
 			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
-	local out = {pack(WRITTEN, VERSION, a[8], a[9], a[10], a[11], a[12], a[13], #counters, log and 1 or 0, 0)}
+	local out = {pack(WRITTEN, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], #counters, log and 1 or 0, 0)}
 	for i = 1, #counters do
 		local c = counters[i]
 		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])

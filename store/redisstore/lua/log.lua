@@ -1,5 +1,5 @@
--- A log is a ring of entries, under a key of its own, and the windows over it. The indexes of a
--- log's table:
+-- A log is a ring of entries, whose bytes follow those of the account, and the windows over it. The indexes
+-- of a log's table:
 const SIZE 1
 const OLDEST 2
 const NEXT 3
@@ -54,7 +54,8 @@ local function entry(a, i)
 	if e then return e end
 	local first = slot - slot % READ_TOGETHER
 	local from, to = first * ENTRY_BYTES, (first + READ_TOGETHER) * ENTRY_BYTES
-	local bytes = log.whole and string.sub(log.whole, from + 1, to) or call('GETRANGE', a[RING], from, to - 1)
+	local bytes = log.whole and string.sub(log.whole, from + 1, to) or call('GETRANGE', a[KEY], #a[RAW] + from, #a[RAW] + to - 1)
+	if #bytes ~= to - from then foreign(a[KEY], bytes) end
 	for k = 0, READ_TOGETHER - 1 do
 		if not entries[first + k] then entries[first + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)} end
 	end
@@ -126,8 +127,7 @@ end
 -- ring_bytes returns the ring as this call leaves it.
 local function ring_bytes(a)
 	local log = a[LOG]
-	local bytes = log.whole or redis.pcall('GET', a[RING]) or ''
-	if type(bytes) == 'table' then foreign(a[RING], bytes) end
+	local bytes = log.whole or call('GETRANGE', a[KEY], #a[RAW], -1)
 	for slot in pairs(log.changed) do
 		local from, e = slot * ENTRY_BYTES, log.entries[slot]
 		bytes = string.sub(bytes, 1, from) .. pack(ENTRY, e[1], e[2], e[3], e[4]) .. string.sub(bytes, from + ENTRY_BYTES + 1)
@@ -151,14 +151,7 @@ local function is_full(log) return log[NEXT] - log[OLDEST] >= log[SIZE] end
 -- complete, has such a window or no entries, no entry in the future, and can have one more entry if adds is set.
 local function log_ready(a, periodh, periodl, adds)
 	local log = a[LOG]
-	if not log.checked then
-		if not log.whole then
-			local bytes = redis.pcall('STRLEN', a[RING])
-			if type(bytes) == 'table' then foreign(a[RING], bytes) end
-			if bytes ~= log[SIZE] * ENTRY_BYTES then trouble = UNREADY end
-		end
-		log.checked = not trouble
-	end
+	if not log.complete then trouble = UNREADY end
 	local w = window(log, periodh, periodl)
 	if log[NEXT] > log[OLDEST] and (not w or nowh < log[NEWEST] or nowh == log[NEWEST] and nowl < log[NEWEST + 1]) then
 		trouble = UNREADY
@@ -174,7 +167,7 @@ end
 local function ensure_window(a, periodh, periodl)
 	if not a[LOG] then
 		local h, l = minus(nowh, nowl, 0, 1)
-		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, cached = 0, changed = {}, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
+		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, cached = 0, changed = {}, complete = true, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
 	end
 	local log = a[LOG]
 	local w = window(log, periodh, periodl)
@@ -229,22 +222,18 @@ local function log_charge(a, limits, nh, nl)
 	log_in_use(a)
 end
 
--- flush_log writes the ring, which expires at due or up to SLACK milliseconds later, so that not every call must say when.
-local function flush_log(a, due)
-	local log = a[LOG]
-	if log.whole then
-		call('SET', a[RING], ring_bytes(a))
-		log.whole, log.due = nil, nil
-	else
-		for slot in pairs(log.changed) do
-			local e = log.entries[slot]
-			call('SETRANGE', a[RING], slot * ENTRY_BYTES, pack(ENTRY, e[1], e[2], e[3], e[4]))
-		end
+-- flush_ring writes the entries that have changed, each run of neighbours at once.
+local function flush_ring(a)
+	local log, slots = a[LOG], {}
+	for slot in pairs(log.changed) do slots[#slots + 1] = slot end
+	table.sort(slots)
+	local i = 1
+	while i <= #slots do
+		local first, run = slots[i], {}
+		repeat
+			local e = log.entries[slots[i]]
+			run[#run + 1], i = pack(ENTRY, e[1], e[2], e[3], e[4]), i + 1
+		until slots[i] ~= first + #run
+		call('SETRANGE', a[KEY], #a[RAW] + first * ENTRY_BYTES, table.concat(run))
 	end
-	if not log.due or due > log.due then
-		log.due = due + SLACK
-		call('PEXPIREAT', a[RING], string.format('%d', log.due))
-	end
-	log.changed, log.checked = {}, nil
-	if log.cached > MOST_CACHED then log.entries, log.cached = {}, 0 end
 end

@@ -11,13 +11,28 @@ local function flush()
 		local a = order[i]
 		local full = a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl
 		if a[DIRTY] and (full or not a[LIVE]) then
-			call('DEL', a[KEY], a[RING] or a[KEY])
+			call('DEL', a[KEY])
 		elseif a[DIRTY] then
 			local due = a[FULL] * 1000 + math.ceil(a[FULL + 1] / 1000000)
 			if ARGV[3] ~= '' then due = 99999999999999 end -- by the clock of a test, keys do not expire
-			if a[LOG] then flush_log(a, due) end
-			local bytes = bytes_of(a)
-			call('SET', a[KEY], bytes, 'PXAT', string.format('%d', due)) -- Redis would format it with an exponent
+			local bytes, log = bytes_of(a), a[LOG]
+			if not log or log.whole or #bytes ~= #a[RAW] then
+				if log then due = due + SLACK end
+				call('SET', a[KEY], log and bytes .. ring_bytes(a) or bytes, 'PXAT', string.format('%d', due)) -- Redis would format it with an exponent
+			else
+				call('SETRANGE', a[KEY], 0, bytes)
+				flush_ring(a)
+				if log.due and due <= log.due then
+					due = log.due
+				else
+					due = due + SLACK
+					call('PEXPIREAT', a[KEY], string.format('%d', due))
+				end
+			end
+			if log then
+				log.due, log.whole, log.changed = due, nil, {}
+				if log.cached > MOST_CACHED then log.entries, log.cached = {}, 0 end
+			end
 			remember(a, bytes)
 		end
 	end

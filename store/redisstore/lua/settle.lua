@@ -1,6 +1,5 @@
--- Settling. s is a settlement: the index of its key, the index of its log's key or 0, the epoch
--- of the take, n, the time of the take, the actual amount, the revision of the account after
--- the take if the take is to be undone, and the limits. s.more says whether the actual amount is more
+-- Settling. s is a settlement: the index of its key, the epoch of the take, n, the time of the take, the
+-- actual amount, the revision of the account after the take if the take is to be undone, and the limits. s.more says whether the actual amount is more
 -- than n, s.same whether the account is still the one that was taken from, and s.before has the counters
 -- before a take that is to be undone.
 
@@ -23,15 +22,15 @@ fix[BUCKET] = function(a, s, l)
 		hh, hl, hp, hpl = difference(hh, hl, hp, hpl, th, tl, tp, tpl, kh, kl)
 	end
 	if s.more then
-		if less(c[AT], c[AT + 1], s[6], s[7]) then
-			local lh, ll, lp, lpl = left_at(c, s[6], s[7])
+		if less(c[AT], c[AT + 1], s[5], s[6]) then
+			local lh, ll, lp, lpl = left_at(c, s[5], s[6])
 			if longer(hh, hl, hp, hpl, lh, ll, lp, lpl) then lh, ll, lp, lpl = hh, hl, hp, hpl end
-			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = s[6], s[7], lh, ll, lp, lpl
+			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = s[5], s[6], lh, ll, lp, lpl
 		end
 		c[A], c[A + 1], c[B], c[B + 1] = sum(c[A], c[A + 1], c[B], c[B + 1], dh, dl, dp, dpl, kh, kl)
 		if less(MAX_HI, MAX_LO, c[A], c[A + 1]) then c[A], c[A + 1] = MAX_HI, MAX_LO end
 	else -- refunds at most what still counts of the take
-		local sinceh, sincel = minus(nowh, nowl, s[6], s[7])
+		local sinceh, sincel = minus(nowh, nowl, s[5], s[6])
 		hh, hl, hp, hpl = difference(hh, hl, hp, hpl, sinceh, sincel, 0, 0, kh, kl)
 		if longer(dh, dl, dp, dpl, hh, hl, hp, hpl) then dh, dl, dp, dpl = hh, hl, hp, hpl end
 		local lh, ll, lp, lpl = left_at(c, nowh, nowl)
@@ -46,11 +45,11 @@ fix[BUCKET] = function(a, s, l)
 end
 
 fix[ALIGNED] = function(a, s, l)
-	local c, anchored, nothing = counter(a, l), l[1] == ANCHORED, s[4] == 0 and s[5] == 0
-	if s.more and not less(s[6], s[7], c[A], c[A + 1]) and (nothing or not anchored) then -- the window was forgotten, or nothing was taken
+	local c, anchored, nothing = counter(a, l), l[1] == ANCHORED, s[3] == 0 and s[4] == 0
+	if s.more and not less(s[5], s[6], c[A], c[A + 1]) and (nothing or not anchored) then -- the window was forgotten, or nothing was taken
 		c[B], c[B + 1] = 0, 0
 		if anchored then
-			c[AT], c[AT + 1], c[A], c[A + 1] = s[6], s[7], plus(s[6], s[7], l[4], l[5])
+			c[AT], c[AT + 1], c[A], c[A + 1] = s[5], s[6], plus(s[5], s[6], l[4], l[5])
 		else
 			c[AT], c[AT + 1], c[A], c[A + 1] = l[4], l[5], l[6], l[7]
 		end
@@ -60,8 +59,8 @@ fix[ALIGNED] = function(a, s, l)
 		bh, bl = minus(bh, bl, l[4], l[5])
 		bh, bl = plus(bh, bl, 0, 1)
 	end
-	if not less(s[6], s[7], bh, bl) and less(s[6], s[7], c[A], c[A + 1]) then
-		c[B], c[B + 1] = correct(c[B], c[B + 1], minus(s[8], s[9], s[4], s[5]))
+	if not less(s[5], s[6], bh, bl) and less(s[5], s[6], c[A], c[A + 1]) then
+		c[B], c[B + 1] = correct(c[B], c[B + 1], minus(s[7], s[8], s[3], s[4]))
 	end
 	if c[B] > 0 or c[B + 1] > 0 then
 		if ahead(c[A], c[A + 1]) then in_use_until(a, c[A], c[A + 1]) end
@@ -77,7 +76,7 @@ fix[SLIDING] = function(a, s, l)
 		c[A], c[A + 1], c[B], c[B + 1] = slid(c, sh, sl, ph, pl)
 		c[AT], c[AT + 1] = sh, sl
 	end
-	local dh, dl = minus(s[8], s[9], s[4], s[5])
+	local dh, dl = minus(s[7], s[8], s[3], s[4])
 	local beforeh, beforel = minus(c[AT], c[AT + 1], ph, pl)
 	if sh == c[AT] and sl == c[AT + 1] then
 		c[B], c[B + 1] = correct(c[B], c[B + 1], dh, dl)
@@ -117,14 +116,14 @@ end
 local function fix_log(a, s)
 	local log = a[LOG]
 	local fromh, froml = minus(nowh, nowl, longest(log))
-	if not less(fromh, froml, s[6], s[7]) then return end
-	if not s.more and not less(log[DROPPED], log[DROPPED + 1], s[6], s[7]) then return end
-	local dh, dl = minus(s[8], s[9], s[4], s[5])
-	local i = search(a, s[6], s[7])
+	if not less(fromh, froml, s[5], s[6]) then return end
+	if not s.more and not less(log[DROPPED], log[DROPPED + 1], s[5], s[6]) then return end
+	local dh, dl = minus(s[7], s[8], s[3], s[4])
+	local i = search(a, s[5], s[6])
 	local before = i > log[OLDEST] and entry(a, i - 1)
-	if before and before[1] == s[6] and before[2] == s[7] then i = i - 1 end -- of several entries at this time, a rewind has moved all but the last
+	if before and before[1] == s[5] and before[2] == s[6] then i = i - 1 end -- of several entries at this time, a rewind has moved all but the last
 	if i == log[NEXT] then
-		if s.more then add(a, s[6], s[7], dh, dl) end
+		if s.more then add(a, s[5], s[6], dh, dl) end
 		log_in_use(a)
 		return
 	end
@@ -165,14 +164,14 @@ local SETTLES = {
 local function check_settlement(a, s)
 	if not a[LIVE] then return end
 	local limits, counters = s[LIMITS], a[COUNTERS]
-	if ahead(a[SEEN], a[SEEN + 1]) or ahead(s[6], s[7]) or s[3] ~= a[EPOCH] and string.sub(s[3], 1, 6) == string.sub(a[EPOCH], 1, 6) then
+	if ahead(a[SEEN], a[SEEN + 1]) or ahead(s[5], s[6]) or s[2] ~= a[EPOCH] and string.sub(s[2], 1, 6) == string.sub(a[EPOCH], 1, 6) then
 		trouble = UNREADY
 	end
 	for k = 1, #limits do
 		local l = limits[k]
 		local c = counters[l[2]]
 		if l[1] == LOGGING then
-			if a[LOG] then log_ready(a, l[4], l[5], less(s[4], s[5], s[8], s[9])) end
+			if a[LOG] then log_ready(a, l[4], l[5], less(s[3], s[4], s[7], s[8])) end
 		elseif c and ahead(c[AT], c[AT + 1]) or not c and inherits(counters, limits, l[3]) then
 			trouble = UNREADY
 		end
@@ -181,15 +180,15 @@ local function check_settlement(a, s)
 end
 
 local function settle_one(a, s)
-	s.more, s.same = less(s[4], s[5], s[8], s[9]), a[LIVE] and s[3] == a[EPOCH]
-	if not s.more and not s.same and (s[3] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take was forgotten
+	s.more, s.same = less(s[3], s[4], s[7], s[8]), a[LIVE] and s[2] == a[EPOCH]
+	if not s.more and not s.same and (s[2] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take was forgotten
 	if not a[LIVE] then give_epoch(a) end
 	local limits = s[LIMITS]
 	for k = 1, #limits do
 		local l = limits[k]
 		if l[1] == LOGGING then
 			ensure_window(a, l[4], l[5])
-		elseif s[10] == a[REVISION] then -- nothing has changed since: restore the state
+		elseif s[9] == a[REVISION] then -- nothing has changed since: restore the state
 			local c, before = counter(a, l), s.before[k]
 			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = before[1], before[2], before[3], before[4], before[5], before[6]
 		else
@@ -200,9 +199,9 @@ local function settle_one(a, s)
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 end
 
-const SETTLEMENT '<BBc8dI4dI4dI4dI4c0'
-const LIMITS 11
-const SETTLEMENT_END 12
+const SETTLEMENT '<Bc8dI4dI4dI4dI4c0'
+const LIMITS 10
+const SETTLEMENT_END 11
 
 -- settle corrects takes to the actual amounts.
 local function settle(body, base, at)
@@ -212,14 +211,14 @@ local function settle(body, base, at)
 		local s = {unpack_from(SETTLEMENT, body, at)}
 		local limits = limits_of(SETTLES, s[LIMITS])
 		s[LIMITS], at = limits, s[SETTLEMENT_END]
-		if s[10] >= 0 then
+		if s[9] >= 0 then
 			s.before = {}
 			for k = 1, #limits do
 				s.before[k] = {unpack_from('<dI4dI4dI4', body, at)}
 				at = s.before[k][7]
 			end
 		end
-		check_settlement(find(KEYS[base + s[1]], s[2] > 0 and KEYS[base + s[2]]), s)
+		check_settlement(find(KEYS[base + s[1]]), s)
 		all[i] = s
 	end
 	if trouble then return trouble end

@@ -20,7 +20,7 @@ const LOGGING 6
 const OF_CHARGE 'c8d' -- in an answer
 const OF_BUCKET 'dI4dI4dI4dI4dI4d'
 const OF_OTHER 'dI4dI4dI4'
-const CHARGE '<BBdI4I4c0' -- the index of its key, the index of its log's key or 0, n, its limits
+const CHARGE '<BdI4I4c0' -- the index of its key, n, its limits
 
 -- The first byte of an answer.
 const DENIED '\0'
@@ -105,8 +105,8 @@ local function take(body, base, at)
 	local format = no_charge
 	at = at + 2
 	for i = 1, count do
-		local key, ring, nh, nl, bytes, next = unpack_from(CHARGE, body, at)
-		local a, limits = find(KEYS[base + key], ring > 0 and KEYS[base + ring]), limits_of(TAKES, bytes)
+		local key, nh, nl, bytes, next = unpack_from(CHARGE, body, at)
+		local a, limits = find(KEYS[base + key]), limits_of(TAKES, bytes)
 		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
 		accounts[i], limits_asked[i], high[i], low[i] = a, limits, nh, nl
 		format, at = continued(format, limits.format), next
