@@ -115,19 +115,32 @@ local function give_epoch(a)
 	a[LIVE], a[FULL], a[FULL + 1], a[EPOCH], a[REVISION] = true, 0, 0, epoch, 0
 end
 
+-- The formats of accounts, by how many counters and windows they have, and the values of the last one.
+local formats, values = {}, {}
+
 -- bytes_of encodes an account without the ring of its log.
 local function bytes_of(a)
-	local counters, log = a[COUNTERS], a[LOG]
-	if #counters == 1 and not log then
-		local c = counters[1]
-		return pack(WRITTEN .. COUNTER, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], 1, 0, 0,
-			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
+	local counters, log, v, n = a[COUNTERS], a[LOG], values, 10
+	local windows = log and log.windows or {}
+	local shape = #counters * 1000 + #windows
+	local format = formats[shape]
+	if not format then
+		format = WRITTEN .. string.rep(string.sub(COUNTER, 2), #counters)
+		if log then format = format .. string.sub(LOG_HEAD, 2) .. string.rep(string.sub(WINDOW, 2), #windows) end
+		formats[shape] = format
 	end
-	local out = {pack(WRITTEN, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], #counters, log and 1 or 0, 0)}
 	for i = 1, #counters do
 		local c = counters[i]
-		out[i + 1] = pack(COUNTER, #c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
+		v[n], v[n + 1], v[n + 2], v[n + 3] = #c[1], c[1], #c[2], c[2]
+		for k = 3, 15 do v[n + 1 + k] = c[k] end
+		n = n + 17
 	end
-	if log then out[#out + 1] = log_bytes(log) end
-	return table.concat(out)
+	if log then
+		v[n], v[n + 1], v[n + 2], v[n + 3], v[n + 4], v[n + 5], v[n + 6], v[n + 7], n = log[1], log[2], log[3], log[4], log[5], log[6], log[7], #windows, n + 8
+		for i = 1, #windows do
+			local w = windows[i]
+			v[n], v[n + 1], v[n + 2], v[n + 3], v[n + 4], n = w[1], w[2], w[3], w[4], w[5], n + 5
+		end
+	end
+	return pack(format, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], #counters, log and 1 or 0, 0, unpack(v, 10, n - 1))
 end

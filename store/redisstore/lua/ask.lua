@@ -96,16 +96,19 @@ end
 -- For a log, the answer has the sum of the window, the time of the newest entry, and the time of
 -- the entry that must leave the window before what is denied can pass. log_charge charges the log.
 ask[LOGGING] = function(a, c, l, nh, nl, f)
-	answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4], answer[f + 5], answer[f + 6] = 0, 0, 0, 0, 0, 0
 	local log = a[LOG]
-	local w = log and log_ready(a, l[7], l[8], nh > 0 or nl > 0)
+	local w = log and window_ready(log, l[2], l[7], l[8])
 	if trouble then return end
+	answer[f + 5], answer[f + 6] = 0, 0
 	if w then
-		slide(a, w)
-		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4] = w[SUM], w[SUM + 1], log[NEWEST], log[NEWEST + 1]
+		if nowh > w[LEAVES] or nowh == w[LEAVES] and nowl >= w[LEAVES + 1] then slide(a, w) end
+		local sumh, suml = w[SUM], w[SUM + 1]
+		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4] = sumh, suml, log[NEWEST], log[NEWEST + 1]
 		if l[4] == 1 then return false end
-		nh, nl = nh + w[SUM], nl + w[SUM + 1]
+		nh, nl = nh + sumh, nl + suml
 		if nl >= BILLION then nh, nl = nh + 1, nl - BILLION end
+	else
+		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4] = 0, 0, 0, 0
 	end
 	if nh < l[5] or nh == l[5] and nl <= l[6] then return true end
 	local overh, overl = minus(nh, nl, l[5], l[6])

@@ -22,6 +22,7 @@ const FIRST_SIZE 8
 const READ_TOGETHER 8
 const MOST_ENTRIES 4096 -- in a longer ring, Go merges neighbours
 
+-- A window is in the list log.windows, and in log.by under the name of each limit that has asked for it.
 -- The entries of a log are read when they are needed, and cached in log.entries by their slot
 -- in the ring; log.cached is how many. log.changed has the slots that must be written. log.whole has
 -- the bytes of a new ring.
@@ -36,14 +37,8 @@ local function read_log(a, raw, at)
 		windows[i], at = w, w[WINDOW_END]
 		w[LEAVES], w[LEAVES + 1] = 0, 0
 	end
-	log.windows, log.entries, log.cached, log.changed, a[LOG] = windows, {}, 0, {}, log
+	log.windows, log.by, log.entries, log.cached, log.changed, a[LOG] = windows, {}, {}, 0, {}, log
 	return at
-end
-
-local function log_bytes(log)
-	local out = {pack(LOG_HEAD, log[1], log[2], log[3], log[4], log[5], log[6], log[7], #log.windows)}
-	for _, w in ipairs(log.windows) do out[#out + 1] = pack(WINDOW, w[1], w[2], w[3], w[4], w[5]) end
-	return table.concat(out)
 end
 
 -- entry returns an entry. Entries are read from Redis eight at a time.
@@ -73,11 +68,17 @@ local function set(log, i, e, nh, nl)
 	e[3], e[4], log.changed[i % log[SIZE]] = nh, nl, true
 end
 
-local function window(log, h, l)
+-- window returns the log's window for a limit of a name and a period, or nil if it has none.
+local function window(log, name, h, l)
+	local w = log.by[name]
+	if w then return w end
 	local windows = log.windows
 	for i = 1, #windows do
-		local w = windows[i]
-		if w[PERIOD] == h and w[PERIOD + 1] == l then return w end
+		w = windows[i]
+		if w[PERIOD] == h and w[PERIOD + 1] == l then
+			log.by[name] = w
+			return w
+		end
 	end
 end
 
@@ -147,35 +148,37 @@ end
 
 local function is_full(log) return log[NEXT] - log[OLDEST] >= log[SIZE] end
 
--- log_ready returns the log's window of a period, or nil if it has none. It sets trouble unless the log can be used: it is
--- complete, has such a window or no entries, no entry in the future, and can have one more entry if adds is set.
-local function log_ready(a, periodh, periodl, adds)
+-- log_ready sets trouble unless the log can be used: it is complete, has no entry in the future, and can have one more
+-- entry if adds is set.
+local function log_ready(a, adds)
 	local log = a[LOG]
-	if not log.complete then trouble = UNREADY end
-	local w = window(log, periodh, periodl)
-	if log[NEXT] > log[OLDEST] and (not w or nowh < log[NEWEST] or nowh == log[NEWEST] and nowl < log[NEWEST + 1]) then
+	if not log.complete or log[NEXT] > log[OLDEST] and (nowh < log[NEWEST] or nowh == log[NEWEST] and nowl < log[NEWEST + 1]) then
 		trouble = UNREADY
+	elseif adds and log[NEXT] - log[OLDEST] >= log[SIZE] then
+		drop(a)
+		if is_full(log) and log[SIZE] >= MOST_ENTRIES then trouble = UNREADY end
 	end
-	if trouble or not adds or log[NEXT] - log[OLDEST] < log[SIZE] then return w end
-	drop(a)
-	if is_full(log) and log[SIZE] >= MOST_ENTRIES then trouble = UNREADY end
+end
+
+-- window_ready returns the log's window for a limit, or nil if it has none. It sets trouble if the log has entries, but
+-- no such window.
+local function window_ready(log, name, periodh, periodl)
+	local w = log.by[name] or window(log, name, periodh, periodl)
+	if not w and log[NEXT] > log[OLDEST] then trouble = UNREADY end
 	return w
 end
 
--- ensure_window returns the log's window of a period. It creates the log and the window if they
--- are missing.
-local function ensure_window(a, periodh, periodl)
-	if not a[LOG] then
-		local h, l = minus(nowh, nowl, 0, 1)
-		a[LOG] = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, entries = {}, cached = 0, changed = {}, complete = true, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
-	end
+-- ensure_window gives an account a log with a window for a limit, if they are missing.
+local function ensure_window(a, name, periodh, periodl)
 	local log = a[LOG]
-	local w = window(log, periodh, periodl)
-	if not w then
-		w = {periodh, periodl, log[OLDEST], 0, 0, 0, 0}
-		log.windows[#log.windows + 1], log.longesth = w, nil
+	if not log then
+		local h, l = minus(nowh, nowl, 0, 1)
+		log = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, by = {}, entries = {}, cached = 0, changed = {}, complete = true, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
+		a[LOG] = log
 	end
-	return w
+	if not window(log, name, periodh, periodl) then
+		log.windows[#log.windows + 1], log.longesth = {periodh, periodl, log[OLDEST], 0, 0, 0, 0}, nil
+	end
 end
 
 local function add(a, ath, atl, nh, nl)
@@ -216,7 +219,7 @@ end
 local function log_charge(a, limits, nh, nl)
 	for k = 1, #limits do
 		local l = limits[k]
-		if l[1] == LOGGING then ensure_window(a, l[7], l[8]) end
+		if l[1] == LOGGING and not (a[LOG] and a[LOG].by[l[2]]) then ensure_window(a, l[2], l[7], l[8]) end
 	end
 	add(a, nowh, nowl, nh, nl)
 	log_in_use(a)
@@ -224,16 +227,16 @@ end
 
 -- flush_ring writes the entries that have changed, each run of neighbours at once.
 local function flush_ring(a)
-	local log, slots = a[LOG], {}
-	for slot in pairs(log.changed) do slots[#slots + 1] = slot end
-	table.sort(slots)
-	local i = 1
-	while i <= #slots do
-		local first, run = slots[i], {}
-		repeat
-			local e = log.entries[slots[i]]
-			run[#run + 1], i = pack(ENTRY, e[1], e[2], e[3], e[4]), i + 1
-		until slots[i] ~= first + #run
-		call('SETRANGE', a[KEY], #a[RAW] + first * ENTRY_BYTES, table.concat(run))
+	local changed, entries = a[LOG].changed, a[LOG].entries
+	for first in pairs(changed) do
+		if not changed[first - 1] then
+			local slot, run = first, {}
+			repeat
+				local e = entries[slot]
+				slot = slot + 1
+				run[slot - first] = pack(ENTRY, e[1], e[2], e[3], e[4])
+			until not changed[slot]
+			call('SETRANGE', a[KEY], #a[RAW] + first * ENTRY_BYTES, #run > 1 and table.concat(run) or run[1])
+		end
 	end
 end

@@ -131,7 +131,9 @@ local function fix_log(a, s)
 	local h, l = correct(e[3], e[4], dh, dl)
 	local nh, nl = e[3], e[4]
 	set(log, i, e, h, l)
-	for _, w in ipairs(log.windows) do
+	local windows = log.windows
+	for k = 1, #windows do
+		local w = windows[k]
 		if w[FIRST] <= i and s.more then
 			w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], minus(h, l, nh, nl))
 		elseif w[FIRST] <= i then
@@ -146,7 +148,9 @@ local function fix_log(a, s)
 		end
 		log[NEXT] = log[NEXT] - 1
 	end
-	for _, w in ipairs(log.windows) do w[FIRST] = math.min(w[FIRST], log[NEXT]) end
+	for k = 1, #windows do
+		if windows[k][FIRST] > log[NEXT] then windows[k][FIRST] = log[NEXT] end
+	end
 	log_in_use(a)
 end
 
@@ -167,11 +171,12 @@ local function check_settlement(a, s)
 	if ahead(a[SEEN], a[SEEN + 1]) or ahead(s[5], s[6]) or s[2] ~= a[EPOCH] and string.sub(s[2], 1, 6) == string.sub(a[EPOCH], 1, 6) then
 		trouble = UNREADY
 	end
+	if limits.logged and a[LOG] then log_ready(a, less(s[3], s[4], s[7], s[8])) end
 	for k = 1, #limits do
 		local l = limits[k]
 		local c = counters[l[2]]
 		if l[1] == LOGGING then
-			if a[LOG] then log_ready(a, l[4], l[5], less(s[3], s[4], s[7], s[8])) end
+			if a[LOG] then window_ready(a[LOG], l[2], l[4], l[5]) end
 		elseif c and ahead(c[AT], c[AT + 1]) or not c and inherits(counters, limits, l[3]) then
 			trouble = UNREADY
 		end
@@ -187,7 +192,7 @@ local function settle_one(a, s)
 	for k = 1, #limits do
 		local l = limits[k]
 		if l[1] == LOGGING then
-			ensure_window(a, l[4], l[5])
+			if not (a[LOG] and a[LOG].by[l[2]]) then ensure_window(a, l[2], l[4], l[5]) end
 		elseif s[9] == a[REVISION] then -- nothing has changed since: restore the state
 			local c, before = counter(a, l), s.before[k]
 			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = before[1], before[2], before[3], before[4], before[5], before[6]

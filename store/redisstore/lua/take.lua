@@ -77,6 +77,7 @@ local function weigh(a, limits, nh, nl, f)
 	local allowed, counters = true, a[COUNTERS]
 	answer[f + 1], answer[f + 2] = a[EPOCH], a[REVISION]
 	f = f + 2
+	if limits.logged and a[LOG] then log_ready(a, nh > 0 or nl > 0) end
 	for k = 1, #limits do
 		local l = limits[k]
 		local kind, c = l[1], counters[l[2]]
