@@ -16,6 +16,7 @@ const (
 	TokenHours           // tokens that the provider keeps, times the hours
 	SearchUnits          // searches in the documents of a request, as a ranking is billed
 	TrainedTokens        // tokens that a model is trained with, in all epochs
+	ByteDays             // bytes that the provider keeps, times the days
 
 	UnitCount
 )

@@ -85,6 +85,7 @@ type Rates struct {
 	TokenHours    Rate `json:"token_hours,omitempty"`    // of a million tokens that are kept for an hour
 	SearchUnits   Rate `json:"search_units,omitempty"`   // of a thousand search units
 	TrainedTokens Rate `json:"trained_tokens,omitempty"` // of a million tokens that a model is trained with, in all epochs
+	ByteDays      Rate `json:"byte_days,omitempty"`      // of a gigabyte, which is a billion bytes, that is kept for a day
 }
 
 // part is one of the Rates.
@@ -147,7 +148,7 @@ func (r *Rates) fields() [parts]*Rate {
 		&r.Input, &r.CachedInput, &r.CacheWrite, &r.CacheWriteHour, &r.AudioInput, &r.CachedAudio, &r.ImageInput,
 		&r.Output, &r.Reasoning, &r.AudioOutput, &r.ImageOutput,
 		&r.Image, &r.AudioMinute, &r.Characters, &r.WebSearches, &r.FileSearches, &r.Pages,
-		&r.VideoSecond, &r.Containers, &r.TokenHours, &r.SearchUnits, &r.TrainedTokens,
+		&r.VideoSecond, &r.Containers, &r.TokenHours, &r.SearchUnits, &r.TrainedTokens, &r.ByteDays,
 	}
 }
 

@@ -59,6 +59,8 @@ type Limit struct {
 	SearchUnitsPerMonth   int `json:"search_units_per_month,omitempty"`
 	TrainedTokensPerDay   int `json:"trained_tokens_per_day,omitempty"`
 	TrainedTokensPerMonth int `json:"trained_tokens_per_month,omitempty"`
+	ByteDaysPerDay        int `json:"byte_days_per_day,omitempty"`
+	ByteDaysPerMonth      int `json:"byte_days_per_month,omitempty"`
 
 	// Resets says when the hours, days, weeks and months of the limit begin. The zero Calendar
 	// lets any hour, any 24 hours, any 7 days and any 30 days count.

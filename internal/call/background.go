@@ -17,6 +17,8 @@ type single struct {
 	Once   bool         `json:"once,omitempty"`   // see SearchesOnce of [dialect.Request]
 	Stored bool         `json:"stored,omitempty"` // see StoredTools of [dialect.Request]
 	Where  string       `json:"where,omitempty"`  // the provider's own path to the response; empty: only clients can fetch it
+	Days   int64        `json:"days,omitempty"`   // see [dialect.Request]
+	Before int64        `json:"before,omitempty"` // see [dialect.Request]
 }
 
 // Background returns a call that the provider goes on with after its answer as a batch of one call, which its
@@ -25,7 +27,7 @@ type single struct {
 func (c *Call) Background(where string) *Batch {
 	b := &Batch{
 		Limits: c.Limits, Prices: c.Prices, Provider: c.priceProvider(), Owner: c.Owner,
-		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Request.ImageModel, c.Model, c.Request.SearchesOnce, c.Request.StoredTools, where},
+		single: &single{c.Request.Provider, c.Request.API, c.Request.Tier, c.Request.ImageModel, c.Model, c.Request.SearchesOnce, c.Request.StoredTools, where, c.Request.Days, c.Request.Before},
 		at:     c.quoted.at, prices: map[string]*price.Price{c.Request.Model: c.quoted.price},
 		expected: Total{
 			Calls: 1, Used: llm.Usage{Input: c.Tokens.Input, Output: c.Tokens.Output}, Units: c.Request.Units, Dollars: int64(c.reserved),
@@ -53,7 +55,7 @@ func (b *Batch) SettleCall(used llm.Usage) {
 		return
 	}
 	c := &Call{Limits: b.Limits, Prices: b.Prices, Provider: b.Provider}
-	c.Request = dialect.Request{Endpoint: dialect.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units, SearchesOnce: b.single.Once, StoredTools: b.single.Stored}
+	c.Request = dialect.Request{Endpoint: dialect.Endpoint{Provider: b.single.Kind, API: b.single.API}, Tier: b.single.Tier, ImageModel: b.single.Draws, Units: b.expected.Units, SearchesOnce: b.single.Once, StoredTools: b.single.Stored, Days: b.single.Days, Before: b.single.Before}
 	for c.Request.Model = range b.prices { // it has one
 	}
 	c.quoteAt(b.at)

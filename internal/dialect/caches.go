@@ -10,15 +10,15 @@ import (
 // aboutCache is for a request that changes when a cache of Gemini's ends. It names neither the model nor the tokens of the
 // cache, which the provider knows.
 var aboutCache = &about{
-	at: func(path string, fields []byte) (string, bool) {
+	at: func(path string, fields []byte) ([]string, bool) {
 		if _, id := cutLast(path); !storedID.MatchString(id) || objectOf(fields) == nil {
-			return "", true
+			return nil, true
 		}
-		return path, true
+		return []string{path}, true
 	},
 	with: func(s *Stored) []byte {
 		var cache storedCache
-		if json.Unmarshal(s.text, &cache) != nil {
+		if json.Unmarshal(s.texts[0], &cache) != nil {
 			return nil
 		}
 		body := objectOf(s.fields)

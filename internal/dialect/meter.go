@@ -3,6 +3,7 @@ package dialect
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -138,7 +139,9 @@ func (m *Meter) Usage() llm.Usage {
 	if m.protocol.apart && m.format == formatEvents && json.answersAsked > 1 {
 		u.Exact = false
 	}
-	u.Units = json.reported.units(m.protocol.units, u.Exact)
+	if u.Units = json.reported.units(m.protocol.units, u.Exact); m.protocol.begins && !m.Finished() {
+		u.Units = llm.UnknownUnits
+	}
 	u.Drawn = json.reported.drawn()
 	return u
 }
@@ -159,6 +162,18 @@ func (m *Meter) ResponseID() string { return string(m.stream.json.id.bytes()) }
 // Status returns the status of a response of OpenAI's responses, such as "queued" or "completed", when it last came,
 // or "".
 func (m *Meter) Status() string { return string(m.stream.json.status.bytes()) }
+
+// endStatuses are those of a response that does not change any more. An interaction of Gemini's requires an action of
+// the client, which sends the next one.
+var endStatuses = []string{"completed", "succeeded", "incomplete", "failed", "cancelled", "requires_action"}
+
+// Finished reports whether the response does not change any more, of a call that may go on in the background. It may be
+// a list of files that a store keeps.
+func (m *Meter) Finished() bool {
+	s := &m.stream.json.reported
+	whole := s.has(moreFiles) && s.n[moreFiles] == 0 && s.has(storedBytes) && !s.has(pendingFiles)
+	return whole || slices.Contains(endStatuses, m.Status())
+}
 
 // Hide returns a reader of a stream without the chunk that has nothing but usage; the meter reads
 // everything that is read through it. A chunk that has more, such as llama.cpp's timings, stays,

@@ -36,7 +36,8 @@ var _ = register(dialect{
 	provider:  OpenAI,
 	hosts:     []string{"api.openai.com"}, // eu.api.openai.com too
 	elsewhere: Compatible,
-	protocols: []protocol{
+	recognize: vectorStoreCall,
+	protocols: append([]protocol{
 		{
 			api: Chat, paths: []string{"chat/completions"},
 			fields:    slices.Concat(streamFields, []field{tierField, maxTokensOf, maxCompletionTokensOf, answersOf, {name: "prediction", kind: fieldPredict}}),
@@ -119,7 +120,7 @@ var _ = register(dialect{
 			// LangChain, by its source, tries a 429 seven times unless its code is insufficient_quota.
 			stop: stop{http.StatusBadRequest, "usage_limit_reached", "insufficient_quota", ""},
 		},
-	},
+	}, vectorStoreProtocols...),
 	fields:     openAIFields,
 	boundNames: openAIBounds,
 	promptKeys: openAIKeys,

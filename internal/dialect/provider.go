@@ -20,18 +20,13 @@ func (a API) Generates() bool { return !a.protocol().embeds }
 // PaidByUnits reports whether calls of the API are paid for by their units alone, whatever tokens of the model cost.
 func (a API) PaidByUnits() bool { return a.protocol().byUnits }
 
-// FetchedIn returns the API whose responses clients fetch in a folder, because calls of it can go on in the background, or
-// "" if there is none.
-func FetchedIn(folder string) API { return fetched[strings.ToLower(folder)] }
-
-// Told reports whether an answer that reports such a usage says all that the call is to be settled by. ended says that
-// the call does not go on after it.
-func (a API) Told(u llm.Usage, ended bool) bool {
+// Told reports whether an answer that reports such a usage says all that the call is to be settled by.
+func (a API) Told(u llm.Usage) bool {
 	p := a.protocol()
 	if !p.byUnits {
 		return u.Exact && u.Input >= 0
 	}
-	return (ended || !p.begins) && !slices.ContainsFunc(p.units, func(n unitNumber) bool { return u.Units[n.unit] < 0 })
+	return !slices.ContainsFunc(p.units, func(n unitNumber) bool { return u.Units[n.unit] < 0 })
 }
 
 // Endpoint is what the URL of a request says about it.

@@ -72,6 +72,10 @@ type Request struct {
 	// stored prompt.
 	StoredTools bool
 
+	// Days is for how many days the provider keeps the bytes that the answer reports, and Before is how many byte days it
+	// costs beside these.
+	Days, Before int64
+
 	usageSplice  splice    // the edit that asks for usage
 	modelSplice  splice    // where the body names the model
 	boundSplices *[]splice // the edits that lower the bound of an answer; a pointer, so that requests can be compared

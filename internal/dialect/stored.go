@@ -12,26 +12,26 @@ import (
 // A Stored is something that the provider has stored and a request is about, such as the video of a remix or the file
 // with which a model is trained. What the request costs depends on it, and the body does not say it.
 type Stored struct {
-	Path  string // the provider's own path to it; empty: the request names it in no form that is read
-	Lines bool   // it is a file, whose lines are to be given to Add one after another
+	Paths []string // the provider's own paths to it; none: the request names it in no form that is read
+	Lines bool     // it is a file, whose lines are to be given to Add one after another
 
 	Late time.Duration // how long after it was read the request may be sent, which the caller sets
 
 	endpoint Endpoint // that the request is sent to
 	request  Request  // what the body itself says
 	about    *about
-	path     string // of the request
-	fields   []byte // the body, or the fields of a form
-	text     []byte // the provider's description of a stored video or cache; nil for a file
-	count    int64  // what the lines count together; -1: nobody knows
-	times    int64  // how often that is billed; -1: nobody knows
+	path     string   // of the request
+	fields   []byte   // the body, or the fields of a form
+	texts    [][]byte // the provider's descriptions of it, in the order of Paths; none for a file
+	count    int64    // what the lines count together; -1: nobody knows
+	times    int64    // how often that is billed; -1: nobody knows
 }
 
 // An about says what requests of an API are about.
 type about struct {
-	// at returns the provider's path to it, or "" if the request names it in no form that is read. ok is false if the body
-	// says everything.
-	at func(path string, fields []byte) (where string, ok bool)
+	// at returns the provider's paths to it, or none if the request names it in no form that is read. ok is false if the
+	// body says everything.
+	at func(path string, fields []byte) (where []string, ok bool)
 
 	with func(*Stored) []byte // returns a body that also has what is stored; nil: what is stored is a file
 
@@ -62,17 +62,17 @@ func (e Endpoint) Stored(path, contentType string, body []byte) (*Stored, error)
 	if !ok {
 		return nil, nil
 	}
-	s := &Stored{Path: where, Lines: a.with == nil, endpoint: e, request: q, about: a, path: path, fields: fields}
+	s := &Stored{Paths: where, Lines: a.with == nil, endpoint: e, request: q, about: a, path: path, fields: fields}
 	if s.Lines {
 		s.times = a.times(fields)
 	}
 	return s, nil
 }
 
-// Add reads what is stored, or the next line of it. It keeps what is no line.
+// Add reads what is stored at the next of Paths, or the next line of it. It keeps what is no line.
 func (s *Stored) Add(text []byte) error {
 	if !s.Lines {
-		s.text = text
+		s.texts = append(s.texts, text)
 		return nil
 	}
 	n := s.about.count(Endpoint{Provider: s.request.Provider, Model: s.request.Model}, text)

@@ -98,8 +98,8 @@ func TestDeepBodiesAreNotRead(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s is not known", path)
 			}
-			if s, _ := e.Stored(path, "application/json", []byte(body)); s != nil && s.Path != "" {
-				t.Errorf("%s: %.40s names %s", path, body, s.Path)
+			if s, _ := e.Stored(path, "application/json", []byte(body)); s != nil && s.Paths != nil {
+				t.Errorf("%s: %.40s names %s", path, body, s.Paths)
 			}
 		}
 	}

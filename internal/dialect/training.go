@@ -13,13 +13,13 @@ const mostEpochs = 50
 // aboutTraining is for a job that trains a model with a file. It is billed for the tokens of the file in each epoch.
 var aboutTraining = &about{
 	unit: llm.TrainedTokens, count: trainingTokens, times: trainingEpochs,
-	at: func(path string, fields []byte) (string, bool) {
+	at: func(path string, fields []byte) ([]string, bool) {
 		file, _ := objectOf(fields)["training_file"].(string)
 		before, ok := cutFolded(path, "/fine_tuning/jobs")
 		if !ok || !storedID.MatchString(file) {
-			return "", true
+			return nil, true
 		}
-		return before + "/files/" + file + "/content", true
+		return []string{before + "/files/" + file + "/content"}, true
 	},
 }
 

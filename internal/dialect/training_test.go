@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestTrainingTokens(t *testing.T) {
 func TestStoredLinesDoNotOverflow(t *testing.T) {
 	e := Endpoint{Provider: OpenAI, API: FineTuning}
 	s, err := e.Stored("/v1/fine_tuning/jobs/", "application/json", []byte(`{"model":"gpt-4o","training_file":"f","hyperparameters":{"n_epochs":1e300}}`))
-	if err != nil || s == nil || s.Path != "/v1/files/f/content" || !s.Lines {
+	if err != nil || s == nil || !slices.Equal(s.Paths, []string{"/v1/files/f/content"}) || !s.Lines {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	line := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("x", 1<<20) + `"}]}`)

@@ -139,6 +139,8 @@ type measured struct {
 	once      bool   // however often it searches, it is billed once
 	template  bool   // see [promptBound]
 	kept      int64  // for how many seconds the provider keeps the prompt
+	days      int64  // see [Request]
+	before    int64  // see [Request]
 }
 
 // tokenHours returns how many token hours it is to keep tokens for so many seconds, rounded up.
@@ -151,6 +153,9 @@ func tokenHours(tokens, seconds int64) int64 {
 func (r *Request) Used(u llm.Usage) llm.Usage {
 	if r.kept > 0 && u.Input >= 0 {
 		u.Units[llm.TokenHours] = tokenHours(int64(u.Input), r.kept)
+	}
+	if n := u.Units[llm.ByteDays]; n >= 0 { // an answer reports bytes
+		u.Units[llm.ByteDays] = r.Before + r.Days*min(n, mostLines/max(r.Days, 1))
 	}
 	u.Units = u.Units.Or(r.Units)
 	for i, n := range r.Units {

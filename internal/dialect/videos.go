@@ -6,9 +6,9 @@ import "encoding/json"
 // an extension has a length: what it lacks is that of the stored video. One with a video in its form is not read: nothing
 // says how long that is.
 var aboutVideo = &about{
-	at: func(path string, fields []byte) (string, bool) {
+	at: func(path string, fields []byte) ([]string, bool) {
 		if before, ok := cutFolded(path, "/remix"); ok {
-			return before, true
+			return []string{before}, true
 		}
 		for _, end := range []string{"/edits", extensionEnd} {
 			if before, ok := cutFolded(path, end); ok {
@@ -19,23 +19,23 @@ var aboutVideo = &about{
 					id = inForm
 				}
 				if !storedID.MatchString(id) || body["video"] != nil && body["video[id]"] != nil {
-					return "", true
+					return nil, true
 				}
-				return before + "/" + id, true
+				return []string{before + "/" + id}, true
 			}
 		}
-		return "", false
+		return nil, false
 	},
 	with: func(s *Stored) []byte {
 		if _, ok := cutFolded(s.path, extensionEnd); !ok {
-			return s.text
+			return s.texts[0]
 		}
 		var video struct {
 			Model   string `json:"model"`
 			Size    string `json:"size"`
 			Seconds any    `json:"seconds"`
 		}
-		if json.Unmarshal(s.text, &video) != nil {
+		if json.Unmarshal(s.texts[0], &video) != nil {
 			return nil
 		}
 		if own := objectOf(s.fields)["seconds"]; own != nil {

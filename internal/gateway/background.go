@@ -4,8 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
@@ -17,29 +15,34 @@ const maxResponseID = 64
 // It reports false for a call whose usage is known already, or whose response nobody could find.
 func (x *exchange) leaveOpen(meter *dialect.Meter) bool {
 	id := meter.ResponseID()
-	if x.call.Request.API.Told(meter.Usage(), hasEnded(meter)) || id == "" || len(id) >= maxResponseID {
+	if x.call.Request.API.Told(meter.Usage()) || id == "" || len(id) >= maxResponseID {
 		return false
 	}
-	x.g.batches.open(responseName(x.Provider, id), x.call.Background(x.whereToFetch(id)))
+	path, query, name := x.endpoint.Response(x.target.Path, id)
+	x.g.batches.open(responseName(x.Provider, name), x.call.Background(x.whereToFetch(path, query)))
 	return true
 }
 
-// whereToFetch returns the path at which the gateway itself can fetch a response, with the account that the call was
-// made with. It is empty if that account is the client's.
-func (x *exchange) whereToFetch(id string) string {
+// whereToFetch returns where the gateway itself can fetch a response, with the account that the call was made with. It is
+// empty if that account is the client's.
+func (x *exchange) whereToFetch(path string, query url.Values) string {
 	if !x.gatewayAccount {
 		return ""
 	}
-	where := url.URL{Path: strings.TrimRight(x.target.Path, "/") + "/" + id}
 	if version := x.target.Query()["api-version"]; version != nil { // Azure's
-		where.RawQuery = url.Values{"api-version": version}.Encode()
+		query["api-version"] = version
 	}
+	where := url.URL{Path: path, RawQuery: query.Encode()}
 	return where.String()
 }
 
-// readResponse returns what reads a response of an API as it passes, whole or as a stream, and settles the call that it
-// is of if that was left open.
-func (x *exchange) readResponse(api dialect.API, id string) func(*http.Response) io.Reader {
+// readResponse returns what reads the response at a path as it passes, whole or as a stream, and settles the call that it
+// is of if that was left open. It returns nil if no response of such a call is there.
+func (x *exchange) readResponse(path string) func(*http.Response) io.Reader {
+	api, id := dialect.FetchedAt(path)
+	if api == "" {
+		return nil
+	}
 	return func(response *http.Response) io.Reader {
 		if response.StatusCode != http.StatusOK {
 			return response.Body
@@ -62,22 +65,16 @@ func newResponseReader(x *exchange, api dialect.API, id string, response *http.R
 	return &responseReader{x: x, api: api, id: id, body: response.Body, meter: dialect.NewMeter(api, response.Header)}
 }
 
-// endStatuses are those of a response that does not change any more. An interaction of Gemini's requires an action of
-// the client, which sends the next one.
-var endStatuses = []string{"completed", "succeeded", "incomplete", "failed", "cancelled", "requires_action"}
-
-func hasEnded(m *dialect.Meter) bool { return slices.Contains(endStatuses, m.Status()) }
-
 // Read settles the call before the client gets the end of the response. A response that has ended without usage,
 // because it was cancelled or has failed, may have cost all that was reserved.
 func (r *responseReader) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
 	r.meter.Write(p[:n])
-	if r.ended || !hasEnded(r.meter) {
+	if r.ended || !r.meter.Finished() {
 		return n, err
 	}
 	r.ended = true
-	if used := r.meter.Usage(); r.api.Told(used, true) {
+	if used := r.meter.Usage(); r.api.Told(used) {
 		if open := r.x.g.batches.find(responseName(r.x.Provider, r.id)); open != nil {
 			open.SettleCall(used)
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 
@@ -33,11 +34,12 @@ func (x *exchange) batchAnswer() func(*http.Response) io.Reader {
 		read = x.readResults(func() *openBatch { return x.g.batches.find(batchID{x.Provider, names.at(2)}.name()) })
 	case get && (names.is(1, "batches") || names.is(2, "batches")), names.is(1, "cancel") && names.is(3, "batches"):
 		read = x.followBatches
-	case get && dialect.FetchedIn(names.at(2)) != "":
-		read = x.readResponse(dialect.FetchedIn(names.at(2)), names.at(1))
-	case names.is(1, "cancel") && dialect.FetchedIn(names.at(3)) != "":
-		read = x.readResponse(dialect.FetchedIn(names.at(3)), names.at(2))
-	default:
+	case get:
+		read = x.readResponse(x.target.Path)
+	case names.is(1, "cancel"):
+		read = x.readResponse(path.Dir(strings.TrimRight(x.target.Path, "/")))
+	}
+	if read == nil {
 		return nil
 	}
 	for _, field := range partialFields {

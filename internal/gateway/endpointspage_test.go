@@ -17,8 +17,8 @@ const storagePrices = `providers:
   openai:
     endpoint_prices:
       "POST /v1/fine_tuning/jobs": 200              # two hours of reinforcement at $100
-      "POST /v1/vector_stores/*/search": 0.0025     # as a search of the tool
-      "POST /v1/vector_stores*": 3                  # 1 GB × 30 days × $0.10, for a new store or more files
+      "POST /v1/vector_stores/*/search": 0.01       # 1 GB × 1 day × $0.10, if ten searches a day keep a store alive
+      "POST /v1/vector_stores*": 3                  # 1 GB × 30 days × $0.10: a store without an end
 `
 
 // The example in the documents lets training and storage pass under a budget, at its prices, and no more than the budget
@@ -32,11 +32,12 @@ func TestStoragePrices(t *testing.T) {
 	}{
 		{"/v1/fine_tuning/jobs", 200 * price.Dollar},
 		{"/v1/vector_stores", 3 * price.Dollar},
+		{"/v1/vector_stores/vs_1", 3 * price.Dollar},
 		{"/v1/vector_stores/vs_1/files", 3 * price.Dollar},
 		{"/v1/vector_stores/vs_1/file_batches", 3 * price.Dollar},
-		{"/v1/vector_stores/vs_1/search", price.Dollar / 400},
+		{"/v1/vector_stores/vs_1/search", price.Dollar / 100},
 	} {
-		a := r.post(t, "/openai"+c.path, "{}", "X-Project-ID", "acme")
+		a := r.post(t, "/openai"+c.path, `{"file_ids":["file-1"],"expires_after":null}`, "X-Project-ID", "acme")
 		if want += c.costs; a.status != http.StatusOK || spentOf(t, r, "acme") != want {
 			t.Errorf("%s: %d %s, and %v is spent, want %v", c.path, a.status, a.body, spentOf(t, r, "acme"), want)
 		}
@@ -50,10 +51,13 @@ func TestStoragePrices(t *testing.T) {
 const whyPriced = `
 ## Why some need a price
 
-- **Reinforcement fine-tuning** is billed by the hour, and nothing says when a job ends. Other jobs need a price for the
-  trained tokens of their model (` + "`trained_tokens`" + `), which the built-in table has for a few alone.
-- **Vector stores** are billed by the gigabyte and the day, for as long as they are kept. A request names files and not
-  their size, and nothing says when somebody will delete the store.
+- **Reinforcement fine-tuning** is billed by the hour, and nothing in a request bounds the hours: OpenAI chooses what it
+  leaves out, and a number of epochs or a ` + "`compute_multiplier`" + ` says nothing of the time that an epoch takes. The
+  tokens of models that grade come on top. Other jobs need a price for the trained tokens of their model
+  (` + "`trained_tokens`" + `), which the built-in table has for a few alone.
+- **Vector stores without an end**: what is kept in them is billed by the gigabyte and the day, and nothing says when
+  somebody will delete it. Those that were made with ` + "`expires_after`" + ` pass. A request that changes when a store ends
+  needs a price, too.
 - **Edits and extensions of a video in the form itself**: nobody says how long that is. Those of a stored video pass.
 - **Batches of embeddings** and **Vertex's batches** have their calls in files, some of them in a bucket or a database.
 - The others have no format that the gateway reads.
@@ -64,9 +68,9 @@ counts as a request of the project, and not towards the quota of the model.
 ## What to set for training and storage
 
 A price holds for each request, whatever its file is, so set what the largest one may cost. It replaces what the gateway
-finds out by itself: with a price of ` + "`POST /v1/fine_tuning/jobs`" + `, no job is settled by its trained tokens. For a store,
-multiply the gigabytes that a request may add by the days until it expires or is deleted. The gateway checks neither the
-size nor the days. What was charged stays charged.
+finds out by itself: with a price of ` + "`POST /v1/fine_tuning/jobs`" + `, no job is settled by its trained tokens, and with one
+of ` + "`POST /v1/vector_stores*`" + `, no store by its bytes. For a store, multiply the gigabytes that a request may add by the
+days until it is deleted. The gateway checks neither the size nor the days. What was charged stays charged.
 
 ` + "```yaml\n" + storagePrices + "```" + `
 

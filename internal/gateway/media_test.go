@@ -10,6 +10,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -266,6 +267,9 @@ func endpointCalls() []endpointCall {
 			endpoint: "POST /v1/fine_tuning/jobs", model: "gpt-4o-mini-2024-07-18", counted: "trained tokens", bill: perUnit(llm.TrainedTokens, 3_000), file: trainingFile,
 			body: `{"model":"gpt-4o-mini-2024-07-18","training_file":"FILE"` + threeEpochs + `}`,
 		},
+		endpointCall{endpoint: "POST /v1/vector_stores", model: "vector_store", counted: "byte days", bill: storageBill, file: trainingFile, body: `{"file_ids":["FILE"],` + sevenDays + `}`},
+		endpointCall{endpoint: "POST /v1/vector_stores/STORE/files", model: "vector_store", counted: "byte days", bill: storageBill, file: trainingFile, body: `{"file_id":"FILE"}`},
+		endpointCall{endpoint: "POST /v1/vector_stores/STORE/file_batches", model: "vector_store", counted: "byte days", bill: storageBill, file: trainingFile, body: `{"file_ids":["FILE","FILE"]}`},
 	)
 	return append(calls, endpointCall{
 		endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, containers", bill: plus(perToken(2_500, 15_000), llm.Containers, 30_000_000), mock: "code-runs=3",
@@ -291,12 +295,19 @@ func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 	path = "/" + cmp.Or(c.provider, "openai") + path
 	body := c.body
 	if c.file != "" {
-		body = strings.Replace(body, "FILE", r.uploadFile(t, c.file, "fine-tune"), 1)
+		body = strings.ReplaceAll(body, "FILE", r.uploadFile(t, c.file, "fine-tune"))
+	}
+	if strings.Contains(path, "STORE") {
+		path = strings.Replace(path, "STORE", r.newStore(t), 1)
 	}
 	a := r.do(t, method, path, body, "Content-Type", kind, "X-Project-ID", project, "X-Mock", c.mock)
 	if c.file != "" && a.status == http.StatusOK {
 		for range 2 {
-			r.do(t, "GET", path+"/"+field(t, a, "id"), "", "X-Project-ID", project)
+			where := path + "/" + field(t, a, "id")
+			if strings.HasSuffix(path, "/file_batches") {
+				where += "/files"
+			}
+			r.do(t, "GET", where, "", "X-Project-ID", project)
 		}
 	}
 	return a
@@ -319,19 +330,19 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		if got != want || int64(spentOf(t, r, "acme")) != want[books.Nanodollars] || want[books.Nanodollars] == 0 {
 			t.Errorf("%s of %s:\n%v is booked, %v is spent; want\n%v", c.endpoint, c.model, got, spentOf(t, r, "acme"), want)
 		}
-		fmt.Fprintf(table, "| %s | `%s` | `%s` | %s | yes |\n", cmp.Or(c.provider, "openai"), inTable(strings.Replace(c.endpoint, c.model, "MODEL", 1)), c.model, c.counted)
+		fmt.Fprintf(table, "| %s | `%s` | `%s` | %s | yes |\n", cmp.Or(c.provider, "openai"), inTable(regexp.MustCompile(regexp.QuoteMeta(c.model)+`\b`).ReplaceAllString(c.endpoint, "MODEL")), c.model, c.counted)
 	}
 	for _, other := range []struct {
 		provider string
 		free     bool
 		list     []string
 	}{
-		{"openai", true, []string{"POST /v1/moderations", "POST /v1/responses/input_tokens", "POST /v1/files", "GET /v1/models", "GET /v1/videos/video_1"}},
+		{"openai", true, []string{"POST /v1/moderations", "POST /v1/responses/input_tokens", "POST /v1/files", "GET /v1/models", "GET /v1/videos/video_1", "POST /v1/vector_stores/vs_1/file_batches/b/cancel", "DELETE /v1/vector_stores/vs_1", "POST /v1/vector_stores/vs_1/search (of a store that was active today, or has no end)"}},
 		{"gemini", true, []string{"POST /v1beta/models/gemini-2.5-flash:countTokens", "GET /v1beta/models/veo-3.1-generate-preview/operations/o"}},
 		{"vertex", true, []string{"POST /v1/projects/p/locations/l/publishers/google/models/veo-3.1-generate-001:fetchPredictOperation"}},
 		{"anthropic", true, []string{"POST /v1/messages/count_tokens", "POST /v1/files", "POST /v1/messages/batches/b/cancel"}},
 		{"gemini", true, []string{"POST /v1beta/batches/b:cancel"}},
-		{"openai", false, []string{"POST /v1/videos/edits (of a video in the form)", "POST /v1/vector_stores", "POST /v1/vector_stores/vs_1/files"}},
+		{"openai", false, []string{"POST /v1/videos/edits (of a video in the form)", "POST /v1/vector_stores/vs_1 (of another end)"}},
 		{"gemini", false, []string{"POST /v1beta/models/gemini-e:asyncBatchEmbedContent"}},
 		{"vertex", false, []string{"POST /v1/projects/p/locations/l/batchPredictionJobs"}},
 		{"jina", false, []string{"POST /v1/classify"}},
@@ -341,7 +352,11 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 			r := newRigBefore(t, mediaRig, newSeen())
 			method, path, _ := strings.Cut(endpoint, " ")
 			path, _, _ = strings.Cut(path, " ")
-			a := r.do(t, method, "/"+other.provider+path, "{}", "X-Project-ID", "acme")
+			body := "{}"
+			if strings.Contains(endpoint, "(of another end)") {
+				body = `{"expires_after":null}`
+			}
+			a := r.do(t, method, "/"+other.provider+path, body, "X-Project-ID", "acme")
 			status, what := http.StatusForbidden, "with a price in `endpoint_prices`"
 			if other.free {
 				status, what = http.StatusOK, "free"

@@ -17,6 +17,9 @@ const maxStored = 1 << 16
 // sendTime is more time than it takes to send a request, beside its wait in line.
 const sendTime = time.Minute
 
+// fewPaths is how many descriptions a request may have fetched without being counted among those that read files.
+const fewPaths = 2
+
 // notRead stands for a request to an endpoint that the gateway knows, in a form that it does not read.
 var notRead = new(refusal)
 
@@ -34,7 +37,7 @@ func (x *exchange) readStored() (about bool, refused *refusal) {
 	switch {
 	case x.target.RawPath != "":
 		return true, refusalf(http.StatusBadRequest, "the path is escaped where it need not be")
-	case priced || stored.Path == "":
+	case priced || len(stored.Paths) == 0:
 		return true, notRead
 	}
 	return true, x.fetchStored(stored)
@@ -47,15 +50,30 @@ func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 	if refused := x.checkLeftBefore(); refused != nil {
 		return refused
 	}
-	if stored.Lines {
+	if stored.Lines || len(stored.Paths) > fewPaths {
 		if !x.g.batches.reads.begin(x.Project) {
 			return tooManyFiles()
 		}
 		defer x.g.batches.reads.end(x.Project)
 	}
 	stored.Late = x.maxWait() + sendTime
+	for _, path := range stored.Paths {
+		if refused := x.fetchOne(stored, path); refused != nil {
+			return refused
+		}
+	}
+	r, err := stored.Request()
+	if err != nil || r.Model == "" {
+		return refusalf(http.StatusBadRequest, "what the request costs is not known: what the provider says of %.200q is not what the gateway expects", stored.Paths)
+	}
+	x.call.Request = r
+	return nil
+}
+
+// fetchOne asks the provider for what is at a path, and adds it to what is stored.
+func (x *exchange) fetchOne(stored *dialect.Stored, path string) *refusal {
 	sent, target := x.sent, x.target
-	target.Path = stored.Path
+	target.Path = path
 	if query := target.Query(); query.Has("updateMask") || query.Has("update_mask") { // which only a change has
 		query.Del("updateMask")
 		query.Del("update_mask")
@@ -66,24 +84,17 @@ func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 		return x.unreached(err)
 	}
 	defer response.Body.Close()
-	refused := refusalf(http.StatusBadRequest, "what the request costs is not known: the provider answers with %d when the gateway asks for %.200q", response.StatusCode, stored.Path)
 	if response.StatusCode != http.StatusOK {
-		return refused
+		return refusalf(http.StatusBadRequest, "what the request costs is not known: the provider answers with %d when the gateway asks for %.200q", response.StatusCode, path)
 	}
 	if stored.Lines {
-		if refused := x.readLines(response.Body, stored.Path, stored.Add); refused != nil {
-			return refused
-		}
-	} else if text, err := io.ReadAll(io.LimitReader(response.Body, maxStored)); err != nil {
+		return x.readLines(response.Body, path, stored.Add)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxStored))
+	if err != nil {
 		return x.unreached(err)
-	} else {
-		stored.Add(text)
 	}
-	r, err := stored.Request()
-	if err != nil || r.Model == "" {
-		return refused
-	}
-	x.call.Request = r
+	stored.Add(text)
 	return nil
 }
 

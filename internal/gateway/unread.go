@@ -40,7 +40,7 @@ func callsNoModel(method, path string) bool {
 	if !changes(method) {
 		return true
 	}
-	if slices.ContainsFunc(paidFolders, func(folder string) bool { return strings.Contains(path, folder) }) {
+	if slices.ContainsFunc(paidFolders, func(folder string) bool { return strings.Contains(path, folder) }) && !strings.HasSuffix(path, "/cancel") {
 		return false
 	}
 	return slices.ContainsFunc(freeEnds, func(end string) bool { return strings.HasSuffix(path, end) }) ||

@@ -54,6 +54,7 @@ type UsageSum struct {
 	TokenHours    int64 `json:"token_hours,omitempty"`
 	SearchUnits   int64 `json:"search_units,omitempty"`
 	TrainedTokens int64 `json:"trained_tokens,omitempty"`
+	ByteDays      int64 `json:"byte_days,omitempty"`
 }
 
 // Unit returns where the sum has a unit of [llm.Units].

@@ -33,6 +33,7 @@ const (
 	TokensInFlight // all tokens that calls under way have reserved
 	EnqueuedTokens // tokens of the prompts of batches that have not ended
 	TrainedTokens  // tokens that a model is trained with: one of those beside tokens
+	ByteDays       // bytes that the provider keeps, times the days: another one
 
 	Units // how many there are
 )
@@ -85,6 +86,7 @@ var Beside = [...]BesideUnit{
 	{TokenHours, "token_hours", "token hours", "tokens that the provider keeps, times the hours", "token_hours", million, "a million tokens kept for an hour", true, 0},
 	{SearchUnits, "search_units", "search units", "searches in the documents of a request, as a ranking is billed", "search_units", 1000, "a thousand search units", false, 1},
 	{TrainedTokens, "trained_tokens", "trained tokens", "tokens that a model is trained with, in all epochs", "trained_tokens", million, "a million trained tokens", true, 0},
+	{ByteDays, "byte_days", "byte days", "bytes that the provider keeps, times the days", "byte_days", 1000 * million, "a gigabyte kept for a day", true, 0},
 }
 
 const million = 1_000_000

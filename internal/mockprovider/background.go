@@ -88,7 +88,7 @@ func (e *exchange) servesBackground() bool {
 	for i, name := range names {
 		rest := names[i+1:]
 		cancels := e.r.Method == http.MethodPost && len(rest) == 2 && strings.EqualFold(rest[1], "cancel")
-		if dialect.FetchedIn(name) == "" || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
+		if api, _ := dialect.FetchedAt(name + "/id"); api == "" || !cancels && (e.r.Method != http.MethodGet || len(rest) != 1) {
 			continue
 		}
 		b := &e.server.background

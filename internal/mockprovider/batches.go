@@ -114,6 +114,10 @@ func (e *exchange) serveBatches(folder, rest string, inline bool) *failure {
 		http.ServeContent(e.w, e.r, "", f.at, bytes.NewReader(f.content))
 		return nil
 	case "files GET ID":
+		if f := e.server.batches.files[id]; f != nil && !strings.Contains(e.r.URL.Path, "/v1beta/") {
+			e.json(http.StatusOK, encode(f.object(id)))
+			return nil
+		}
 		return e.serveGoogleFile(id)
 	case "files GET":
 		return e.listFiles()

@@ -27,5 +27,5 @@ func Example() {
 	fmt.Printf("%+v\n", server.Totals()["gpt-4o"])
 	// Output:
 	// 5 events
-	// {Requests:1 Refused:0 Input:5 Cached:0 CacheWrite:0 Output:3 Reasoning:0 Units:[0 0 0 0 0 0 0 0 0 0 0]}
+	// {Requests:1 Refused:0 Input:5 Cached:0 CacheWrite:0 Output:3 Reasoning:0 Units:[0 0 0 0 0 0 0 0 0 0 0 0]}
 }

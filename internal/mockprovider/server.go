@@ -38,6 +38,7 @@ type Server struct {
 	batches batches
 
 	background background
+	stores     map[string]*vectorStore // by their ids; batches.mu guards them
 }
 
 // New returns a server.
@@ -67,7 +68,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	e := &exchange{server: s, w: w, r: r, now: s.config.Now()}
-	if e.countsTokens() || e.listsModels() || e.servesBills() || e.fetches() || e.servesBatches() || e.servesBackground() {
+	if e.countsTokens() || e.listsModels() || e.servesBills() || e.fetches() || e.servesVectorStores() || e.servesBatches() || e.servesBackground() {
 		return
 	}
 	if failed := e.read(); failed != nil {

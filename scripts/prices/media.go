@@ -18,7 +18,8 @@ import (
 // github.com/api-evangelist/deepmind, of October 2026, and abzglobal.net ("Why AI video generation is much more
 // expensive"), of 2026. Containers: simoncarter.ai, "OpenAI Container Sessions Now Billed Per Minute", of 2026, which
 // has the price of 20 minutes by the memory; one of 1 GB is a quarter of one of 4 GB. Titan: the price lists of several
-// public repositories agree. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025.
+// public repositories agree. Rankings: artificial-intelligence-wiki.com, "Cohere Rerank Guide", of December 2025. Vector
+// stores, of which a search that no tool makes costs nothing: hivebook.wiki, "OpenAI Vector Stores API", of May 2026.
 //
 // No page that was read has these, which are from memory: Sora's dearest size, and Veo 2 and 3.0. Check them against your
 // bill, and set your own in the configuration's prices.
@@ -36,6 +37,7 @@ var media = []struct {
 	{"openai", []string{"tts-1"}, price.Rates{Characters: 15 * price.Dollar}},
 	{"openai", []string{"tts-1-hd"}, price.Rates{Characters: 30 * price.Dollar}},
 	{"openai", []string{"container"}, price.Rates{Containers: 30_000_000}},
+	{"openai", []string{"vector_store"}, price.Rates{FileSearches: price.Free, ByteDays: price.Dollar / 10}},
 	{"openai", []string{"sora-2"}, price.Rates{VideoSecond: 100_000_000}},
 	{"openai", []string{"sora-2-pro@720x1280", "sora-2-pro@1280x720"}, price.Rates{VideoSecond: 300_000_000}},
 	{"openai", []string{"sora-2-pro@1024x1792", "sora-2-pro@1792x1024"}, price.Rates{VideoSecond: 500_000_000}},

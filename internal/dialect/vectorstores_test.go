@@ -1,0 +1,122 @@
+package dialect
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/llm"
+)
+
+// What is added to a store is kept until the end of the store, today included. What the store has already is kept longer,
+// by the days since the store was last active. A request that may be sent tomorrow counts as one of tomorrow.
+func TestStorageOfStores(t *testing.T) {
+	const mib = 1 << 20
+	text, packed := int64(2*mib+(mib/50+1)*1024), int64(2*640_000_000+100_001*1024)
+	synctest.Test(t, func(t *testing.T) { // it is midnight, UTC
+		store := func(days, daysAgo, bytes, reading any) string {
+			return fmt.Sprintf(`{"usage_bytes":%v,"last_active_at":%d,"expires_after":{"anchor":"last_active_at","days":%v},"file_counts":{"in_progress":%v}}`, bytes, time.Now().Unix()-int64(daysAgo.(int))*86_400, days, reading)
+		}
+		for _, c := range []struct {
+			store, name string
+			late        time.Duration
+			want        int64 // byte days; -1: nobody knows
+		}{
+			{store(7, 0, 0, 0), "a.txt", 0, 8 * text},
+			{store(7, 0, 0, 0), "a.PY", time.Minute, 8 * text},
+			{store(7, 0, 0, 0), "a.pdf", 0, 8 * packed},
+			{store(7, 0, 0, 0), "a", 0, 8 * packed},
+			{store(7, 0, 10, 0), "a.txt", 0, 8 * text},
+			{store(7, 0, 10, 0), "a.txt", 24 * time.Hour, 8*text + 10},
+			{store(7, 5, 10, 0), "a.txt", 0, 8*text + 50},
+			{store(7, -5, 10, 0), "a.txt", 0, 8 * text},
+			{store(7, 5, -10, 0), "a.txt", 0, 8 * text},
+			{store(7, 5, 10, 1), "a.txt", 0, -1}, // its bytes lack those of the file that is being read
+			{store(7, 0, 10, 1), "a.txt", 0, 8 * text},
+			{store(365, 365, "9223372036854775807", 0), "a.txt", 0, 366*text + mostLines/365*365},
+			{store(0, 0, 0, 0), "a.txt", 0, -1},
+			{store(366, 0, 0, 0), "a.txt", 0, -1},
+			{store(-1, 0, 0, 0), "a.txt", 0, -1},
+			{`{}`, "a.txt", 0, -1},
+			{`{"expires_after":null}`, "a.txt", 0, -1},
+		} {
+			const path = "/v1/vector_stores/vs_1/files"
+			e, _ := RecognizeAt(OpenAI, http.MethodPost, &url.URL{Path: path})
+			s, err := e.Stored(path, "", []byte(`{"file_id":"file-1"}`))
+			if want := []string{"/v1/vector_stores/vs_1", "/v1/files/file-1"}; err != nil || s == nil || !slices.Equal(s.Paths, want) {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			s.Late = c.late
+			s.Add([]byte(c.store))
+			s.Add(fmt.Appendf(nil, `{"bytes":%d,"filename":%q}`, mib, c.name))
+			q, err := s.Request()
+			if err != nil || q.Units[llm.ByteDays] != c.want || q.Model != "vector_store" || !q.Background || !q.API.PaidByUnits() {
+				t.Errorf("%s in %s: %d byte days, %v; want %d", c.name, c.store, q.Units[llm.ByteDays], err, c.want)
+			}
+		}
+	})
+}
+
+// What an answer reports of a store is what it keeps, once it has read all of it.
+func TestStoresReportBytes(t *testing.T) {
+	const file = `{"status":"completed","usage_bytes":10}`
+	for _, c := range []struct {
+		body string
+		want int64 // -1: it does not say
+	}{
+		{`{"id":"vs_1","status":"completed","usage_bytes":10}`, 10},
+		{`{"id":"vs_1","usage_bytes":10,"status":"in_progress"}`, -1},
+		{`{"id":"file-1","status":"failed","usage_bytes":0}`, 0},
+		{`{"object":"list","data":[` + file + `,` + file + `],"has_more":false}`, 20},
+		{`{"object":"list","data":[{"status":"in_progress","usage_bytes":0},` + file + `],"has_more":false}`, -1},
+		{`{"object":"list","data":[` + file + `],"has_more":true}`, -1},
+		{`{"object":"list","data":[` + file + `]}`, -1},
+		{`{"object":"list","data":[],"has_more":false}`, -1},
+	} {
+		m := NewMeter(VectorStores, nil)
+		fmt.Fprint(m, c.body)
+		u := m.Usage()
+		if VectorStores.Told(u) != (c.want >= 0) || c.want >= 0 && u.Units[llm.ByteDays] != c.want {
+			t.Errorf("%s: %v", c.body, u.Units[llm.ByteDays])
+		}
+		r := Request{Endpoint: Endpoint{API: VectorStores}, Days: 8, Before: 3, Units: llm.Units{llm.ByteDays: 1000}}
+		want := int64(1000)
+		if c.want >= 0 {
+			want = 8*c.want + 3
+		}
+		if got := r.Used(u).Units[llm.ByteDays]; got != want {
+			t.Errorf("%s: %d byte days are charged, want %d", c.body, got, want)
+		}
+	}
+}
+
+// The responses of stores have names that no two of them share, however their paths are written.
+func TestNamesOfStores(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1/vector_stores/vs_1":                        "vs_1",
+		"/v1/Vector_Stores/vs_1/Files/file-1":           "vs_1/files/file-1",
+		"/v1/vector_stores/vs_2/files/file-1/":          "vs_2/files/file-1",
+		"/v1/vector_stores/vs_1/file_batches/b/files":   "vs_1/file_batches/b/files",
+		"/v1/vector_stores/vs_1/files":                  "",
+		"/v1/vector_stores/vs_1/file_batches/b":         "",
+		"/v1/vector_stores/vs_1/files/file-1/content":   "",
+		"/v1/vector_stores":                             "",
+		"/v1/vector_stores/vs_1/file_batches/b/files/c": "",
+	} {
+		if api, name := FetchedAt(path); name != want || (api == VectorStores) != (want != "") {
+			t.Errorf("%s: %s of %q, want %q", path, name, api, want)
+		}
+	}
+	if api, name := FetchedAt("/v1/files/file-1"); api != "" {
+		t.Errorf("a file is the response %q of %s", name, api)
+	}
+	e := Endpoint{API: VectorStores}
+	if where, query, name := e.Response("/v1/vector_stores/vs_1/File_Batches/", "b"); where != "/v1/vector_stores/vs_1/File_Batches/b/files" || query.Get("limit") != "100" || !strings.HasSuffix(name, "vs_1/file_batches/b/files") {
+		t.Errorf("%s?%v is %s", where, query, name)
+	}
+}
