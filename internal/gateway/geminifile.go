@@ -117,7 +117,8 @@ func (o *ownedNames) add(project, name string, most int) (removed string) {
 
 // at returns the file of an upload, or nil if that was begun elsewhere. A new one may take the place of another: the batch
 // of that file will not be counted.
-func (u *uploads) at(project, id string, first bool) *uploadedFile {
+// users are the fields in which calls name their users.
+func (u *uploads) at(project, id string, first bool, users []dialect.UserField) *uploadedFile {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !first {
@@ -127,7 +128,7 @@ func (u *uploads) at(project, id string, first bool) *uploadedFile {
 		u.open = map[string]*uploadedFile{}
 	}
 	u.remove(id)
-	f := &uploadedFile{sum: sha256.New()}
+	f := &uploadedFile{sum: sha256.New(), digest: batch.Digest{Fields: users}}
 	f.lines = batch.Lines{Max: maxUploadLine, Each: func(line []byte) error { return f.digest.Add(line) }}
 	u.open[id] = f
 	delete(u.open, u.begun.add(project, id, maxUploads))
@@ -162,7 +163,7 @@ func (x *exchange) readUpload(body io.ReadCloser) (io.ReadCloser, func(*http.Res
 	}
 	all := &x.g.batches.uploads
 	id = x.Provider + "/" + id
-	f := all.at(x.Project, id, x.r.Header.Get("X-Goog-Upload-Offset") == "0")
+	f := all.at(x.Project, id, x.r.Header.Get("X-Goog-Upload-Offset") == "0", x.cfg.Users.Fields)
 	if f == nil {
 		return body, func(*http.Response) {}
 	}
@@ -232,6 +233,9 @@ func (x *exchange) expectFile(b *call.Batch, file, model string) (known bool, re
 	if id == "" || json.Unmarshal(note, &digest) != nil {
 		return false, nil
 	}
+	if refused := x.mentionUsers(&digest, file); refused != nil {
+		return false, refused
+	}
 	for _, g := range digest.Groups {
 		if named := g.Shape.Model; named != "" && dialect.PlainName(dialect.Gemini, named) != dialect.PlainName(dialect.Gemini, model) {
 			return false, refusalf(http.StatusBadRequest, "a call in the file %q has the model %.100q: it must be that of the path", file, named)
@@ -243,6 +247,21 @@ func (x *exchange) expectFile(b *call.Batch, file, model string) (known bool, re
 	}
 	x.file = &batchFile{target, sum}
 	return b.Calls() > 0, nil
+}
+
+// mentionUsers notes a paused user that the calls of a file name. It refuses a file of which nobody knows whether they do,
+// because the users were looked for in other fields, or there are too many of them.
+func (x *exchange) mentionUsers(d *batch.Digest, file string) *refusal {
+	if !x.usersInBodies() || !x.g.controls.State().PausesInside(x.Project) {
+		return nil
+	}
+	if d.Many || !slices.Equal(d.Fields, x.cfg.Users.Fields) {
+		return refusalf(http.StatusBadRequest, "a user of the project is paused, and the gateway cannot tell whether a call in the file %q is of that user: upload the calls again, those of at most 100 users in a file", file)
+	}
+	for _, user := range d.Users {
+		x.mentionUser(user)
+	}
+	return nil
 }
 
 // batchFile is the file with the calls of a batch.

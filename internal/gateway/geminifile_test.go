@@ -121,14 +121,14 @@ func TestFileOfGeminiIsReplaced(t *testing.T) {
 // A project that begins many uploads, or ends many, displaces none of a project that has fewer.
 func TestUploadsOfOthers(t *testing.T) {
 	var u uploads
-	file := u.at("few", "a", true)
+	file := u.at("few", "a", true, nil)
 	for i := range 3 * maxUploads {
-		u.at("many", strconv.Itoa(i), true)
+		u.at("many", strconv.Itoa(i), true, nil)
 	}
-	if u.at("few", "a", false) != file || len(u.open) != maxUploads || len(u.begun) != maxUploads {
+	if u.at("few", "a", false, nil) != file || len(u.open) != maxUploads || len(u.begun) != maxUploads {
 		t.Errorf("%d uploads are open, %d have begun, and that of the other project is %p", len(u.open), len(u.begun), u.open["a"])
 	}
-	u.at("few", "a", true)
+	u.at("few", "a", true, nil)
 	u.forget("a")
 	if len(u.open) != maxUploads-1 || len(u.begun) != maxUploads-1 {
 		t.Errorf("%d uploads are open, and %d have begun", len(u.open), len(u.begun))

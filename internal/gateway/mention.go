@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
-	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 	"dappco.re/go/core/go-ratelimit/internal/modelname"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -48,16 +47,16 @@ func (x *exchange) mention(body []byte) error {
 	if !x.usersInBodies() {
 		return nil
 	}
-	for _, field := range x.cfg.Users.Fields {
-		if user := userIn(body, field); user != "" {
-			path := x.Project + "/" + userName(user, project.MaxID-len(x.Project)-1)
-			if x.g.controls.State().PausedAt(path) != "" {
-				x.pausedUser = path
-			}
-			return nil
-		}
-	}
+	x.mentionUser(batch.UserIn(body, x.cfg.Users.Fields))
 	return nil
+}
+
+// mentionUser notes a user of the project who is paused.
+func (x *exchange) mentionUser(user string) {
+	path := x.Project + "/" + userName(user, project.MaxID-len(x.Project)-1)
+	if user != "" && x.g.controls.State().PausedAt(path) != "" {
+		x.pausedUser = path
+	}
 }
 
 // mentionModels notes all texts in a JSON value, any of which may be the name of a model.
@@ -76,20 +75,6 @@ func (x *exchange) mentionModels(value []byte) error {
 			return fmt.Errorf("ratelimit: it names more than %d models, and one of the provider's is paused", maxMentioned)
 		}
 	}
-}
-
-// userIn returns the user that a field of a body names, or "".
-func userIn(body []byte, field dialect.UserField) (user string) {
-	whole, _, _ := field.Split()
-	name, member, inside := strings.Cut(string(whole), ".")
-	values, err := batch.Fields(body, name)
-	if err == nil && inside {
-		values, err = batch.Fields(values[0], member)
-	}
-	if err != nil || json.Unmarshal(values[0], &user) != nil {
-		return ""
-	}
-	return field.In(user)
 }
 
 // readMentioned reads the body of a request that is no call in a format that the gateway reads, if it may

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
+	"dappco.re/go/core/go-ratelimit/internal/gatewaytest"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 )
 
@@ -77,5 +78,45 @@ func TestPausedUserThatIsMentioned(t *testing.T) {
 				t.Errorf("%s of %s: %d %s", what, user, a.status, a.body)
 			}
 		}
+	}
+}
+
+// A paused user is stopped in a batch of Gemini's whose file was uploaded before, also if another gateway has read it. A
+// file that nobody can tell it of is refused while the user is paused.
+func TestPausedUserInAFileOfGemini(t *testing.T) {
+	yaml := geminiFileRig + "users: {field: [user]}\n"
+	r := newRig(t, yaml, mockprovider.Config{})
+	line := func(user string) string {
+		return `{"key":"k","request":{"user":"` + user + `","contents":[{"parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":10}}}` + "\n"
+	}
+	many := ""
+	for _, name := range numbered(101) {
+		many += line(name)
+	}
+	files := map[string]string{
+		"alice": r.uploadToGemini(t, line("bob")+line("alice")), "bob": r.uploadToGemini(t, line("bob")), "many": r.uploadToGemini(t, many), "long": r.uploadToGemini(t, line(strings.Repeat("x", 300))),
+	}
+	submit := func(name string) answer {
+		return r.post(t, geminiFilePath, `{"batch":{"inputConfig":{"fileName":"`+files[name]+`"}}}`, "X-Project-ID", "acme")
+	}
+	for name := range files {
+		if a := submit(name); a.status != 200 {
+			t.Errorf("nobody is paused, %s: %d %s", name, a.status, a.body)
+		}
+	}
+	r.pause(t, "acme/alice", true)
+	for name, want := range map[string]struct {
+		status int
+		text   string
+	}{"alice": {429, "has paused project"}, "bob": {200, ""}, "many": {400, "upload the calls again"}, "long": {400, "upload the calls again"}} {
+		if a := submit(name); a.status != want.status || !strings.Contains(a.body, want.text) {
+			t.Errorf("%s: %d %s, want %d", name, a.status, a.body, want.status)
+		}
+	}
+	if err := r.Reload(gatewaytest.Config(t, strings.Replace(yaml, "[user]", "[safety_identifier]", 1), r.Config().Providers["gemini"].Deployments[""].BaseURL)); err != nil {
+		t.Fatal(err)
+	}
+	if a := submit("bob"); a.status != 400 {
+		t.Errorf("users of another field were looked for: %d %s", a.status, a.body)
 	}
 }

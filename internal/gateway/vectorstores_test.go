@@ -83,7 +83,7 @@ func TestSearchesKeepStores(t *testing.T) {
 	}
 	billed := r.provider.Totals()["vector_store"].Units
 	midnight := time.Now().UTC().Add(-time.Minute).Day() != time.Now().UTC().Add(2*time.Minute).Day() // the next day may be charged, too
-	if want := price.Amount((billed[llm.ByteDays]-before)/10); !midnight && (spentOf(t, r, "acme") != want || billed[llm.ByteDays] != before/8*13) {
+	if want := price.Amount((billed[llm.ByteDays] - before) / 10); !midnight && (spentOf(t, r, "acme") != want || billed[llm.ByteDays] != before/8*13) {
 		t.Errorf("%v are charged, want %v; %d byte days were billed, and %d before", spentOf(t, r, "acme"), want, billed[llm.ByteDays], before)
 	}
 }
