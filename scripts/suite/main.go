@@ -1,6 +1,6 @@
 // Command suite runs the tests of this module, and of others, with go test. Packages with the race detector and those
-// without it are tested at once: while some wait, others compute. It prints the result of every package, everything that a failed test has printed, and at the
-// end the slowest tests and those that failed. The flags behind -- are go test's.
+// without it are tested at once: while some wait, others compute. It prints the result of every package, everything that
+// a failed test has printed, and at the end the slowest tests and those that failed. The flags behind -- are go test's.
 package main
 
 import (
