@@ -234,6 +234,39 @@ func TestRedisQuotasAfterACut(t *testing.T) {
 	has(t, b, "m", ratelimit.ModelQuota{MaxRPM: 2})
 }
 
+// A call asks Redis once. Its end goes with the next call, or once more if none comes for a moment.
+func TestRedisRoundTrips(t *testing.T) {
+	server := redistest.New(t)
+	rl := onRedis(t, server.URL(), quotas{"m": {MaxRPM: 50, MaxTPM: 1000}})
+	mustTake(t, rl, 1) // begins the day
+	calls := func() (n int) {
+		answer, err := server.Do("INFO", "commandstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(answer.(string), "cmdstat_fcall:calls=")
+		fmt.Sscan(strings.Split(rest, ",")[0], &n)
+		return n
+	}
+	var reserved *ratelimit.Reservation
+	for _, step := range []struct {
+		what string
+		most int
+		do   func()
+	}{
+		{"TryAcquire", 1, func() { reserved = mustTake(t, rl, 1) }},
+		{"Commit and Acquire", 2, func() { reserved.Commit(1, 1); reserved, _ = rl.Acquire(t.Context(), "m", 1) }},
+		{"Commit and a denial", 2, func() { reserved.Commit(5, 5); rl.TryAcquire("m", 1000) }},
+		{"a denial", 1, func() { rl.TryAcquire("m", 1000) }},
+	} {
+		before := calls()
+		step.do()
+		if n := calls() - before; n < 1 || n > step.most {
+			t.Errorf("%s: %d calls; want at most %d", step.what, n, step.most)
+		}
+	}
+}
+
 func TestRedisRefuses(t *testing.T) {
 	server := redistest.New(t, "--requirepass", "right")
 	for name, c := range map[string]struct {
