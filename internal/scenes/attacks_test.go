@@ -13,7 +13,12 @@ import (
 // A project that tries to get more than its share beside one of the same weight does not, whatever it tries: the other,
 // whose calls wait, has its half, within five points, and as much of the quota as is its own.
 func TestNobodyGetsMoreThanItsShare(t *testing.T) {
+	list := attacks()
 	for _, s := range attacks() {
+		s.name, s.nodes, s.crews[0].on = s.name+", over two nodes", 2, 1
+		list = append(list, s)
+	}
+	for _, s := range list {
 		t.Run(s.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := s.run(t)

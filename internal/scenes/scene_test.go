@@ -11,9 +11,11 @@ import (
 	"time"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/internal/engine/fleettests/memorybus"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // crew is workers that make calls of one project: each waits for its turn, then for an answer, and calls again.
@@ -21,6 +23,7 @@ type crew struct {
 	project string
 	key     string // with which the workers call; empty: none
 	workers int
+	on      int           // the node that the workers call, from 1; 0: all in turn
 	users   int           // that the workers work for in turn, each a project below the project; 0: none
 	from    time.Duration // when the workers begin
 	until   time.Duration // when they end; 0: with the scene
@@ -47,6 +50,8 @@ type scene struct {
 	name   string
 	quota  ratelimit.ModelQuota
 	minute int // what may be used in a minute; 0: the quota
+	nodes  int // that share a store; 0: one that has its own
+	loses  int // of so many messages between the nodes one is lost; 0: none
 	answer time.Duration
 	limits map[string]project.Limit
 	crews  []crew
@@ -102,21 +107,43 @@ func (p *played) count(c *crew, tokens int, since, waited time.Duration) {
 	}
 }
 
+// open returns the limiters of the scene's nodes.
+func (s *scene) open(t *testing.T) (nodes []*ratelimit.RateLimiter) {
+	t.Helper()
+	cfg := ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": s.quota}}
+	bus := memorybus.New()
+	bus.Loses = s.loses
+	for range max(s.nodes, 1) {
+		var all store.Store = store.NewMemory()
+		if s.nodes > 0 {
+			all, _ = bus.Open()
+		}
+		rl, err := ratelimit.NewWithStore(all, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { rl.Close() })
+		if _, err := rl.NewProjects(project.Config{Limits: s.limits}); err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, rl)
+	}
+	return nodes
+}
+
 // run plays the scene.
 func (s *scene) run(t *testing.T) *played {
 	t.Helper()
-	rl, err := ratelimit.NewWithConfig(ratelimit.Config{FilePath: "none", Quotas: map[string]ratelimit.ModelQuota{"m": s.quota}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rl.NewProjects(project.Config{Limits: s.limits}); err != nil {
-		t.Fatal(err)
-	}
+	nodes := s.open(t)
 	ctx, stop := context.WithTimeout(t.Context(), time.Duration(s.minutes())*time.Minute)
 	defer stop()
 	began, group := time.Now(), sync.WaitGroup{}
 	p := &played{half: time.Duration(s.minutes()) * time.Minute / 2, by: map[string]int{}, waits: map[string][]time.Duration{}}
 	work := func(c *crew, worker int) {
+		rl := nodes[(c.on-1+len(nodes))%len(nodes)]
+		if c.on == 0 {
+			rl = nodes[worker%len(nodes)]
+		}
 		r := rand.New(rand.NewPCG(uint64(worker), 7))
 		call := ratelimit.Call{Model: "m", Project: c.project, RunProject: c.project, Key: c.key, Tokens: llm.Tokens{Input: cmp.Or(c.asks, c.tokens)}}
 		if c.users > 0 {

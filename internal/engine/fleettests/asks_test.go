@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/engine/fleettests/memorybus"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
 // A call that waits because its share denies it looks ten times a second whether it may pass, and asks
 // the store once in some seconds.
 func TestWaitingForAShareRarelyAsksTheStore(t *testing.T) {
-	onFakeTime(t, func(t *testing.T, w *wire) {
-		list := newNodes(t, w.open, 2, func() *engine.Rules {
+	onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+		list := newNodes(t, b.Open, 2, func() *engine.Rules {
 			log := limit.New(100, time.Minute).Using(limit.SlidingLog)
 			return &engine.Rules{Limits: []engine.Limit{{Name: "requests", Unit: engine.Requests, Limit: log}}}
 		}, map[string]int{"a": 1, "b": 1})
@@ -34,9 +35,9 @@ func TestWaitingForAShareRarelyAsksTheStore(t *testing.T) {
 		go func() { ended <- take(ctx, list[0], "b", 62) }()
 		time.Sleep(200 * time.Millisecond) // it has asked in its turn
 		const seconds = 20
-		before := w.asks.Load()
+		before := b.Asks.Load()
 		time.Sleep(seconds * time.Second)
-		if asked := w.asks.Load() - before; asked > 2*seconds {
+		if asked := b.Asks.Load() - before; asked > 2*seconds {
 			t.Errorf("the store was asked %d times in %d s", asked, seconds)
 		} else {
 			t.Logf("the store was asked %d times in %d s", asked, seconds)

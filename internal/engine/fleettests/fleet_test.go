@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"dappco.re/go/core/go-ratelimit/internal/clock"
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/engine/fleettests/memorybus"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -106,6 +108,12 @@ func (n *node) acquireLater(t *testing.T, project string) <-chan *engine.Reserva
 	return passed
 }
 
+// onFakeTime runs a test of nodes that share a store in memory, on fake time.
+func onFakeTime(t *testing.T, test func(t *testing.T, b *memorybus.Bus)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, memorybus.New()) })
+}
+
 func eachStore(t *testing.T, test func(t *testing.T, open func() (store.Store, error))) {
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "counters.db")
@@ -146,8 +154,8 @@ type makeNodes func(t *testing.T, open func() (store.Store, error), n int, rules
 // to their shares depends on how soon a busy machine lets their workers call again.
 func sharesHold(t *testing.T, newNodes makeNodes) {
 	t.Run("fake time", func(t *testing.T) {
-		onFakeTime(t, func(t *testing.T, w *wire) {
-			for name, part := range divided(t, w.open, newNodes, time.Minute, 8) {
+		onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+			for name, part := range divided(t, b.Open, newNodes, time.Minute, 8) {
 				if due := float64(weights[name]) / 6; math.Abs(part-due) > .08 { // half of that was measured
 					t.Errorf("%s has %.3f of all, want %.3f", name, part, due)
 				}
@@ -254,8 +262,8 @@ func TestGivenBackWakesOtherNodes(t *testing.T) {
 // A slot that one node gives back is taken by a call that waits on another within milliseconds, and not when that call
 // would ask again by itself.
 func TestAFreeSlotWakesOtherNodes(t *testing.T) {
-	onFakeTime(t, func(t *testing.T, w *wire) {
-		list := newNodes(t, w.open, 2, func() *engine.Rules {
+	onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+		list := newNodes(t, b.Open, 2, func() *engine.Rules {
 			return &engine.Rules{Limits: []engine.Limit{{Name: "concurrent", Unit: engine.Slots, Limit: engine.AtATime(1)}}}
 		}, map[string]int{"a": 1, "b": 1})
 		held, err := list[0].acquire(t.Context(), "a")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/engine/fleettests/memorybus"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
@@ -17,8 +18,8 @@ func slots(n int64) func() *engine.Rules {
 
 // The slots of a node are taken for as long as its calls run, and free within 15 seconds after the node was killed.
 func TestSlotsOfADeadNodeComeFree(t *testing.T) {
-	onFakeTime(t, func(t *testing.T, w *wire) {
-		list := newNodes(t, w.open, 2, slots(3), map[string]int{"a": 1})
+	onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+		list := newNodes(t, b.Open, 2, slots(3), map[string]int{"a": 1})
 		lives, dies := list[0], list[1]
 		for range 2 {
 			if _, err := dies.acquire(t.Context(), "a"); err != nil {
@@ -36,7 +37,7 @@ func TestSlotsOfADeadNodeComeFree(t *testing.T) {
 			t.Fatal("four calls are under way")
 		default:
 		}
-		w.nodes[1].dead.Store(true)
+		b.Kill(1)
 		killed := time.Now()
 		first := <-waits
 		second, err := lives.acquire(t.Context(), "a")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/engine/fleettests/memorybus"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/llm"
 )
@@ -35,14 +36,14 @@ const (
 )
 
 // nodesOf returns the nodes of the scene.
-func (s slotScene) nodesOf(t *testing.T, w *wire) []*node {
+func (s slotScene) nodesOf(t *testing.T, b *memorybus.Bus) []*node {
 	rules := slots(slotsOfScene)
 	if s.tokens {
 		rules = func() *engine.Rules {
 			return &engine.Rules{Limits: []engine.Limit{{Name: "tokens", Unit: engine.TokensInFlight, Limit: engine.AtATime(tokensOfScene)}}}
 		}
 	}
-	list := newNodesBelow(t, w.open, s.nodes, rules, map[string]int{"few": 3, "many": 1}, func(e *engine.Engine) (divided, above *engine.Scope) {
+	list := newNodesBelow(t, b.Open, s.nodes, rules, map[string]int{"few": 3, "many": 1}, func(e *engine.Engine) (divided, above *engine.Scope) {
 		if s.inside {
 			above = e.NewOwn("p/acme/", "acme")
 		}
@@ -67,9 +68,9 @@ func (s slotScene) nodesOf(t *testing.T, w *wire) []*node {
 }
 
 // part returns which part of what was held the first project has held, and how much of the limit was held.
-func (s slotScene) part(t *testing.T, w *wire) (part, used float64) {
+func (s slotScene) part(t *testing.T, b *memorybus.Bus) (part, used float64) {
 	const begin, lasts = time.Minute, 5 * time.Minute
-	list := s.nodesOf(t, w)
+	list := s.nodesOf(t, b)
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
 	defer cancel()
 	var group sync.WaitGroup
@@ -120,8 +121,8 @@ func TestSlotsAreSharedOverNodes(t *testing.T) {
 		{nodes: 2, few: 20, many: 60, answer: 10 * time.Second, few25: true},
 		{nodes: 2, few: 20, many: 60, answer: 10 * time.Second, many10: true},
 	} {
-		onFakeTime(t, func(t *testing.T, w *wire) {
-			part, used := s.part(t, w)
+		onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+			part, used := s.part(t, b)
 			t.Logf("%+v: %.3f, %.3f used", s, part, used)
 			want := .75
 			if s.many10 {
@@ -136,8 +137,8 @@ func TestSlotsAreSharedOverNodes(t *testing.T) {
 
 // What the project of weight 3 does not want, the other has.
 func TestSlotsAreLent(t *testing.T) {
-	onFakeTime(t, func(t *testing.T, w *wire) {
-		part, used := slotScene{nodes: 3, few: 2, many: 60, answer: 10 * time.Second}.part(t, w)
+	onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+		part, used := slotScene{nodes: 3, few: 2, many: 60, answer: 10 * time.Second}.part(t, b)
 		if math.Abs(part-2./12) > .02 || used < .97 {
 			t.Errorf("two workers have %.3f of 12 slots, and %.3f are used", part, used)
 		}
@@ -146,8 +147,8 @@ func TestSlotsAreLent(t *testing.T) {
 
 // A free slot waits for nobody who could not use it: a call whose project has nothing left does not keep it from others.
 func TestSlotsDoNotWaitForACallThatIsDenied(t *testing.T) {
-	onFakeTime(t, func(t *testing.T, w *wire) {
-		list := newNodes(t, w.open, 2, slots(2), map[string]int{"spent": 1, "other": 1})
+	onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+		list := newNodes(t, b.Open, 2, slots(2), map[string]int{"spent": 1, "other": 1})
 		for _, n := range list {
 			minute := engine.Limit{Name: "rpm", Unit: engine.Requests, Limit: limit.PerMinute(1).Using(limit.SlidingLog)}
 			if err := n.SetRules(n.projects["spent"], &engine.Rules{Weight: 1, Limits: []engine.Limit{minute}}); err != nil {
