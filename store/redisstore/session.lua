@@ -22,7 +22,7 @@ local function session(KEYS, ARGV)
 
 	local born, marker, last = ARGV[5], false, nil
 	if number ~= '' then
-		marker = redis.call('GET', KEYS[1])
+		marker = redis.call('GETRANGE', KEYS[1], '0', '63') -- which has all but the answers
 	end
 	local known
 	if marker then
@@ -44,7 +44,7 @@ local function session(KEYS, ARGV)
 
 	if number ~= '' then
 		if last == number then
-			return marker
+			return redis.call('GET', KEYS[1])
 		end
 		if last and tonumber(last) > tonumber(number) then
 			return redis.error_reply('STALE the caller has gone on')
@@ -61,7 +61,7 @@ local function session(KEYS, ARGV)
 		sec, ns = tonumber(s), tonumber(n)
 	end
 
-	local head, answers, base = {number, born, sec, ns}, {}, 3
+	local head, answers, base = {number, born, string.format('%d', sec), string.format('%d', ns)}, {}, 3
 	for i = 1, #ARGV[4] / 2 do
 		local high, low = string.byte(ARGV[4], 2 * i - 1, 2 * i)
 		local ok, answer = pcall(run, sec, ns, base, ARGV[5 + i])
@@ -71,11 +71,12 @@ local function session(KEYS, ARGV)
 			end
 			answer = '!' .. tostring(answer)
 		end
-		head[i + 4], answers[i] = #answer, answer
+		head[i + 4], answers[i] = string.format('%d', #answer), answer
 		base = base + 256 * high + low
 	end
 
-	local reply = table.concat(head, ' ') .. '\n' .. table.concat(answers)
+	answers[0] = table.concat(head, ' ') .. '\n'
+	local reply = table.concat(answers, '', 0)
 	if number ~= '' then
 		-- If the server refuses writes, it refuses this one, and nothing has happened.
 		local written = redis.pcall('SET', KEYS[1], reply, 'PX', 60000)

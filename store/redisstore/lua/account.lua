@@ -18,7 +18,7 @@ const HEAD '<dI4dI4c8dBBB'      -- the format of the account's bytes from FULL o
 const WRITTEN '<BdI4dI4c8dBBB'  -- the same after VERSION
 const HEAD_BYTES 44
 const VERSION 1
-const READ_FIRST 400 -- bytes, which most accounts do not have without their ring
+const READ_LAST 399 -- the index of a byte that most accounts do not have without their ring
 
 -- The indexes of a counter: its limit, its state as in package limit, its refunds.
 const LIMIT 1
@@ -69,6 +69,7 @@ local known, how_many_known = {}, 0
 -- remember keeps an account that was written with these bytes.
 local function remember(a, bytes)
 	if how_many_known >= MOST_KNOWN then known, how_many_known = {}, 0 end
+	if a[LOG] and (not a.last or #bytes ~= #a[RAW]) then a.last = decimal(#bytes - 1) end
 	a[DIRTY], a[RAW], known[a[KEY]], how_many_known = false, bytes, a, how_many_known + 1
 end
 
@@ -76,7 +77,7 @@ end
 local function decode(key, raw)
 	if type(raw) == 'table' or #raw < HEAD_BYTES or byte(raw) ~= VERSION then foreign(key, raw) end
 	local readable, a, ring = pcall(read_account, raw, key)
-	if not readable and #raw == READ_FIRST then
+	if not readable and #raw > READ_LAST then
 		readable, a, ring = pcall(read_account, call('GET', key), key)
 	end
 	if not readable then foreign(key, raw) end
@@ -89,19 +90,21 @@ end
 local function find(key)
 	local a = touched[key]
 	if a then return a end
+	local raw
 	a = known[key]
 	if a then
 		known[key], how_many_known = nil, how_many_known - 1 -- until it is written again
-		if redis.pcall('GETRANGE', key, 0, #a[RAW] - 1) ~= a[RAW] then a = nil end
+		raw = a[LOG] and redis.pcall('GETRANGE', key, '0', a.last) or redis.pcall('GET', key)
+		if raw ~= a[RAW] then a = nil end
 	end
-	if not a then
-		local raw = redis.pcall('GETRANGE', key, 0, READ_FIRST - 1)
+	if not a and raw ~= false then -- false is that GET has found nothing
+		raw = redis.pcall('GETRANGE', key, '0', READ_LAST)
 		a = (raw ~= '' or call('EXISTS', key) == 1) and decode(key, raw)
 	end
 	if not a or a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then
 		a = {false, false, '', key, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
 	end
-	touched[key], order[#order + 1] = a, a
+	touched[key] = a
 	return a
 end
 
@@ -115,12 +118,16 @@ local function give_epoch(a)
 	a[LIVE], a[FULL], a[FULL + 1], a[EPOCH], a[REVISION] = true, 0, 0, epoch, 0
 end
 
--- The formats of accounts, by how many counters and windows they have, and the values of the last one.
-local formats, values = {}, {}
+local formats = {} -- of accounts, by how many counters and windows they have
 
 -- bytes_of encodes an account without the ring of its log.
 local function bytes_of(a)
 	local counters, log, v, n = a[COUNTERS], a[LOG], values, 10
+	if #counters == 1 and not log then
+		local c = counters[1]
+		return pack(WRITTEN .. COUNTER, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], 1, 0, 0,
+			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
+	end
 	local windows = log and log.windows or {}
 	local shape = #counters * 1000 + #windows
 	local format = formats[shape]

@@ -11,10 +11,13 @@
 
 const BILLION 1000000000
 
+-- A whole number as text, because Redis formats those that it gets, which takes longer.
+local function decimal(n) return string.format('%d', n) end
+
 -- The state of one call, which begin resets: the library outlives it.
 local KEYS, ARGV
 local call, pack, unpack_from, byte -- functions that are not there while the library is loaded
-local touched, order          -- accounts that the call has read, by key and in order
+local touched                 -- accounts that the call has read, by key
 local nowh, nowl              -- the time of the call
 local trouble                 -- UNREADY or SKEWED if an operation cannot be done here
 local epoch                   -- of the accounts that the call creates
@@ -23,7 +26,7 @@ local pages, marks            -- of the books, and of operations that happen onc
 local function begin(keys, args)
 	KEYS, ARGV = keys, args
 	call, pack, unpack_from, byte = redis.call, struct.pack, struct.unpack, string.byte
-	touched, order, epoch, pages, marks = {}, {}, nil, {}, {}
+	touched, epoch, pages, marks = {}, nil, {}, {}
 end
 
 -- foreign raises an error for a key that another program has written.

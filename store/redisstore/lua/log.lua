@@ -27,7 +27,10 @@ const MOST_ENTRIES 4096 -- in a longer ring, Go merges neighbours
 -- in the ring; log.cached is how many. log.changed has the slots that must be written. log.whole has
 -- the bytes of a new ring.
 const MOST_CACHED 64 -- entries that are kept between calls
-const SLACK 60000
+const MOST_TOGETHER 256 -- entries that are written at once
+const SLACK 60000       -- milliseconds
+
+local values = {} -- which are about to be packed
 
 local function read_log(a, raw, at)
 	local log, windows = {unpack_from(LOG_HEAD, raw, at)}, {}
@@ -49,7 +52,7 @@ local function entry(a, i)
 	if e then return e end
 	local first = slot - slot % READ_TOGETHER
 	local from, to = first * ENTRY_BYTES, (first + READ_TOGETHER) * ENTRY_BYTES
-	local bytes = log.whole and string.sub(log.whole, from + 1, to) or call('GETRANGE', a[KEY], #a[RAW] + from, #a[RAW] + to - 1)
+	local bytes = log.whole and string.sub(log.whole, from + 1, to) or call('GETRANGE', a[KEY], decimal(#a[RAW] + from), decimal(#a[RAW] + to - 1))
 	if #bytes ~= to - from then foreign(a[KEY], bytes) end
 	for k = 0, READ_TOGETHER - 1 do
 		if not entries[first + k] then entries[first + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)} end
@@ -128,7 +131,7 @@ end
 -- ring_bytes returns the ring as this call leaves it.
 local function ring_bytes(a)
 	local log = a[LOG]
-	local bytes = log.whole or call('GETRANGE', a[KEY], #a[RAW], -1)
+	local bytes = log.whole or call('GETRANGE', a[KEY], decimal(#a[RAW]), '-1')
 	for slot in pairs(log.changed) do
 		local from, e = slot * ENTRY_BYTES, log.entries[slot]
 		bytes = string.sub(bytes, 1, from) .. pack(ENTRY, e[1], e[2], e[3], e[4]) .. string.sub(bytes, from + ENTRY_BYTES + 1)
@@ -225,18 +228,19 @@ local function log_charge(a, limits, nh, nl)
 	log_in_use(a)
 end
 
--- flush_ring writes the entries that have changed, each run of neighbours at once.
+-- flush_ring writes the entries that have changed, neighbours at once.
+local runs = {} -- the formats of so many neighbours
 local function flush_ring(a)
-	local changed, entries = a[LOG].changed, a[LOG].entries
+	local changed, entries, v = a[LOG].changed, a[LOG].entries, values
 	for first in pairs(changed) do
-		if not changed[first - 1] then
-			local slot, run = first, {}
+		if not changed[first - 1] or first % MOST_TOGETHER == 0 then
+			local slot, n = first, 0
 			repeat
 				local e = entries[slot]
-				slot = slot + 1
-				run[slot - first] = pack(ENTRY, e[1], e[2], e[3], e[4])
-			until not changed[slot]
-			call('SETRANGE', a[KEY], #a[RAW] + first * ENTRY_BYTES, #run > 1 and table.concat(run) or run[1])
+				v[n + 1], v[n + 2], v[n + 3], v[n + 4], n, slot = e[1], e[2], e[3], e[4], n + 4, slot + 1
+			until not changed[slot] or slot % MOST_TOGETHER == 0
+			runs[n] = runs[n] or '<' .. string.rep('dI4', n / 2)
+			call('SETRANGE', a[KEY], decimal(#a[RAW] + first * ENTRY_BYTES), pack(runs[n], unpack(v, 1, n)))
 		end
 	end
 end

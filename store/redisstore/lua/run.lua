@@ -7,8 +7,7 @@ end
 
 -- flush writes the changed accounts, and the books. A key expires when nothing of it is in use any more.
 local function flush()
-	for i = 1, #order do
-		local a = order[i]
+	for _, a in pairs(touched) do
 		local full = a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl
 		if a[DIRTY] and (full or not a[LIVE]) then
 			call('DEL', a[KEY])
@@ -18,19 +17,20 @@ local function flush()
 			local bytes, log = bytes_of(a), a[LOG]
 			if not log or log.whole or #bytes ~= #a[RAW] then
 				if log then due = due + SLACK end
-				call('SET', a[KEY], log and bytes .. ring_bytes(a) or bytes, 'PXAT', string.format('%d', due)) -- Redis would format it with an exponent
+				call('SET', a[KEY], log and bytes .. ring_bytes(a) or bytes, 'PXAT', decimal(due))
 			else
-				call('SETRANGE', a[KEY], 0, bytes)
+				call('SETRANGE', a[KEY], '0', bytes)
 				flush_ring(a)
 				if log.due and due <= log.due then
 					due = log.due
 				else
 					due = due + SLACK
-					call('PEXPIREAT', a[KEY], string.format('%d', due))
+					call('PEXPIREAT', a[KEY], decimal(due))
 				end
 			end
 			if log then
-				log.due, log.whole, log.changed = due, nil, {}
+				log.due, log.whole = due, nil
+				for slot in pairs(log.changed) do log.changed[slot] = nil end
 				if log.cached > MOST_CACHED then log.entries, log.cached = {}, 0 end
 			end
 			remember(a, bytes)

@@ -33,7 +33,7 @@ local function replace(body, base, at)
 		if r[3] ~= '' then a, ring = read_account(r[3], old[KEY]) end
 		a[DIRTY], a[REVISION] = true, a[REVISION] + 1
 		if a[LOG] then a[LOG].whole, a[LOG].complete = string.sub(r[3], ring), true end
-		touched[old[KEY]], order[#order + 1], old[DIRTY] = a, a, false
+		touched[old[KEY]] = a
 	end
 	return ALLOWED
 end
