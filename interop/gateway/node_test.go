@@ -26,6 +26,7 @@ var nodes = map[string]*node{
 	"anthropic": {script: "anthropic.mjs"},
 	"gemini":    {script: "gemini.mjs"},
 	"mistral":   {script: "mistral.mjs"},
+	"own":       {script: "mistralown.mjs"},
 	"cohere":    {script: "cohere.mjs"},
 }
 

@@ -51,17 +51,19 @@ func fromNode(script, call, base, model string, bill func(mockprovider.Totals) i
 
 // otherRows are those of other providers, by their own SDKs or, where they have OpenAI's API, by OpenAI's.
 var otherRows = map[string]sdkRow{
-	"Azure embeds":        fromNode("openai", "azure-embeddings", "/azure", "text-embedding-3-small", perToken(20, 0, 0, 0)),
-	"Azure draws":         fromNode("openai", "azure-images", "/azure", "dall-e-3", perToken(0, 0, llm.Images, 80_000_000)),
-	"Mistral embeds":      fromNode("mistral", "embeddings", "/mistral/v1", "mistral-embed", perToken(100, 0, 0, 0)),
-	"Voyage embeds":       embeds("voyageai", "voyage-4", 60),
-	"Jina embeds":         embeds("jina", "jina-t", 50),
-	"Fireworks embeds":    embeds("fireworks", "embed-t", 8),
-	"vLLM embeds":         embeds("vllm", "embed-t", 8),
-	"Ollama embeds":       embeds("local", "embed-t", 8),
-	"Together hears":      transcribes("together", "whisper-t", perToken(0, 0, llm.AudioSeconds, 25_000)),
-	"Groq hears":          transcribes("groq", "whisper-large-v3", func(t mockprovider.Totals) int64 { return (t.Units[llm.AudioSeconds]*1_850_000 + 59) / 60 }),
-	"Mistral transcribes": transcribes("mistral", "voxtral-t", perToken(0, 0, llm.AudioSeconds, 50_000)),
+	"Azure embeds":                      fromNode("openai", "azure-embeddings", "/azure", "text-embedding-3-small", perToken(20, 0, 0, 0)),
+	"Azure draws":                       fromNode("openai", "azure-images", "/azure", "dall-e-3", perToken(0, 0, llm.Images, 80_000_000)),
+	"Mistral embeds":                    fromNode("mistral", "embeddings", "/mistral/v1", "mistral-embed", perToken(100, 0, 0, 0)),
+	"Mistral reads pages":               fromNode("own", "ocr", "/mistral", "mistral-ocr-2512", perToken(0, 0, llm.Pages, 3_000_000)),
+	"Cohere's SDK for JavaScript ranks": fromNode("cohere", "rerank", "/cohere", "rerank-v3.5", perToken(0, 0, llm.SearchUnits, 2_000_000)),
+	"Voyage embeds":                     embeds("voyageai", "voyage-4", 60),
+	"Jina embeds":                       embeds("jina", "jina-t", 50),
+	"Fireworks embeds":                  embeds("fireworks", "embed-t", 8),
+	"vLLM embeds":                       embeds("vllm", "embed-t", 8),
+	"Ollama embeds":                     embeds("local", "embed-t", 8),
+	"Together hears":                    transcribes("together", "whisper-t", perToken(0, 0, llm.AudioSeconds, 25_000)),
+	"Groq hears":                        transcribes("groq", "whisper-large-v3", func(t mockprovider.Totals) int64 { return (t.Units[llm.AudioSeconds]*1_850_000 + 59) / 60 }),
+	"Mistral transcribes":               transcribes("mistral", "voxtral-t", perToken(0, 0, llm.AudioSeconds, 50_000)),
 	"Together draws": {"flux-t", func(t *testing.T, r *rig) error {
 		client := r.compatibleSDK("together")
 		_, err := client.Images.Generate(t.Context(), openai.ImageGenerateParams{Model: "flux-t", Prompt: "a cat", N: openai.Int(2)})

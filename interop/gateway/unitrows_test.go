@@ -134,6 +134,29 @@ var openAIRows = map[string]sdkRow{
 		}
 		return err
 	}, perToken(0, 0, llm.TrainedTokens, 3_000)},
+	"OpenAI's vector stores": {"vector_store", func(t *testing.T, r *rig) error {
+		client := r.openAISDK("")
+		upload := func(name string) openai.FileNewParams {
+			return openai.FileNewParams{Purpose: openai.FilePurposeAssistants, File: openai.File(strings.NewReader("one and two.\n"), name, "text/plain")}
+		}
+		store, err := client.VectorStores.New(t.Context(), openai.VectorStoreNewParams{ExpiresAfter: openai.VectorStoreNewParamsExpiresAfter{Days: 7}})
+		if err != nil {
+			return err
+		}
+		f, err := client.VectorStores.Files.UploadAndPoll(t.Context(), store.ID, upload("a.txt"), 1)
+		if err != nil || f.UsageBytes == 0 {
+			t.Errorf("the SDK sees %+v, %v", f, err)
+		}
+		b, err := client.VectorStores.FileBatches.UploadAndPoll(t.Context(), store.ID, []openai.FileNewParams{upload("b.txt"), upload("c.txt")}, nil, 1)
+		if err != nil || b.FileCounts.Completed != 2 {
+			t.Errorf("the SDK sees %+v, %v", b, err)
+		}
+		if _, err := client.VectorStores.FileBatches.ListFiles(t.Context(), store.ID, b.ID, openai.VectorStoreFileBatchListFilesParams{}); err != nil {
+			return err
+		}
+		_, err = client.VectorStores.Search(t.Context(), store.ID, openai.VectorStoreSearchParams{Query: openai.VectorStoreSearchParamsQueryUnion{OfString: openai.String("two?")}})
+		return err
+	}, func(t mockprovider.Totals) int64 { return t.Units[llm.ByteDays] / 10 }},
 	"OpenAI's responses search files": {"gpt-5.4", func(t *testing.T, r *rig) error {
 		_, err := respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{"vs_1"}}})
 		return err
