@@ -297,8 +297,8 @@ func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 	if c.file != "" {
 		body = strings.ReplaceAll(body, "FILE", r.uploadFile(t, c.file, "fine-tune"))
 	}
-	if strings.Contains(path, "STORE") {
-		path = strings.Replace(path, "STORE", r.newStore(t), 1)
+	if before, after, found := strings.Cut(path, "STORE"); found {
+		path = before + r.newStore(t) + after
 	}
 	a := r.do(t, method, path, body, "Content-Type", kind, "X-Project-ID", project, "X-Mock", c.mock)
 	if c.file != "" && a.status == http.StatusOK {
