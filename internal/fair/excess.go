@@ -18,7 +18,10 @@ func (t *part) exceed(q *quota, now int64) {
 
 // turn makes the excess count as used, when the period is over in which it was.
 func (t *part) turn(q *quota, now int64) {
-	if t.unused == 0 && t.counts(now) <= 0 {
+	switch {
+	case t.counts(now) > 0: // also by calls on other nodes
+		t.unused = 0
+	case t.unused == 0:
 		t.unused = now
 	}
 	switch {

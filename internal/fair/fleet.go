@@ -157,8 +157,8 @@ func (m *node) enterReport(from source, now int64, r MemberReport) {
 	}
 	r.Parts = slices.Clone(r.Parts) // move changes them
 	for i, t := range r.Parts {
-		if known { // one that began anew has taken less than before, and none takes more than the quota between two reports
-			m.serve(i, min(max(t.Taken-before.Parts[i].Taken, 0), m.pool.quotas[i].count))
+		if known { // none takes or gives back more than the quota between two reports, but one that began anew has taken less than before
+			m.serve(i, min(max(t.Taken-before.Parts[i].Taken, -m.pool.quotas[i].count), m.pool.quotas[i].count))
 		}
 	}
 	m.nodes[from] = nodeReport{now, r}

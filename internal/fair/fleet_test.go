@@ -143,6 +143,66 @@ func TestConfirmDeniesNothingThatIsKnown(t *testing.T) {
 	}
 }
 
+// A call that is larger than the share does not begin on a node where the member has not called for long, if the member
+// has used its share on other nodes.
+func TestLargeCallsKnowWhatIsUsedElsewhere(t *testing.T) {
+	const quota = 120
+	list, now, got := nodes(4, quota), int64(1_700_000_040e9), 0
+	ask := func(p *Pool, name string, n int64) bool {
+		return !p.Take(named(name), Terms{Weight: 1}, now, []Amount{{N: n, Count: quota}}, false).Denied
+	}
+	wants := func(p *Pool, name string) {
+		p.Want(named(name), Terms{Weight: 1}, now, []Amount{{N: 1, Count: quota}}, false)
+	}
+	for _, p := range list {
+		wants(p, "a")
+		wants(p, "b")
+		p.Peek(named("a"), now, []Amount{{N: 1, Count: quota}})
+	}
+	tell(t, list, now)
+	for range 75 {
+		for _, p := range list {
+			wants(p, "b")
+		}
+		ask(list[0], "b", 1)
+		ask(list[0], "a", 1)
+		tell(t, list, now)
+		now += 1e9
+	}
+	for _, p := range list {
+		now += 5e8
+		wants(p, "b")
+		if ask(p, "a", 70) {
+			got++
+		}
+		tell(t, list, now)
+	}
+	if got > 1 {
+		t.Errorf("%d calls of 70 have begun on four nodes, while b wants half of %d", got, quota)
+	}
+}
+
+// What calls give back counts on all nodes: a member that reserves much and uses little was not served much.
+func TestNodesKnowWhatIsGivenBack(t *testing.T) {
+	list, now := nodes(2, 100), int64(1_700_000_040e9)
+	take(list[0], "a", now, 1)
+	tell(t, list, now)
+	before := list[1].members["a"].parts[0].served
+	for range 20 {
+		call := []Amount{{N: 40, Count: 100}}
+		if list[0].Take(named("a"), Terms{Weight: 1}, now, call, false).Denied {
+			t.Fatal("a call was denied")
+		}
+		tell(t, list, now)
+		list[0].Correct(named("a"), now, []int64{-39}, call)
+		tell(t, list, now)
+		now += 10e9
+	}
+	if got := (list[1].members["a"].parts[0].served - before) >> list[1].quotas[0].scale; got != 20 {
+		t.Errorf("another node has counted %d, want 20", got)
+	}
+}
+
 func TestDeadNodesWantNothing(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)

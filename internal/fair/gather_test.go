@@ -97,3 +97,30 @@ func TestGatherElsewhere(t *testing.T) {
 	other.waiting.Turn(false, -1)
 	other.want(t, "when the other node is lost", 80, 20)
 }
+
+// A call that is denied because others were served less is told to come back when its turn is due at the latest, and not
+// at once.
+func TestUntilItsTurn(t *testing.T) {
+	const quota = 100
+	p, start := NewPool([]limit.Limit{limit.New(quota, time.Minute).Using(limit.SlidingLog)}, 0), int64(1_700_000_040e9)
+	ask := func(name string, at, n int64) Denial {
+		return p.Take(named(name), Terms{Weight: 1}, at, []Amount{{N: n, Count: quota}}, false)
+	}
+	byTurn := 0
+	for at := start; at < start+120e9; at += 5e8 {
+		ask("b", at, 1)
+		if at < start+2e9 {
+			continue
+		}
+		d, x := ask("a", at, 60), &p.members["a"].parts[0]
+		if !d.Denied || !x.fits(&p.quotas[0], x.counts(at), 60) {
+			continue
+		}
+		if byTurn++; d.Until < at+1e9 {
+			t.Fatalf("after %v: until %v later", time.Duration(at-start), time.Duration(d.Until-at))
+		}
+	}
+	if byTurn == 0 {
+		t.Error("no call was denied because others were served less")
+	}
+}

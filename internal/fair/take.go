@@ -1,5 +1,10 @@
 package fair
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Amount is what a call asks for of one quota.
 type Amount struct {
 	N      int64 // -1 if the call has no part in the quota
@@ -160,16 +165,14 @@ const mostCompared = 64
 
 // admits reports whether the share of a node lets a call of an amount begin. Beside siblings that want more than they
 // have, a call that is larger than the share begins when none of them was served less, by weight, or when nothing of the
-// share was used for a whole period. So it does not gather the quota for itself before the others have had as much. Beside
-// more than mostCompared siblings any call may be larger than its share, and none is held back in this way: to compare them
-// for every call would cost too much.
+// share was used for a whole period. So it does not gather the quota for itself before the others have had as much.
 func (p *Pool) admits(x *node, i int, now, n int64) bool {
-	q, t, terms := &p.quotas[i], &x.parts[i], x.terms()
+	q, t := &p.quotas[i], &x.parts[i]
 	contended := false
-	if q.fine(n) > t.share && t.share > 0 && terms.Min == 0 && q.slides() && len(x.above.below) <= mostCompared {
+	if q.fine(n) > t.share && t.share > 0 && q.slides() && p.takesTurns(x.above, i) {
 		late := t.unused > 0 && now-t.unused >= q.period
 		for _, o := range x.above.below {
-			if o == x || o.terms().Rank != terms.Rank || o.terms().Min > 0 || !p.lacks(o, i, now) {
+			if o == x || o.terms().Rank != x.terms().Rank || !p.lacks(o, i, now) {
 				continue
 			}
 			if contended = true; o.parts[i].served < t.served && !late {
@@ -178,6 +181,13 @@ func (p *Pool) admits(x *node, i int, now, n int64) bool {
 		}
 	}
 	return contended || t.fits(q, t.counts(now), n)
+}
+
+// takesTurns reports whether large calls of those in a group take turns. Beside a minimum share they do not, because that
+// comes before all turns, and not among more than mostCompared: any call may be larger than its share there, and to
+// compare them for every call would cost too much.
+func (p *Pool) takesTurns(g *node, i int) bool {
+	return len(g.below) <= mostCompared && !slices.ContainsFunc(g.below, func(o *node) bool { return o.terms().Min > 0 && o.parts[i].active })
 }
 
 // lacks reports whether a node wants more of a quota than it has. If its call waits here although there has been room for
@@ -280,13 +290,14 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 		most = x.group.Terms().Max
 	}
 	long := t.used.longAt(now) + t.remote // what counts for the maximum
-	if t.fits(q, t.counts(now), expected) && long+amount <= q.most(most) {
+	switch fits := t.fits(q, t.counts(now), expected) && long+amount <= q.most(most); {
+	case fits && p.admits(x, i, now, expected):
 		return now
-	}
-	if q.resetAt > 0 {
+	case fits: // others that were served less come first
+		return cmp.Or(t.unused, now) + q.period
+	case q.resetAt > 0:
 		return q.resetAt
-	}
-	if q.held { // when a call ends, nobody knows
+	case q.held: // when a call ends, nobody knows
 		return now + q.steady
 	}
 	var here curve

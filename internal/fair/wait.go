@@ -82,12 +82,13 @@ func (p *Pool) lift(m *node, now int64) {
 					least = min(least, o.parts[i].served)
 				}
 			}
-			if now-x.left <= p.shortest {
-				least -= x.above.parts[i].large << p.quotas[i].scale
+			if least == math.MaxInt64 {
+				continue
 			}
-			if least < math.MaxInt64/2 {
-				x.parts[i].served = max(x.parts[i].served, least)
+			if q := &p.quotas[i]; now-x.left <= p.shortest {
+				least -= q.fine(min(x.above.parts[i].large, q.count))
 			}
+			x.parts[i].served = max(x.parts[i].served, least)
 		}
 	}
 }

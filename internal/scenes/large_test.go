@@ -39,7 +39,14 @@ func largeCalls() (list []scene) {
 			wait: map[string]time.Duration{"small": time.Minute * 2 * time.Duration(v.tokens+v.workers*1000) / 120_000}}) // until a large call has gathered what it asks for, and has left again
 	}
 
+	// A minimum share comes before the turns of large calls.
+	minimum := scene{name: "a minimum beside large calls of others", quota: ratelimit.ModelQuota{MaxTPM: 100_000}, answer: 2 * time.Second, used: 80,
+		limits: map[string]project.Limit{"vip": {MinShare: 60}}, least: map[string]int{"vip": 50}, crews: []crew{{project: "vip", workers: 10, tokens: 1000}}}
+	for i := range 5 {
+		minimum.crews = append(minimum.crews, crew{project: fmt.Sprintf("large%d", i), workers: 4, tokens: 30_000})
+	}
+
 	// A project whose calls wait for requests does not keep another from its large calls, for which there are tokens.
-	return append(list, scene{name: "large calls beside a hog of requests", quota: ratelimit.ModelQuota{MaxTPM: 120_000, MaxRPM: 20}, answer: 2 * time.Second, used: 40,
+	return append(list, minimum, scene{name: "large calls beside a hog of requests", quota: ratelimit.ModelQuota{MaxTPM: 120_000, MaxRPM: 20}, answer: 2 * time.Second, used: 40,
 		limits: map[string]project.Limit{"large": {}, "hog": {}}, least: map[string]int{"large": 95}, crews: []crew{{project: "large", workers: 2, tokens: 80_000}, {project: "hog", workers: 50, tokens: 1}}})
 }
