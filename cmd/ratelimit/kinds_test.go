@@ -21,7 +21,6 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
-	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/project"
 	"dappco.re/go/core/go-ratelimit/telemetry"
 )
@@ -230,7 +229,11 @@ func deniedByProject(t *testing.T, k kind.Kind, o event.Observer) (limit, reason
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return deniedSecond(t, l, project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1, Units: llm.Units{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}})
+	c := project.Call{Project: "p", Run: "r", Estimated: 1, Dollars: 1}
+	for i := range c.Units {
+		c.Units[i] = 1
+	}
+	return deniedSecond(t, l, c)
 }
 
 // deniedSecond returns the limit that denies the second of two calls.

@@ -60,9 +60,9 @@ openai/gpt-6-astra  k1         15  1,235k     2.50`},
 nothing was used from 2025-12-01T00:00:00Z to 2026-01-01T00:00:00Z`},
 		{[]string{"--csv", "--by", "project"}, `
 project,requests,input_tokens,cached_tokens,cache_write_tokens,output_tokens,reasoning_tokens,dollars,denied,waited,waited_seconds,images,audio_seconds,characters,web_searches,file_searches,pages,video_seconds,containers,token_hours,search_units,trained_tokens,byte_days
-'=beta,1,5,0,0,0,0,0.00,0,0,0,0,0,0,0,0,0,0,0,0,0,0
-acme/search,12,1234567,0,0,0,0,2.500000001,0,0,0,0,0,0,0,0,0,0,0,0,0,0
-acme/search/alice,3,900,0,0,0,0,0.000000001,0,0,0,0,0,0,0,0,0,0,0,0,0,0`},
+'=beta,1,5,0,0,0,0,0.00,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0
+acme/search,12,1234567,0,0,0,0,2.500000001,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0
+acme/search/alice,3,900,0,0,0,0,0.000000001,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0`},
 	} {
 		var out, errs strings.Builder
 		if code := Main(t.Context(), append([]string{"usage", "--state", path}, test.args...), nil, &out, &errs); code != 0 {
