@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
@@ -40,7 +41,7 @@ func (x *exchange) whereToFetch(path string, query url.Values) string {
 // is of if that was left open. It returns nil if no response of such a call is there.
 func (x *exchange) readResponse(path string) func(*http.Response) io.Reader {
 	api, id := dialect.FetchedAt(path)
-	if api == "" {
+	if api == "" || strings.HasSuffix(id, "/files") && !asksFromTheStart(x.target.RawQuery) {
 		return nil
 	}
 	return func(response *http.Response) io.Reader {
@@ -49,6 +50,19 @@ func (x *exchange) readResponse(path string) func(*http.Response) io.Reader {
 		}
 		return newResponseReader(x, api, id, response)
 	}
+}
+
+// asksFromTheStart reports whether the query of a request for a list asks for all that is in it, or for its first entries:
+// with another parameter, the end of the answer may be the end of a part. A provider may read a query that is not
+// well-formed in another way than the gateway.
+func asksFromTheStart(query string) bool {
+	values, err := url.ParseQuery(query)
+	for name := range values {
+		if name != "limit" && name != "api-version" {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // responseReader reads a response as it passes.

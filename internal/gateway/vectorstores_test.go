@@ -65,6 +65,40 @@ func TestVectorStores(t *testing.T) {
 	}
 }
 
+// A client that asks for a part of the files of a batch does not settle the batch by what these are alone.
+func TestAPartOfABatchOfFiles(t *testing.T) {
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1, max_wait: 0s}}\n", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		const store = `{"id":"vs_1",` + sevenDays + `}`
+		switch {
+		case strings.HasSuffix(q.URL.Path, "/files/file-1"):
+			fmt.Fprint(w, `{"id":"file-1","bytes":1000000,"filename":"a.txt"}`)
+		case strings.HasSuffix(q.URL.Path, "/vector_stores/vs_1"):
+			fmt.Fprint(w, store)
+		case q.Method == http.MethodPost:
+			fmt.Fprint(w, `{"id":"vsfb_1","status":"in_progress"}`)
+		case q.URL.RawQuery == "" || q.URL.RawQuery == "limit=10&api-version=v1":
+			fmt.Fprint(w, `{"object":"list","data":[{"status":"failed","usage_bytes":0},{"status":"completed","usage_bytes":2000000}],"has_more":false}`)
+		default:
+			fmt.Fprint(w, `{"object":"list","data":[{"status":"failed","usage_bytes":0}],"has_more":false}`)
+		}
+	}))
+	for _, whole := range []string{"", "?limit=10&api-version=v1"} {
+		before := spentOf(t, r, "acme")
+		a := r.post(t, storesPath+"/vs_1/file_batches", `{"file_ids":["file-1"]}`, "X-Project-ID", "acme")
+		reserved := spentOf(t, r, "acme") - before
+		for _, part := range []string{"?after=file-1", "?filter=failed", "?limit=1&before=b", "?%61fter=a", "?after=a;limit=1", "?After=a", "?after=%zz"} {
+			got := r.do(t, "GET", storesPath+"/vs_1/file_batches/vsfb_1/files"+part, "", "X-Project-ID", "acme")
+			if now := spentOf(t, r, "acme") - before; a.status != 200 || now != reserved || reserved == 0 || !strings.Contains(got.body, "failed") {
+				t.Errorf("%s: %s; %v were reserved, and %v are charged", part, got.body, reserved, now)
+			}
+		}
+		r.do(t, "GET", storesPath+"/vs_1/file_batches/vsfb_1/files"+whole, "", "X-Project-ID", "acme")
+		if now, want := spentOf(t, r, "acme")-before, price.Amount(2_000_000*8/10); now != want {
+			t.Errorf("all files: %v are charged, want %v", now, want)
+		}
+	}
+}
+
 // A search makes a store live longer, by the days since it was last active. It is charged for these. A store that was
 // active today costs nothing more.
 func TestSearchesKeepStores(t *testing.T) {
