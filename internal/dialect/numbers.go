@@ -48,7 +48,7 @@ var lastNumber = sharedNumbers - 1
 func newNumber() number {
 	lastNumber++
 	if lastNumber >= roomForNumbers {
-		panic("llm: roomForNumbers must be higher")
+		panic("dialect: roomForNumbers must be higher")
 	}
 	return lastNumber
 }

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"math"
 	"net/url"
 	"path"
 	"slices"
@@ -116,7 +117,7 @@ var aboutStoredFiles = &about{
 		body := objectOf(fields)
 		files, ok := filesIn(body)
 		below, _ := belowStores(path)
-		if body == nil || !ok {
+		if body == nil || !ok || hasKey(body, "kept") {
 			return nil, true
 		}
 		if len(below) == 0 && len(files) == 0 {
@@ -175,13 +176,10 @@ var aboutSearchedStore = &about{
 	at: func(path string, fields []byte) ([]string, bool) {
 		below, _ := belowStores(path)
 		body := objectOf(fields)
-		for key := range body {
-			if strings.EqualFold(key, "expires_after") { // files that are being added were paid for until the end that there was
-				return nil, true
-			}
-		}
 		switch {
-		case body == nil || !storedID.MatchString(below[0]):
+		case body == nil || !storedID.MatchString(below[0]) || hasKey(body, "kept"):
+			return nil, true
+		case hasKey(body, "expires_after"): // files that are being added were paid for until the end that there was
 			return nil, true
 		case len(below) != 2 || !strings.EqualFold(below[1], "search"):
 			return nil, false
@@ -199,6 +197,16 @@ var aboutSearchedStore = &about{
 		m.Searches = int64(max(len(queries), 1))
 		return encoded(object{"kept": m})
 	},
+}
+
+// hasKey reports whether an object has a key, in any case.
+func hasKey(o map[string]any, key string) bool {
+	for k := range o {
+		if strings.EqualFold(k, key) {
+			return true
+		}
+	}
+	return false
 }
 
 // filesIn returns the ids of the files that a request adds. ok is false if it names them in no form that is read.
@@ -287,7 +295,7 @@ func (f *keptFile) most() int64 {
 	return 2*text + (tokens/chunkStep+1)*embeddingBytes
 }
 
-// storage is what a request has a store keep.
+// storage is what a request has a store keep. A body has it under the key "kept", which no client may set.
 type storage struct {
 	Before   int64 // byte days of what the store has already; -1: nobody knows
 	Bytes    int64 // that are added at most
@@ -300,10 +308,11 @@ func measureStorage(b measuredBody) (m measured) {
 	var body struct{ Kept storage }
 	err := json.Unmarshal(b.text, &body)
 	k := body.Kept
-	m.days, m.before = k.Days, k.Before
-	m.units[llm.FileSearches] = k.Searches
-	if m.units[llm.ByteDays] = k.Before + k.Bytes*k.Days; err != nil || k.Before < 0 {
-		m.units[llm.ByteDays], m.days, m.before = -1, 0, 0
+	m.units[llm.FileSearches] = max(k.Searches, 0)
+	if err != nil || min(k.Before, k.Bytes, k.Days, k.Searches) < 0 || k.Bytes > (math.MaxInt64-k.Before)/max(k.Days, 1) {
+		m.units[llm.ByteDays] = -1
+		return m
 	}
+	m.units[llm.ByteDays], m.days, m.before = k.Before+k.Bytes*k.Days, k.Days, k.Before
 	return m
 }
