@@ -268,7 +268,7 @@ func (c *Call) unpricedUnits() string {
 		one[i] = n
 		if c.unitsPrice(one) == price.Unknown {
 			if n < 0 && i == llm.ByteDays {
-				return "nothing says when the vector store ends: the request that makes it must have expires_after, or the configuration a price for the whole request in endpoint_prices of the provider"
+				return "nothing says when the vector store ends, or its files are still being read: try again later. If it has no end, the request that makes it must have expires_after, or the configuration a price for the whole request in endpoint_prices of the provider"
 			}
 			if n < 0 {
 				return "nothing bounds how many " + kind.Beside[i].Words() + " it uses: the configuration must have a price for the whole request in endpoint_prices of the provider"

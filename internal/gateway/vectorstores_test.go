@@ -172,6 +172,17 @@ func TestWhatIsNotKept(t *testing.T) {
 	}
 }
 
+// A search in a store whose files are still being read is denied for that reason, too: the store has an end.
+func TestASearchWhileFilesAreRead(t *testing.T) {
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1, max_wait: 0s}}\n", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		fmt.Fprint(w, `{"id":"vs_1","usage_bytes":10,"last_active_at":1,"file_counts":{"in_progress":1},`+sevenDays+`}`)
+	}))
+	a := r.post(t, storesPath+"/vs_1/search", `{"query":"what?"}`, "X-Project-ID", "acme")
+	if a.status != http.StatusForbidden || !strings.Contains(a.body, "still being read: try again later") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 // A provider that says nothing, or nonsense, of what a store keeps makes nothing cheaper: what was reserved stays charged.
 func TestStoresThatLie(t *testing.T) {
 	for name, said := range map[string]string{
