@@ -281,7 +281,8 @@ const (
 	tokenBytes     = 128
 )
 
-// textFiles are the ends of names of files whose text is as long as the file. Others may be compressed.
+// textFiles are the ends of names of files whose text is as long as the file, or half as long again: two bytes of UTF-16
+// may be three of UTF-8. Others may be compressed.
 var textFiles = []string{
 	".c", ".cpp", ".cs", ".css", ".csv", ".go", ".html", ".java", ".js", ".json", ".jsonl", ".md", ".php", ".py", ".rb", ".sh", ".tex", ".ts", ".txt",
 }
@@ -290,7 +291,9 @@ var textFiles = []string{
 func (f *keptFile) most() int64 {
 	tokens, text := int64(mostFileTokens), int64(mostFileTokens*tokenBytes)
 	if slices.Contains(textFiles, strings.ToLower(path.Ext(f.Filename))) && f.Bytes >= 0 {
-		tokens, text = min(tokens, f.Bytes), min(text, f.Bytes)
+		text = min(text, f.Bytes)
+		text = min(mostFileTokens*tokenBytes, text+(text+1)/2)
+		tokens = min(tokens, text)
 	}
 	return 2*text + (tokens/chunkStep+1)*embeddingBytes
 }

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,7 +18,8 @@ import (
 // by the days since the store was last active. A request that may be sent tomorrow counts as one of tomorrow.
 func TestStorageOfStores(t *testing.T) {
 	const mib = 1 << 20
-	text, packed := int64(2*mib+(mib/50+1)*1024), int64(2*640_000_000+100_001*1024)
+	const utf8 = mib * 3 / 2 // bytes of text in a file that has UTF-16
+	text, packed := int64(2*utf8+(utf8/50+1)*1024), int64(2*640_000_000+100_001*1024)
 	synctest.Test(t, func(t *testing.T) { // it is midnight, UTC
 		store := func(days, daysAgo, bytes, reading any) string {
 			return fmt.Sprintf(`{"usage_bytes":%v,"last_active_at":%d,"expires_after":{"anchor":"last_active_at","days":%v},"file_counts":{"in_progress":%v}}`, bytes, time.Now().Unix()-int64(daysAgo.(int))*86_400, days, reading)
@@ -60,6 +62,16 @@ func TestStorageOfStores(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A file may have two bytes of UTF-16 for three bytes of text. None has more text than one of another format.
+func TestMostOfATextFile(t *testing.T) {
+	for bytes, text := range map[int64]int64{0: 0, 1: 2, 2: 3, 3: 5, 426_666_666: 639_999_999, 426_666_667: 640_000_000, math.MaxInt64: 640_000_000, -1: 640_000_000} {
+		f := keptFile{Bytes: bytes, Filename: "a.txt"}
+		if got, want := f.most(), 2*text+(min(text, 5_000_000)/50+1)*1024; got != want {
+			t.Errorf("%d bytes: %d are kept at most, want %d", bytes, got, want)
+		}
+	}
 }
 
 // What an answer reports of a store is what it keeps, once it has read all of it.
