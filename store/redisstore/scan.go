@@ -42,7 +42,8 @@ func (r *remote) Keys(ctx context.Context, prefix string) (keys []string, err er
 	return slices.Compact(keys), err
 }
 
-// scan calls fn with the names in Redis of keys that begin with prefix, some at a time. It finds every earlier settlement made, although it does not go through the queue that has them.
+// scan calls fn with the names in Redis of keys that begin with prefix, some at a time. It finds every earlier settlement
+// made, although it does not go through the queue that has them.
 func (r *remote) scan(ctx context.Context, prefix string, fn func(names []string) error) error {
 	r.link.awaitSettled()
 	if err := r.link.alive(); err != nil {

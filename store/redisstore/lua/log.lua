@@ -52,7 +52,8 @@ local function entry(a, i)
 	if e then return e end
 	local first = slot - slot % READ_TOGETHER
 	local from, to = first * ENTRY_BYTES, (first + READ_TOGETHER) * ENTRY_BYTES
-	local bytes = log.whole and string.sub(log.whole, from + 1, to) or call('GETRANGE', a[KEY], decimal(#a[RAW] + from), decimal(#a[RAW] + to - 1))
+	local bytes = log.whole and string.sub(log.whole, from + 1, to)
+		or call('GETRANGE', a[KEY], decimal(#a[RAW] + from), decimal(#a[RAW] + to - 1))
 	if #bytes ~= to - from then foreign(a[KEY], bytes) end
 	for k = 0, READ_TOGETHER - 1 do
 		if not entries[first + k] then entries[first + k] = {unpack_from(ENTRY, bytes, k * ENTRY_BYTES + 1)} end
@@ -176,7 +177,10 @@ local function ensure_window(a, name, periodh, periodl)
 	local log = a[LOG]
 	if not log then
 		local h, l = minus(nowh, nowl, 0, 1)
-		log = {FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, by = {}, entries = {}, cached = 0, changed = {}, complete = true, whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES)}
+		log = {
+			FIRST_SIZE, 0, 0, h, l, 0, 0, windows = {}, by = {}, entries = {}, cached = 0, changed = {}, complete = true,
+			whole = string.rep('\0', FIRST_SIZE * ENTRY_BYTES),
+		}
 		a[LOG] = log
 	end
 	if not window(log, name, periodh, periodl) then

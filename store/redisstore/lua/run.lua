@@ -1,5 +1,5 @@
--- run runs one operation, and returns its answer. A step gets a body, the index before that of its first key, and the index in
--- the body where it begins.
+-- run runs one operation, and returns its answer. A step gets a body, the index before that of its first key, and the
+-- index in the body where it begins.
 local function run(sec, ns, base, body)
 	nowh, nowl, trouble = sec, ns, nil
 	return steps[byte(body)](body, base - 1, 1)

@@ -1,6 +1,6 @@
--- Settling. s is a settlement: the index of its key, the epoch of the take, n, the time of the take, the
--- actual amount, the revision of the account after the take if the take is to be undone, and the limits. s.more says whether the actual amount is more
--- than n, s.same whether the account is still the one that was taken from, and s.before has the counters
+-- Settling. s is a settlement: the index of its key, the epoch of the take, n, the time of the take, the actual amount,
+-- the revision of the account after the take if the take is to be undone, and the limits. s.more says whether the actual
+-- amount is more than n, s.same whether the account is still the one that was taken from, and s.before has the counters
 -- before a take that is to be undone.
 
 local fix = {}
