@@ -116,8 +116,7 @@ func (o *ownedNames) add(project, name string, most int) (removed string) {
 }
 
 // at returns the file of an upload, or nil if that was begun elsewhere. A new one may take the place of another: the batch
-// of that file will not be counted.
-// users are the fields in which calls name their users.
+// of that file will not be counted. users are the fields in which calls name their users.
 func (u *uploads) at(project, id string, first bool, users []dialect.UserField) *uploadedFile {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -198,11 +197,17 @@ func (o *openBatches) keepDigest(f *uploadedFile, provider, project string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	switch err := o.vault.Deposit(ctx, name, nil, note); {
-	case errors.Is(err, deposits.ErrDeposited): // the same file was uploaded before
+	err := o.vault.Deposit(ctx, name, nil, note)
+	again := errors.Is(err, deposits.ErrDeposited)
+	if again { // users may have been looked for in other fields when the same file was uploaded before
+		o.vault.DropDeposit(ctx, name) // an error comes again
+		err = o.vault.Deposit(ctx, name, nil, note)
+	}
+	switch {
+	case errors.Is(err, deposits.ErrDeposited): // by another upload of the same file just now
 	case err != nil:
 		o.g.log.Warn("batches with an uploaded file cannot be counted: the store does not keep what is in it", "error", err)
-	default:
+	case !again:
 		if oldest := o.uploads.keep(project, name); oldest != "" {
 			o.vault.DropDeposit(ctx, oldest) // if it stays, it is dropped later: see closeThese
 		}

@@ -119,4 +119,8 @@ func TestPausedUserInAFileOfGemini(t *testing.T) {
 	if a := submit("bob"); a.status != 400 {
 		t.Errorf("users of another field were looked for: %d %s", a.status, a.body)
 	}
+	files["bob"] = r.uploadToGemini(t, line("bob"))
+	if a := submit("bob"); a.status != 200 {
+		t.Errorf("the same calls were uploaded again: %d %s", a.status, a.body)
+	}
 }
