@@ -298,7 +298,8 @@ func (f *keptFile) most() int64 {
 	return 2*text + (tokens/chunkStep+1)*embeddingBytes
 }
 
-// storage is what a request has a store keep. A body has it under the key "kept", which no client may set.
+// storage is how many bytes a request makes a store keep, and for how long. The gateway writes it into the body under the
+// key "kept", which no client may set.
 type storage struct {
 	Before   int64 // byte days of what the store has already; -1: nobody knows
 	Bytes    int64 // that are added at most

@@ -98,8 +98,8 @@ func TestGatherElsewhere(t *testing.T) {
 	other.want(t, "when the other node is lost", 80, 20)
 }
 
-// A call that is denied because others were served less is told to come back when its turn is due at the latest, and not
-// at once.
+// A call that is denied because others were served less is denied until its turn is due at the latest, and is not told to
+// come back at once.
 func TestUntilItsTurn(t *testing.T) {
 	const quota = 100
 	p, start := NewPool([]limit.Limit{limit.New(quota, time.Minute).Using(limit.SlidingLog)}, 0), int64(1_700_000_040e9)

@@ -65,7 +65,7 @@ func (x *exchange) batchCall() project.Call {
 // batch may wait. It takes nothing.
 func (x *exchange) checkLeft() *refusal { return x.checkAtLeast(1) }
 
-// checkAtLeast is checkLeft for so many tokens and nanodollars.
+// checkAtLeast refuses a call whose project has less left than an amount of tokens and nanodollars.
 func (x *exchange) checkAtLeast(least int) *refusal {
 	x.setOwners()
 	x.firstAlone, x.call.Limits = true, &x.g.limits

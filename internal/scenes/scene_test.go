@@ -51,7 +51,6 @@ type scene struct {
 	quota  ratelimit.ModelQuota
 	minute int // what may be used in a minute; 0: the quota
 	nodes  int // that share a store; 0: one that has its own
-	loses  int // of so many messages between the nodes one is lost; 0: none
 	answer time.Duration
 	limits map[string]project.Limit
 	crews  []crew
@@ -112,7 +111,6 @@ func (s *scene) open(t *testing.T) (nodes []*ratelimit.RateLimiter) {
 	t.Helper()
 	cfg := ratelimit.Config{Quotas: map[string]ratelimit.ModelQuota{"m": s.quota}}
 	bus := memorybus.New()
-	bus.Loses = s.loses
 	for range max(s.nodes, 1) {
 		var all store.Store = store.NewMemory()
 		if s.nodes > 0 {

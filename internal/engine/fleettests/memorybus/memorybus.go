@@ -17,13 +17,11 @@ import (
 
 // Bus connects stores in memory as SQLite and Redis connect theirs. Each is the store of a node.
 type Bus struct {
-	Asks  atomic.Int64 // how often nodes have asked the store
-	Loses int          // of each so many messages to a node one is lost; 0: none
+	Asks atomic.Int64 // how often nodes have asked the store
 
 	all   *store.Memory
 	mu    sync.Mutex
 	nodes []*node
-	sent  int
 }
 
 // delay is how long a take takes, and a message from one node to another.
@@ -41,7 +39,7 @@ func (b *Bus) Open() (store.Store, error) {
 	return n, nil
 }
 
-// Kill ends the process of a node, by the order in which their stores were opened: it asks and says nothing any more.
+// Kill ends the process of a node, by the order in which their stores were opened: it asks and reports nothing any more.
 func (b *Bus) Kill(i int) { b.nodes[i].dead.Store(true) }
 
 // node is the store of one node.
@@ -90,9 +88,7 @@ func (n *node) Publish(_ context.Context, message []byte) error {
 		if other == n || other.queue == nil || n.dead.Load() {
 			continue
 		}
-		if n.bus.sent++; n.bus.Loses == 0 || n.bus.sent%n.bus.Loses > 0 {
-			other.queue <- bytes.Clone(message)
-		}
+		other.queue <- bytes.Clone(message)
 	}
 	return nil
 }
