@@ -27,7 +27,6 @@ type auditQuestion struct {
 func newAudit() *cobra.Command {
 	a := &adminFlags{}
 	var q auditQuestion
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Show which changes were made, by whom, and what they changed",
@@ -39,27 +38,18 @@ all of them: the file is named like the state's, with .audit.jsonl added.`,
   ratelimit audit --action key. --file ~/.core/ratelimits.db.audit.jsonl`,
 		Args: arguments,
 		RunE: func(c *cobra.Command, args []string) error {
-			show := func(all []admin.Entry) error {
-				all = q.choose(all, time.Now())
-				out := console.Of(c.OutOrStdout())
-				if asJSON {
-					return out.JSON(all)
+			show := func(all []admin.Entry, err error) error {
+				if err != nil {
+					return err
 				}
-				return out.Lines(auditLines(all, out.Columns()))
+				all = q.choose(all, time.Now())
+				return show(c, all, func(width int) []string { return auditLines(all, width) })
 			}
 			if q.file != "" {
-				all, err := readAudit(q.file)
-				if err != nil {
-					return err
-				}
-				return show(all)
+				return show(readAudit(q.file))
 			}
 			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-				all, err := askAudit(c.Context(), client)
-				if err != nil {
-					return err
-				}
-				return show(all)
+				return show(askAudit(c.Context(), client))
 			})(c, args)
 		},
 	}
@@ -71,7 +61,7 @@ all of them: the file is named like the state's, with .audit.jsonl added.`,
 	f.Var(&q.since, "since", "only changes of this last `TIME`, such as 90m, 12h or 30d (default: all)")
 	f.IntVarP(&q.last, "most", "n", 50, "how many entries are shown; 0 is all")
 	f.BoolVar(&q.all, "all", false, "show what was intended, too: each change has an entry before it is made")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	return c
 }
 

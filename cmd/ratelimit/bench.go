@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
 )
 
@@ -19,7 +18,6 @@ type benchFlags struct {
 	length                time.Duration
 	callers, calls        int
 	output                int
-	asJSON                bool
 }
 
 // The bounds of a benchmark.
@@ -55,12 +53,7 @@ come from the admin API. If there is overshoot, the exit code is 3.`,
 				return err
 			}
 			r.judge(limits, unknown)
-			out := console.Of(c.OutOrStdout())
-			if b.asJSON {
-				err = out.JSON(r)
-			} else {
-				err = out.Lines(r.lines(out.Columns()))
-			}
+			err = show(c, r, r.lines)
 			switch {
 			case err == nil && r.overshoots():
 				return errNo
@@ -80,7 +73,7 @@ come from the admin API. If there is overshoot, the exit code is 3.`,
 	f.IntVar(&b.callers, "callers", 16, "how many calls are made at a time, up to 10000")
 	f.IntVar(&b.calls, "calls", 0, "how many calls are made at most; 0 is any number")
 	f.IntVar(&b.output, "output", 16, "max_tokens of the calls")
-	f.BoolVar(&b.asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
 	return c
 }

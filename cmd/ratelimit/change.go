@@ -33,11 +33,6 @@ func (f *changeFlags) settingFlags(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.remove, "remove", nil, "remove this `FIELD`, as FIELD=none does")
 }
 
-// pauseFlags are the flags of commands that pause something.
-func (f *changeFlags) pauseFlags(c *cobra.Command) {
-	f.termFlags(c, "resume it after this `TIME`, such as 30m, 2h or 7d (default: never)")
-}
-
 // termFlags are the flags that say for how long a change holds, and why it is made.
 func (f *changeFlags) termFlags(c *cobra.Command, until string) {
 	c.Flags().StringVar(&f.until, "until", "", until)
@@ -55,6 +50,18 @@ func (f *changeFlags) holds(remark string) string {
 	return "This is undone in " + f.until + "."
 }
 
+// jsonFlag adds the flag --json to a command that calls show.
+func jsonFlag(c *cobra.Command) { c.Flags().Bool("json", false, "print JSON") }
+
+// show prints a value: with --json as JSON, and otherwise as the lines for people that lines returns for a width.
+func show(c *cobra.Command, value any, lines func(width int) []string) error {
+	out := console.Of(c.OutOrStdout())
+	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
+		return out.JSON(value)
+	}
+	return out.Lines(lines(out.Columns()))
+}
+
 // confirm asks in a terminal whether to go on.
 func (f *changeFlags) confirm(c *cobra.Command, question string) error {
 	if f.yes {
@@ -65,26 +72,13 @@ func (f *changeFlags) confirm(c *cobra.Command, question string) error {
 
 // done prints what has become of a change.
 func (f *changeFlags) done(c *cobra.Command, now any, sentence string) error {
-	out := console.Of(c.OutOrStdout())
-	if f.asJSON {
-		return out.JSON(now)
-	}
-	return out.Lines(console.Sentences(out.Columns(), sentence))
-}
-
-// editable is a project, a model or a key, which a command changes.
-type editable struct {
-	title   string // such as project acme
-	remark  string // what to say once its limits are changed, or empty
-	preview func(admin.Patch) (admin.Preview, error)
-	patch   func(admin.Patch) (any, error)
-	term    func(until, reason string) // of the change
+	return show(c, now, func(width int) []string { return console.Sentences(width, sentence) })
 }
 
 // set shows what a patch would change, asks, and makes the change.
-func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
-	of.term(f.until, f.reason)
-	preview, err := of.preview(p)
+func (f *changeFlags) set(c *cobra.Command, client *admin.Client, of subject, name string, p admin.Patch) error {
+	title, edit := of.word+" "+name, admin.Edit{Of: of.kind, Name: name, Patch: p, Until: f.until, Reason: f.reason, DryRun: true}
+	preview, err := admin.Apply[admin.Preview](c.Context(), client, edit)
 	if err != nil {
 		return err
 	}
@@ -92,14 +86,14 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 		return console.Of(c.OutOrStdout()).JSON(preview)
 	}
 	if len(preview.Changed) == 0 && f.until == "" && f.reason == "" {
-		return f.done(c, preview.After, fmt.Sprintf("%s has these values already: nothing changes", of.title))
+		return f.done(c, preview.After, title+" has these values already: nothing changes")
 	}
 	to := console.Of(c.ErrOrStderr())
 	if f.dryRun {
 		to = console.Of(c.OutOrStdout())
 	}
 	if len(preview.Changed) > 0 {
-		if err := to.Lines(previewLines(of.title, preview, to.Columns())); err != nil {
+		if err := to.Lines(previewLines(title, preview, to.Columns())); err != nil {
 			return err
 		}
 	}
@@ -109,7 +103,8 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 	if err := f.confirm(c, "Change this?"); err != nil {
 		return err
 	}
-	now, err := of.patch(p)
+	edit.DryRun = false
+	now, err := admin.Apply[json.RawMessage](c.Context(), client, edit)
 	if err != nil {
 		return err
 	}
@@ -118,7 +113,7 @@ func (f *changeFlags) set(c *cobra.Command, of editable, p admin.Patch) error {
 			return err
 		}
 	}
-	return f.done(c, now, of.title+" is changed")
+	return f.done(c, now, title+" is changed")
 }
 
 // ofTheFile reports whether the next reading of the configuration undoes a change, if the configuration names what was

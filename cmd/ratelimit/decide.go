@@ -20,7 +20,6 @@ import (
 func newDecide() *cobra.Command {
 	a := &adminFlags{}
 	var q admin.Question
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "decide MODEL TOKENS",
 		Short: "Say whether a call would pass now, and if not, when",
@@ -43,12 +42,7 @@ if it would pass, and 3 if not.`,
 				}
 				return err
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				err = out.JSON(answer)
-			} else {
-				err = out.Lines(answerLines(answer, time.Now(), out.Columns()))
-			}
+			err = show(c, answer, func(width int) []string { return answerLines(answer, time.Now(), width) })
 			if err == nil && !answer.Allowed {
 				return errNo
 			}
@@ -64,7 +58,7 @@ if it would pass, and 3 if not.`,
 	f.StringVar(&q.Run, "run", "", "the run that the call belongs to")
 	f.StringVar(&q.Provider, "provider", "", "the `NAME` of the provider, if several have the model, or none has a quota for it")
 	f.IntVar(&q.Output, "output", 0, "how many of the `TOKENS` are output; the others are the prompt")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
 	c.RegisterFlagCompletionFunc("key", a.completeFlag(keyNames))
 	return c

@@ -14,7 +14,6 @@ import (
 
 func newExplain() *cobra.Command {
 	a := &adminFlags{}
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain REQUEST-ID",
 		Short: "Explain why a request has passed or was denied",
@@ -31,15 +30,11 @@ the header X-Gateway-Request-Id. A gateway keeps only the last requests.`,
 			if err != nil {
 				return err
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				return out.JSON(e)
-			}
-			return out.Lines(explanationLines(e, out.Columns()))
+			return show(c, e, func(width int) []string { return explanationLines(e, width) })
 		}),
 	}
 	a.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	return c
 }
 

@@ -27,7 +27,7 @@ when it is made: alone on stdout, so that it can be piped; everything else goes 
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	a.flags(c)
-	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyChange(a), newKeyPause(a, true), newKeyPause(a, false), newRotate(a, admin.VirtualKey), newRevoke(a, admin.VirtualKey))
+	c.AddCommand(newKeyCreate(a), newKeyList(a), newKeyChange(a), newPause(a, virtualKeys, true), newPause(a, virtualKeys, false), newRotate(a, admin.VirtualKey), newRevoke(a, admin.VirtualKey))
 	return c
 }
 
@@ -42,7 +42,7 @@ func newKeyCreate(a *adminFlags) *cobra.Command {
 		Args: arguments,
 		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
 			k.Project, k.TTL = args[0], admin.Seconds(expires)
-			key, err := client.IssueKey(c.Context(), k)
+			key, err := client.CreateKey(c.Context(), k)
 			if err != nil {
 				return err
 			}

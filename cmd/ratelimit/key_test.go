@@ -12,7 +12,7 @@ import (
 
 func TestKeyLines(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	plain := listedKey{Key: keys.Key{ID: "aaaaaaaaaa", Project: "search", Name: "indexer", Created: now.Add(-time.Hour)}}
+	plain := keys.Key{ID: "aaaaaaaaaa", Project: "search", Name: "indexer", Created: now.Add(-time.Hour)}
 	used, expired, rotated := plain, plain, plain
 	used.ID, used.LastUsed = "eeeeeeeeee", now.Add(-time.Hour)
 	expired.ID, expired.Expires, expired.LastUsed = "bbbbbbbbbb", now, time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
@@ -20,15 +20,15 @@ func TestKeyLines(t *testing.T) {
 	limited := plain
 	limited.ID, limited.Limit, limited.Models = "dddddddddd", project.Limit{RequestsPerMinute: 5, DollarsPerDay: 5 * price.Dollar / 2}, []string{"a*", "b"}
 	for name, c := range map[string]struct {
-		keys []listedKey
+		keys []keys.Key
 		want string
 	}{
 		"none": {nil, `
 there are no keys`},
-		"plain": {[]listedKey{plain}, `
+		"plain": {[]keys.Key{plain}, `
 project  id          name     expires  created
 search   aaaaaaaaaa  indexer  never    2026-11-15`},
-		"all": {[]listedKey{plain, used, expired, rotated}, `
+		"all": {[]keys.Key{plain, used, expired, rotated}, `
 project  id          name     last used       expires     created
 search   aaaaaaaaaa  indexer  -               never       2026-11-15
 search   eeeeeeeeee  indexer  2026-11-15 11h  never       2026-11-15
@@ -36,7 +36,7 @@ search   bbbbbbbbbb  indexer  2026-11-02      2026-11-15  2026-11-15
     expired
 search   cccccccccc  indexer  -               2026-11-15  2026-11-15
     the old key is valid until 2026-11-15T12:01:00Z`},
-		"limited": {[]listedKey{limited}, `
+		"limited": {[]keys.Key{limited}, `
 project  id          name     expires  created
 search   dddddddddd  indexer  never    2026-11-15
     limits: 5 requests/min, $2.50/day

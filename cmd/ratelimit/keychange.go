@@ -26,7 +26,7 @@ what is not named stays, and none removes.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return f.set(c, keyNamed(c, client, args[0]), keyPatch(patch))
+			return f.set(c, client, virtualKeys, args[0], keyPatch(patch))
 		}),
 		ValidArgsFunction: a.completeFields(keyNames, keyFields),
 	}
@@ -46,35 +46,4 @@ func keyPatch(p admin.Patch) admin.Patch {
 		all["limit"] = limit
 	}
 	return all
-}
-
-func keyNamed(c *cobra.Command, client *admin.Client, id string) editable {
-	return editable{
-		title:   "key " + id,
-		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewKey(c.Context(), id, p) },
-		patch:   func(p admin.Patch) (any, error) { return client.PatchKey(c.Context(), id, p) },
-		term:    client.SetTerm,
-	}
-}
-
-// newKeyPause returns the command that pauses a key, or the one that resumes it.
-func newKeyPause(a *adminFlags, pause bool) *cobra.Command {
-	var f changeFlags
-	c := &cobra.Command{
-		Use:     "pause ID",
-		Short:   "Stop all calls with a key, until it is resumed",
-		Example: "  ratelimit key pause ID",
-	}
-	if !pause {
-		c.Use, c.Short, c.Example = "resume ID", "Let calls with a key pass again", "  ratelimit key resume ID"
-	}
-	c.Args, c.ValidArgsFunction = arguments, a.complete(keyNames)
-	c.RunE = a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-		return f.pause(c, keyNamed(c, client, args[0]), pause)
-	})
-	f.flags(c)
-	if pause {
-		f.pauseFlags(c)
-	}
-	return c
 }

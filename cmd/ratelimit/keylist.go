@@ -17,59 +17,42 @@ import (
 	"dappco.re/go/core/go-ratelimit/project"
 )
 
-// listedKey is a key of the list.
-type listedKey struct {
-	keys.Key
-	LastUsed time.Time `json:"last_used,omitzero"` // the beginning of the hour, or of the day if that is long ago
-}
-
 func newKeyList(a *adminFlags) *cobra.Command {
-	var asJSON bool
 	var of, state string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the ids of keys and their projects, not the keys themselves",
-		Long: `List the ids of keys and their projects, not the keys themselves, and when each was used last
-within 30 days. A running gateway answers, or with --state its state: a SQLite file, or a URL
-of Redis.`,
+		Long: `List the ids of keys and their projects, not the keys themselves, and when each was used last.
+A running gateway answers, or with --state its state: a SQLite file, or a URL of Redis.`,
 		Example: `  ratelimit key list --project acme
   ratelimit key list --state ~/.core/ratelimits.db --json`,
 		Args:    arguments,
 		PreRunE: noEmptyFlags,
 		RunE: func(c *cobra.Command, args []string) error {
-			show := func(all []listedKey) error {
-				all = keysOf(all, of)
-				out := console.Of(c.OutOrStdout())
-				if asJSON {
-					return out.JSON(all)
+			show := func(all []keys.Key, err error) error {
+				if err != nil {
+					return err
 				}
-				return out.Lines(keyLines(all, time.Now(), out.Columns()))
+				all = keysOf(all, of)
+				return show(c, all, func(width int) []string { return keyLines(all, time.Now(), width) })
 			}
 			if state != "" {
-				all, err := keysIn(c.Context(), state)
-				if err != nil {
-					return err
-				}
-				return show(all)
+				return show(keysIn(c.Context(), state))
 			}
 			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-				all, err := client.Keys(c.Context())
-				if err != nil {
-					return err
-				}
-				return show(withLastUse(c.Context(), all, client.Usage))
+				return show(client.Keys(c.Context()))
 			})(c, args)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	c.Flags().StringVar(&of, "project", "", "only keys of the project with this `PATH`, and of those below it")
 	c.Flags().StringVar(&state, "state", "", "read the state at this `PATH` or URL of Redis, and do not ask a gateway")
 	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
 	return c
 }
 
-// keysIn returns the keys that a state holds.
-func keysIn(ctx context.Context, state string) ([]listedKey, error) {
+// keysIn returns the keys that a state holds. Without books, they have no last use.
+func keysIn(ctx context.Context, state string) ([]keys.Key, error) {
 	s, err := openState(state)
 	if err != nil {
 		return nil, err
@@ -81,19 +64,17 @@ func keysIn(ctx context.Context, state string) ([]listedKey, error) {
 		return nil, err
 	}
 	defer ring.Close()
-	return withLastUse(ctx, ring.List(), func(ctx context.Context, q books.Query) (admin.UsageReport, error) {
-		kept := hidden.Of[books.Keeper](s)
-		sum, err := kept.ReadBooks(ctx, q)
-		if err != nil {
-			return admin.UsageReport{}, err
-		}
-		return gateway.NewUsageReport(q, sum, time.Now()), nil
-	}), nil
+	all, kept := ring.List(), hidden.Of[books.Keeper](s)
+	last, _ := gateway.LastUses(func(q books.Query) (*books.Summary, error) { return kept.ReadBooks(ctx, q) }, time.Now())
+	for i := range all {
+		all[i].LastUsed = last[all[i].ID]
+	}
+	return all, nil
 }
 
 // keysOf returns the keys of a project and of those below it; all of them if it is empty.
-func keysOf(all []listedKey, project string) []listedKey {
-	kept := []listedKey{}
+func keysOf(all []keys.Key, project string) []keys.Key {
+	kept := []keys.Key{}
 	for _, k := range all {
 		if project == "" || k.Project == project || strings.HasPrefix(k.Project, project+"/") {
 			kept = append(kept, k)
@@ -102,31 +83,8 @@ func keysOf(all []listedKey, project string) []listedKey {
 	return kept
 }
 
-// withLastUse adds to keys when they were used last, as the books say: by the hour in the last day,
-// by the day before. Without books, keys have no last use.
-func withLastUse(ctx context.Context, all []keys.Key, usage func(context.Context, books.Query) (admin.UsageReport, error)) []listedKey {
-	last := map[string]time.Time{}
-	for _, words := range []books.Words{{By: "key,day", Since: "30d"}, {By: "key,hour", Since: "24h"}} {
-		q, err := words.Query(time.Now())
-		if err != nil {
-			panic(err) // cannot happen: the words are constants
-		}
-		report, _ := usage(ctx, q)
-		for _, row := range report.Rows {
-			if row.Time.After(last[row.Key]) {
-				last[row.Key] = row.Time
-			}
-		}
-	}
-	listed := make([]listedKey, len(all))
-	for i, k := range all {
-		listed[i] = listedKey{k, last[k.ID]}
-	}
-	return listed
-}
-
 // keyLines returns keys as a table for people.
-func keyLines(all []listedKey, now time.Time, width int) []string {
+func keyLines(all []keys.Key, now time.Time, width int) []string {
 	if len(all) == 0 {
 		return []string{"there are no keys"}
 	}
@@ -148,7 +106,7 @@ func keyLines(all []listedKey, now time.Time, width int) []string {
 }
 
 // keyNotes returns what is special about a key.
-func keyNotes(k listedKey, now time.Time) (notes string, style func(string) string) {
+func keyNotes(k keys.Key, now time.Time) (notes string, style func(string) string) {
 	var all []string
 	if k.Paused {
 		all, style = append(all, "paused"), console.Bad

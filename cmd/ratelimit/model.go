@@ -28,7 +28,7 @@ command shows what it would change and asks once. What it changes is in ` + "`ra
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	a.flags(c)
-	c.AddCommand(newModelList(a), newModelSet(a), newModelPause(a, true), newModelPause(a, false), newModelReset(a))
+	c.AddCommand(newModelList(a), newModelSet(a), newPause(a, models, true), newPause(a, models, false), newReset(a, models))
 	return c
 }
 
@@ -51,7 +51,7 @@ holds until the configuration is read again, unless --until says otherwise.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return suggestModel(c.Context(), client, args[0], f.set(c, modelNamed(c, client, args[0]), patch))
+			return suggestModel(c.Context(), client, args[0], f.set(c, client, models, args[0], patch))
 		}),
 		ValidArgsFunction: a.completeFields(modelNames, modelFields),
 	}
@@ -59,56 +59,7 @@ holds until the configuration is read again, unless --until says otherwise.`,
 	return c
 }
 
-func modelNamed(c *cobra.Command, client *admin.Client, name string) editable {
-	return editable{
-		title:   "model " + name,
-		remark:  "If the configuration names the model, this holds until the configuration is read again: change it there, too, or add --until forever.",
-		preview: func(p admin.Patch) (admin.Preview, error) { return client.PreviewQuota(c.Context(), name, p) },
-		patch:   func(p admin.Patch) (any, error) { return client.PatchQuota(c.Context(), name, p) },
-		term:    client.SetTerm,
-	}
-}
-
-// newModelPause returns the command that pauses a model, or the one that resumes it.
-func newModelPause(a *adminFlags, pause bool) *cobra.Command {
-	var f changeFlags
-	c := &cobra.Command{
-		Use:     "pause MODEL",
-		Short:   "Stop all calls of a model, until it is resumed",
-		Example: "  ratelimit model pause gpt-6-luna",
-	}
-	if !pause {
-		c.Use, c.Short, c.Example = "resume MODEL", "Let calls of a model pass again", "  ratelimit model resume gpt-6-luna"
-	}
-	c.Args, c.ValidArgsFunction = arguments, a.complete(modelNames)
-	c.RunE = a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-		return suggestModel(c.Context(), client, args[0], f.pause(c, modelNamed(c, client, args[0]), pause))
-	})
-	f.flags(c)
-	if pause {
-		f.pauseFlags(c)
-	}
-	return c
-}
-
-func newModelReset(a *adminFlags) *cobra.Command {
-	var f changeFlags
-	c := &cobra.Command{
-		Use:     "reset MODEL",
-		Short:   "Set what is used of a model to zero",
-		Example: "  ratelimit model reset gpt-6-luna",
-		Args:    arguments,
-		RunE: a.run(func(c *cobra.Command, client *admin.Client, args []string) error {
-			return suggestModel(c.Context(), client, args[0], f.reset(c, client, admin.Reset{Model: args[0]}, "model "+args[0]))
-		}),
-		ValidArgsFunction: a.complete(modelNames),
-	}
-	f.flags(c)
-	return c
-}
-
 func newModelList(a *adminFlags) *cobra.Command {
-	var asJSON bool
 	var most int
 	c := &cobra.Command{
 		Use:     "list",
@@ -127,15 +78,11 @@ func newModelList(a *adminFlags) *cobra.Command {
 			if most > 0 {
 				all = all[:min(most, total)]
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				return out.JSON(all)
-			}
-			return out.Lines(append(quotaLines(all, out.Columns()), leftOut(len(all), total)...))
+			return show(c, all, func(width int) []string { return append(quotaLines(all, width), leftOut(len(all), total)...) })
 		}),
 	}
 	c.Flags().IntVarP(&most, "most", "n", 50, "how many are shown; 0 is all")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	return c
 }
 

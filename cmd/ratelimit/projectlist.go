@@ -21,7 +21,6 @@ var rowOrders = []string{"harm", "pressure", "name", "waiting", "denied", "calls
 func newProjectList(a *adminFlags) *cobra.Command {
 	var search, order string
 	var most int
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List projects, those that need attention first",
@@ -37,17 +36,13 @@ used, how many calls wait, and what became of the calls of the last minute.`,
 			if err != nil {
 				return err
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				return out.JSON(rows)
-			}
-			return out.Lines(rowLines("project", rows.Projects, rows.Total, out.Columns()))
+			return show(c, rows, func(width int) []string { return rowLines("project", rows.Projects, rows.Total, width) })
 		}),
 	}
 	c.Flags().StringVar(&search, "search", "", "only projects with this `TEXT` in their names")
 	c.Flags().StringVar(&order, "sort", "harm", "the `ORDER`: harm, pressure, name, waiting, denied or calls")
 	c.Flags().IntVarP(&most, "most", "n", 50, "how many are shown; 0 is all")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	return c
 }
 

@@ -11,7 +11,7 @@ import (
 
 func newReload() *cobra.Command {
 	a := &adminFlags{}
-	var asJSON, dryRun bool
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have a gateway read its configuration again",
@@ -30,19 +30,17 @@ fault, and the exit code is 1.`,
 			if err != nil {
 				return err
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				return out.JSON(done)
-			}
-			for _, warning := range done.Warnings {
-				fmt.Fprintln(c.ErrOrStderr(), "warning:", warning)
-			}
-			return out.Lines(reloadLines(done.Changes, dryRun, out.Columns()))
+			return show(c, done, func(width int) []string {
+				for _, warning := range done.Warnings {
+					fmt.Fprintln(c.ErrOrStderr(), "warning:", warning)
+				}
+				return reloadLines(done.Changes, dryRun, width)
+			})
 		}),
 	}
 	a.flags(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show which limits would change")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	return c
 }
 

@@ -34,9 +34,9 @@ func projectRow(p admin.Project) []string {
 	}
 	closest, share := "no limits", "-"
 	for i, w := range windows {
-		text := fmt.Sprintf("%s %s / %s", admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit))
+		text := fmt.Sprintf("%s %s / %s", admin.LimitInWords(w.Name), amountOf(w.Unit, w.Limit-w.Remaining), amountOf(w.Unit, w.Limit))
 		if w.Reserved > 0 {
-			text += fmt.Sprintf(" (%s only reserved)", amountIn(w, w.Reserved))
+			text += fmt.Sprintf(" (%s only reserved)", amountOf(w.Unit, w.Reserved))
 		}
 		if i > 0 {
 			also = append(also, text)

@@ -42,13 +42,13 @@ func addShareRows(t *console.Table, p admin.Project, w admin.Window) {
 				notes = append(notes, fmt.Sprintf("priority %d", inside.Priority))
 			}
 			if l.Lent > 0 {
-				notes = append(notes, "lends "+amountIn(w, int64(l.Lent)))
+				notes = append(notes, "lends "+amountOf(w.Unit, int64(l.Lent)))
 			}
 			if l.Borrowed > 0 {
-				notes = append(notes, "borrows "+amountIn(w, int64(l.Borrowed)))
+				notes = append(notes, "borrows "+amountOf(w.Unit, int64(l.Borrowed)))
 			}
 			t.AddStyled(styleOf(0, inside.Waiting > 0), p.ID, admin.LimitInWords(w.Name), inside.Project, strconv.Itoa(inside.Weight), waiting(inside.Waiting),
-				amountIn(w, int64(l.Used)), amountIn(w, int64(l.Share)), strings.Join(notes, ", "))
+				amountOf(w.Unit, int64(l.Used)), amountOf(w.Unit, int64(l.Share)), strings.Join(notes, ", "))
 		}
 	}
 	if shared && p.More {

@@ -10,8 +10,6 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/cmd/ratelimit/internal/console"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
-	"dappco.re/go/core/go-ratelimit/internal/numeral"
-	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // showSubtree shows what a project and those below it use.
@@ -45,7 +43,7 @@ func subtreeLines(projects []admin.Project, width int) []string {
 			if i > 0 {
 				name, notes = "", ""
 			}
-			t.Add(name, admin.LimitInWords(w.Name), amountIn(w, w.Limit-w.Remaining), amountIn(w, w.Limit), resetIn(w), notes)
+			t.Add(name, admin.LimitInWords(w.Name), amountOf(w.Unit, w.Limit-w.Remaining), amountOf(w.Unit, w.Limit), resetIn(w), notes)
 		}
 	}
 	lines := t.Lines(width)
@@ -62,14 +60,6 @@ func nameInTree(id, root string) string {
 		return id
 	}
 	return strings.Repeat("  ", strings.Count(id, "/")-strings.Count(root, "/")) + id[strings.LastIndexByte(id, '/')+1:]
-}
-
-// amountIn returns an amount of what a window limits. Dollars are rounded to what people care for.
-func amountIn(w admin.Window, n int64) string {
-	if w.Unit == "nanodollars" {
-		return price.Amount(n).Floor().String()
-	}
-	return numeral.Grouped(n)
 }
 
 // resetIn says in how long nothing is used of a window any more, in its two largest units.

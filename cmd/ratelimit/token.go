@@ -68,7 +68,6 @@ func newTokenCreate(a *adminFlags) *cobra.Command {
 }
 
 func newTokenList(a *adminFlags) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the names and roles of tokens, not the tokens themselves",
@@ -79,14 +78,10 @@ func newTokenList(a *adminFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				return out.JSON(append([]keys.Key{}, all...))
-			}
-			return out.Lines(tokenLines(all, time.Now(), out.Columns()))
+			return show(c, append([]keys.Key{}, all...), func(width int) []string { return tokenLines(all, time.Now(), width) })
 		}),
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	return c
 }
 
@@ -102,7 +97,7 @@ func tokenLines(all []keys.Key, now time.Time, width int) []string {
 		if k.Expires.IsZero() {
 			expires = "never"
 		}
-		notes, style := keyNotes(listedKey{Key: k}, now)
+		notes, style := keyNotes(k, now)
 		t.AddStyled(style, k.Name, string(k.Role), cmp.Or(k.Project, "all"), k.ID, expires, day(k.Created), notes)
 	}
 	return t.Lines(width)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
 	"unicode/utf8"
 
@@ -95,11 +96,11 @@ func (t *top) ask() {
 	}
 	row := rows[t.chosenIn(rows)]
 	t.chosen = row.Name
-	of := editable{title: "model " + row.Name, patch: func(p admin.Patch) (any, error) { return t.client.PatchQuota(t.ctx, row.Name, p) }}
+	of := models
 	if t.inProjects {
-		of = editable{title: "project " + row.Name, patch: func(p admin.Patch) (any, error) { return t.client.PatchProject(t.ctx, row.Name, p) }}
+		of = projects
 	}
-	t.asking = &pausing{of, !row.Paused}
+	t.asking = &pausing{of.word + " " + row.Name, admin.Edit{Of: of.kind, Name: row.Name, Patch: admin.Patch{"paused": !row.Paused}}, !row.Paused}
 }
 
 // question returns what is asked.
@@ -123,7 +124,7 @@ func (t *top) answer(name string) tea.Cmd {
 		if asked.pause {
 			done = asked.title + " is paused"
 		}
-		_, err := asked.patch(admin.Patch{"paused": asked.pause})
+		_, err := admin.Apply[json.RawMessage](t.ctx, t.client, asked.edit)
 		return pausedMsg{done, err}
 	}
 }

@@ -37,7 +37,8 @@ type top struct {
 
 // pausing is a question whether to pause or resume a row.
 type pausing struct {
-	editable
+	title string // such as project acme
+	edit  admin.Edit
 	pause bool
 }
 

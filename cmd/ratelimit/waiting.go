@@ -14,7 +14,6 @@ import (
 func newWaiting() *cobra.Command {
 	a := &adminFlags{}
 	var project, model string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "waiting",
 		Short: "Show which calls wait, for which limit, and until when",
@@ -27,17 +26,13 @@ that limit would let them pass, and when they give up.`,
 			if err != nil {
 				return err
 			}
-			out := console.Of(c.OutOrStdout())
-			if asJSON {
-				return out.JSON(list)
-			}
-			return out.Lines(waitingLines(list, time.Now(), out.Columns()))
+			return show(c, list, func(width int) []string { return waitingLines(list, time.Now(), width) })
 		}),
 	}
 	a.flags(c)
 	c.Flags().StringVar(&project, "project", "", "only calls of the project with this `PATH`, and of those below it")
 	c.Flags().StringVar(&model, "model", "", "only calls of this `MODEL`")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	jsonFlag(c)
 	c.RegisterFlagCompletionFunc("project", a.completeFlag(projectNames))
 	c.RegisterFlagCompletionFunc("model", a.completeFlag(modelNames))
 	return c

@@ -91,6 +91,27 @@ func NewUsageReport(q books.Query, s *books.Summary, now time.Time) UsageReport 
 	return r
 }
 
+// LastUses returns when each key was last used, by its id, as far as the books know: by the hour in the last day, and by
+// the day in the two years before. read asks the books.
+func LastUses(read func(books.Query) (*books.Summary, error), now time.Time) (map[string]time.Time, error) {
+	last := map[string]time.Time{}
+	for _, q := range []books.Query{
+		{By: []books.Dimension{books.ByKey, books.ByDay}, Since: now.AddDate(-2, 0, 0).Unix()},
+		{By: []books.Dimension{books.ByKey, books.ByHour}, Since: now.Add(-24 * time.Hour).Unix()},
+	} {
+		sum, err := read(q)
+		if err != nil {
+			return last, err
+		}
+		for _, row := range sum.Rows {
+			if at := time.Unix(row.At, 0).UTC(); row.Owner.Key != "" && at.After(last[row.Owner.Key]) {
+				last[row.Owner.Key] = at
+			}
+		}
+	}
+	return last, nil
+}
+
 func usageSum(a *books.Amounts) (s UsageSum) {
 	s = UsageSum{
 		Requests:   a[books.Requests],

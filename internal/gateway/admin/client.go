@@ -21,7 +21,6 @@ type Client struct {
 	Token string       // empty: none is sent
 	HTTP  *http.Client // nil: one that gives up after 30 seconds
 
-	until, reason string // see SetTerm
 }
 
 // State returns the state of the gateway.
@@ -31,43 +30,33 @@ func (c *Client) State(ctx context.Context) (State, error) {
 
 // Projects returns a project and all that are known below it.
 func (c *Client) Projects(ctx context.Context, below string) ([]Project, error) {
-	var all []Project
-	for after := ""; ; {
-		page, err := get[ProjectList](ctx, c, http.MethodGet, "/v1/projects?limit=1000&below="+url.QueryEscape(below)+"&after="+url.QueryEscape(after), nil)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Projects...)
-		after = page.Next
-		if after == "" {
-			return all, nil
-		}
-	}
+	return getAll(ctx, c, "/v1/projects?below="+url.QueryEscape(below)+"&", func(page ProjectList) ([]Project, string) { return page.Projects, page.Next })
 }
 
 // Keys returns all virtual keys.
 func (c *Client) Keys(ctx context.Context) ([]keys.Key, error) {
-	var all []keys.Key
+	return getAll(ctx, c, "/v1/keys?", func(page KeyList) ([]keys.Key, string) { return page.Keys, page.Next })
+}
+
+// getAll returns the entries of all pages at a path, which ends in ? or &. read returns those of a page, and the parameter
+// after of the next page, or "" if there is none.
+func getAll[Page, T any](ctx context.Context, c *Client, path string, read func(Page) ([]T, string)) (all []T, err error) {
 	for after := ""; ; {
-		page, err := get[KeyList](ctx, c, http.MethodGet, "/v1/keys?limit=1000&after="+url.QueryEscape(after), nil)
+		page, err := get[Page](ctx, c, http.MethodGet, path+"limit=1000&after="+url.QueryEscape(after), nil)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, page.Keys...)
-		after = page.Next
-		if after == "" {
+		entries, next := read(page)
+		all = append(all, entries...)
+		if next == "" {
 			return all, nil
 		}
+		after = next
 	}
 }
 
-// CreateKey makes a key of a project. It expires after ttl; 0 is never.
-func (c *Client) CreateKey(ctx context.Context, project, name string, ttl time.Duration) (IssuedKey, error) {
-	return c.IssueKey(ctx, NewKey{Project: project, Name: name, TTL: Seconds(ttl)})
-}
-
-// IssueKey is CreateKey of a key that may have a limit and models.
-func (c *Client) IssueKey(ctx context.Context, k NewKey) (IssuedKey, error) {
+// CreateKey makes a key of a project.
+func (c *Client) CreateKey(ctx context.Context, k NewKey) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, http.MethodPost, "/v1/keys", k)
 }
 

@@ -13,28 +13,12 @@ import (
 
 // Quotas returns all models that have a quota.
 func (c *Client) Quotas(ctx context.Context) ([]Model, error) {
-	var all []Model
-	for after := ""; ; {
-		page, err := get[ModelList](ctx, c, http.MethodGet, "/v1/quotas?limit=1000&after="+url.QueryEscape(after), nil)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Quotas...)
-		after = page.Next
-		if after == "" {
-			return all, nil
-		}
-	}
+	return getAll(ctx, c, "/v1/quotas?", func(page ModelList) ([]Model, string) { return page.Quotas, page.Next })
 }
 
 // Project returns one project.
 func (c *Client) Project(ctx context.Context, id string) (Project, error) {
 	return get[Project](ctx, c, http.MethodGet, "/v1/projects/"+url.PathEscape(id), nil)
-}
-
-// PreviewKey returns what PatchKey would change.
-func (c *Client) PreviewKey(ctx context.Context, id string, p Patch) (Preview, error) {
-	return get[Preview](ctx, c, http.MethodPatch, "/v1/keys/"+url.PathEscape(id)+"?dry_run=true", p)
 }
 
 // Audit returns a page of the audit log, oldest entry first: of the entries after the one with a

@@ -20,7 +20,7 @@ func TestClient(t *testing.T) {
 	if s, err := c.State(ctx); err != nil || s.Version != "test" || len(s.Models) == 0 || len(s.Projects) != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	created, err := c.CreateKey(ctx, "search", "indexer", time.Hour)
+	created, err := c.CreateKey(ctx, NewKey{Project: "search", Name: "indexer", TTL: Seconds(time.Hour)})
 	if err != nil || created.Project != "search" || created.Name != "indexer" || created.Expires.IsZero() {
 		t.Fatalf("%+v, %v", created, err)
 	}

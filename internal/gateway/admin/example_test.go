@@ -34,7 +34,7 @@ func Example() {
 	client := &admin.Client{Base: server.URL, HTTP: server.Client()}
 	state, err := client.State(context.Background())
 	fmt.Println(state.Version, state.Store, state.Projects[0].ID, state.Projects[0].Windows[0].Remaining, err)
-	key, err := client.CreateKey(context.Background(), "search", "indexer", 0)
+	key, err := client.CreateKey(context.Background(), admin.NewKey{Project: "search", Name: "indexer"})
 	fmt.Println(key.Project, key.Name, strings.HasPrefix(key.Secret, "rl-"+key.ID+"-"), err)
 	// Output:
 	// v1.0.0 memory search 60 <nil>

@@ -176,8 +176,3 @@ func (p *Point) add(row *UsageRow) {
 	p.Output += row.Output
 	p.Dollars += row.Dollars
 }
-
-// History returns what became of calls. The words are those of the parameters: see [books.Words].
-func (c *Client) History(ctx context.Context, q url.Values) (History, error) {
-	return get[History](ctx, c, http.MethodGet, "/v1/history?"+q.Encode(), nil)
-}

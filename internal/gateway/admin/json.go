@@ -32,10 +32,8 @@ func decode[T any](r *http.Request) (body T, err error) {
 	if _, err := d.Token(); err != io.EOF {
 		return body, notOneObject()
 	}
-	if name := duplicateField(text); name != "" {
-		return body, problemf(http.StatusBadRequest, "the body: duplicate field %s", name)
-	}
-	return body, nil
+	_, err = membersOf(text)
+	return body, err
 }
 
 // readPatch reads the body of a request: a JSON merge patch for a document of type T.
@@ -76,25 +74,6 @@ func readObject[T any](r *http.Request, kinds ...string) ([]byte, error) {
 		return nil, problemf(http.StatusBadRequest, "the body: it must be a JSON object, with fields among %s", fields(reflect.TypeFor[T]()))
 	}
 	return text, nil
-}
-
-// duplicateField returns the first field that a valid JSON object has twice, in any case of
-// letters, or "".
-func duplicateField(object []byte) string {
-	d := json.NewDecoder(bytes.NewReader(object))
-	d.Token() // the opening brace
-	var seen []string
-	for d.More() {
-		token, _ := d.Token()
-		name := token.(string)
-		if slices.ContainsFunc(seen, func(other string) bool { return strings.EqualFold(name, other) }) {
-			return name
-		}
-		seen = append(seen, name)
-		var value json.RawMessage
-		d.Decode(&value)
-	}
-	return ""
 }
 
 // bodyFault says what is wrong with a body, and what is allowed.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/gateway"
 )
 
 // keyUses knows when each key was last used: from the books, which are of all gateways and outlive them, by the hour or
@@ -29,8 +30,8 @@ func (u *keyUses) last(ctx context.Context) map[string]time.Time {
 	defer u.mu.Unlock()
 	now := time.Now().UTC()
 	if now.Sub(u.read) >= readBooksEvery {
-		booked := map[string]time.Time{}
-		if u.add(ctx, booked, books.ByDay, now.AddDate(-2, 0, 0)) && u.add(ctx, booked, books.ByHour, now.Add(-24*time.Hour)) {
+		booked, err := gateway.LastUses(func(q books.Query) (*books.Summary, error) { return u.admin.gateway.Usage(ctx, q) }, now)
+		if err == nil {
 			u.read, u.booked = now, booked
 		}
 	}
@@ -44,30 +45,13 @@ func (u *keyUses) last(ctx context.Context) map[string]time.Time {
 			lot := &of.Lots[i]
 			for ago := range lot.PassedBy {
 				if place := len(lot.PassedBy) - 1 - ago; lot.PassedBy[place]+lot.DeniedBy[place] > 0 {
-					later(used, lot.Key, now.Truncate(time.Minute).Add(-time.Duration(ago)*time.Minute))
+					if at := now.Truncate(time.Minute).Add(-time.Duration(ago) * time.Minute); lot.Key != "" && at.After(used[lot.Key]) {
+						used[lot.Key] = at
+					}
 					break
 				}
 			}
 		}
 	}
 	return used
-}
-
-// add adds what the books have by the hour or the day, and reports whether they could be read.
-func (u *keyUses) add(ctx context.Context, to map[string]time.Time, by books.Dimension, since time.Time) bool {
-	report, err := u.admin.report(ctx, books.Query{By: []books.Dimension{books.ByKey, by}, Since: since.Unix()})
-	if err != nil {
-		return false
-	}
-	for i := range report.Rows {
-		later(to, report.Rows[i].Key, report.Rows[i].Time)
-	}
-	return true
-}
-
-// later sets the time of a key, unless it has a later one.
-func later(to map[string]time.Time, key string, at time.Time) {
-	if key != "" && at.After(to[key]) {
-		to[key] = at
-	}
 }

@@ -2,11 +2,9 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
@@ -86,9 +84,4 @@ func (c *Cell) add(r *figures.Recent) {
 	c.Sum += r.Input + r.Output
 	c.Dollars += price.Amount(r.Dollars)
 	c.Denied += r.Denied
-}
-
-// Matrix returns which project uses how much of which model: the n cells with the most tokens.
-func (c *Client) Matrix(ctx context.Context, n int) (Matrix, error) {
-	return get[Matrix](ctx, c, http.MethodGet, "/v1/matrix?limit="+strconv.Itoa(n), nil)
 }

@@ -41,7 +41,7 @@ type submitter struct {
 func newSubmitter(t *testing.T, g *gatewayURLs) *submitter {
 	t.Helper()
 	manage := &admin.Client{Base: g.admin, HTTP: client}
-	key, err := manage.IssueKey(t.Context(), admin.NewKey{Project: "acme/search", Limit: project.Limit{DollarsPerDay: price.Dollar}})
+	key, err := manage.CreateKey(t.Context(), admin.NewKey{Project: "acme/search", Limit: project.Limit{DollarsPerDay: price.Dollar}})
 	if err != nil {
 		t.Fatal(err)
 	}

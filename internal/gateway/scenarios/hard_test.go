@@ -128,7 +128,7 @@ func issueKeys(t *testing.T, budgets []*budget, g *gatewayURLs) {
 		if b.kind.name == "key" {
 			key.Limit = project.Limit{DollarsPerDay: price.Amount(b.amount)}
 		}
-		issued, err := client.IssueKey(t.Context(), key)
+		issued, err := client.CreateKey(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func TestKeysHaveSharesOfTheirProject(t *testing.T) {
 		g := start(t, replaced(keyShares, "KEY", secretFile(t, "sk-upstream")), state, p)
 		manage := &admin.Client{Base: g.admin, HTTP: client}
 		issue := func() string {
-			key, err := manage.CreateKey(t.Context(), "search", "", 0)
+			key, err := manage.CreateKey(t.Context(), admin.NewKey{Project: "search"})
 			if err != nil {
 				t.Fatal(err)
 			}

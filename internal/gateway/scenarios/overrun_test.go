@@ -116,7 +116,7 @@ func TestKeysStayInTheirBudgets(t *testing.T) {
 keys: required
 projects: {team: {dollars: 100}}
 `, state, p)
-		key, err := (&admin.Client{Base: g.admin, HTTP: client}).IssueKey(t.Context(), admin.NewKey{Project: "team", Limit: project.Limit{DollarsPerDay: 16 * price.Dollar / 100}})
+		key, err := (&admin.Client{Base: g.admin, HTTP: client}).CreateKey(t.Context(), admin.NewKey{Project: "team", Limit: project.Limit{DollarsPerDay: 16 * price.Dollar / 100}})
 		if err != nil {
 			t.Fatal(err)
 		}

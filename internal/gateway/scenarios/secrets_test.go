@@ -48,7 +48,7 @@ func TestSecrets(t *testing.T) {
 	file := written(t, yaml, p)
 	g := launch(t, file, "")
 	manage := &admin.Client{Base: g.admin, Token: secrets.token, HTTP: client}
-	key, err := manage.CreateKey(t.Context(), "search", "for tests", 0)
+	key, err := manage.CreateKey(t.Context(), admin.NewKey{Project: "search", Name: "for tests"})
 	if err != nil {
 		t.Fatal(err)
 	}

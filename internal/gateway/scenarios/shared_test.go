@@ -48,7 +48,7 @@ func TestGatewaysShareKeys(t *testing.T) {
 		file := written(t, replaced(keyed, "KEY", secretFile(t, "sk-upstream")), p)
 		a, b := launch(t, file, state), launch(t, file, state)
 		manage := &admin.Client{Base: a.admin, HTTP: client}
-		key, err := manage.CreateKey(t.Context(), "search", "", 0)
+		key, err := manage.CreateKey(t.Context(), admin.NewKey{Project: "search"})
 		if err != nil {
 			t.Fatal(err)
 		}
