@@ -114,17 +114,20 @@ func TestPausedServer(t *testing.T) {
 	f := newBusyFleet(t, server, 3, Share)
 	mustTake(t, f.nodes[0], one("key", f.limit, 60))
 	f.passed.Add(60)
-	for _, s := range f.nodes { // what a node has not heard of when the server is lost may pass once more
-		wantLeft(t, s, "key", f.limit, 240)
-	}
+	f.until("all nodes know of the 60", func() bool { // what a node does not know of when the server is lost may pass once more
+		return f.all(func(i int) bool {
+			decisions, err := f.nodes[i].Peek(t.Context(), one("key", f.limit, 0))
+			return err == nil && decisions[0].Remaining == 240
+		})
+	})
 	server.Pause()
 	stop := f.run()
-	f.until("the loss", func() bool { return f.all(func(i int) bool { return f.lost[i].Load() > 0 }) })
+	f.until("the loss", func() bool { return f.all(func(i int) bool { return f.lost[i].Load() > f.back[i].Load() }) })
 	f.turn(100)
 	server.Resume()
 	f.until("the recovery", func() bool {
 		return f.all(func(i int) bool {
-			return f.back[i].Load() > 0 && !f.nodes[i].top.(*fallback).nodes.recovery.underWay()
+			return f.lost[i].Load() == f.back[i].Load() && !f.nodes[i].top.(*fallback).nodes.recovery.underWay()
 		})
 	})
 	f.turn(100)
