@@ -188,18 +188,15 @@ func (s *Store) isFirst(o *operation) bool {
 // runBatch runs the calls at the front of the queue that can share a transaction, on behalf of o. If no transaction can
 // begin, they fail up to o.
 func (s *Store) runBatch(o *operation) {
-	s.gather()
+	runtime.Gosched() // callers that can run come first: the more calls share a transaction, the less it costs each
 	writes, came := s.look()
 	if err := s.begin(o.ctx, o.since, writes); err != nil {
 		s.failTo(o, err)
 		return
 	}
-	began := time.Now()
 	ops := s.takeBatch(writes, came)
-	s.lastBatch = awaited(ops)
 	defer s.finish(ops, o)
 	s.execute(ops, writes)
-	s.lastDuration = time.Since(began)
 }
 
 // finish wakes the callers of ops, but for that of o, because their calls are done.
@@ -231,41 +228,6 @@ func (s *Store) failTo(o *operation, err error) {
 		other.err = err
 	}
 	s.finish(failed, o)
-}
-
-// gatherFrom is the number of callers of a transaction from which on it is worth waiting for more.
-const gatherFrom = 8
-
-// maxGather is the longest wait for more calls.
-const maxGather = time.Millisecond
-
-// gather gives the callers of the last transaction time to come back: the more calls share a
-// transaction, the less it costs each of them. If many of these callers are still busy elsewhere,
-// gather waits as long as the last transaction took, up to maxGather.
-func (s *Store) gather() {
-	if s.lastBatch < 2 {
-		return
-	}
-	runtime.Gosched()
-	if s.lastBatch >= gatherFrom && s.waiting() < s.lastBatch {
-		time.Sleep(min(s.lastDuration, maxGather))
-	}
-}
-
-func (s *Store) waiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return awaited(s.queue)
-}
-
-// awaited returns how many of ops have a caller that waits.
-func awaited(ops []*operation) (n int) {
-	for _, o := range ops {
-		if o.waits() {
-			n++
-		}
-	}
-	return n
 }
 
 // look reports whether any of the calls that can share the next transaction writes, and how many calls have come.

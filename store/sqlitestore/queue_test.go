@@ -93,6 +93,26 @@ func TestCombining(t *testing.T) {
 	}
 }
 
+// Callers that can run when a transaction is about to begin share it.
+func TestReadyCallersShare(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // all of them are ready, and none runs at the same time
+	s := open(t)
+	take(t, s, charge("key", 1, perDay(100)))
+	n := transactions(s)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if _, _, err := s.Take(t.Context(), charge("key", 1, perDay(100))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n.Load() > 10 {
+		t.Errorf("50 callers that were ready made %d transactions; want one, or few", n.Load())
+	}
+}
+
 // Of calls that share a transaction, one that fails by itself fails alone.
 func TestOneFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

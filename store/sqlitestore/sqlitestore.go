@@ -66,8 +66,6 @@ type Store struct {
 	prepared     []*sql.Stmt // all statements
 	batch        batch
 	bytes        []byte        // memory for the account that is being saved
-	lastBatch    int           // the number of callers that waited for the last transaction
-	lastDuration time.Duration // how long the last transaction took
 	sinceTrim    int           // the number of transactions since the length of the log was last checked
 }
 
