@@ -70,7 +70,7 @@ func (s fieldTypes) patch(args, removed []string) (admin.Patch, error) {
 		switch {
 		case !known:
 			return nil, s.unknown(name)
-		case text == "0" && isAmount(name):
+		case text == "0" && admin.IsAmount(name):
 			return nil, fmt.Errorf("%s is 0: none removes a limit, and the command pause stops all calls", name)
 		case !ok || text == "":
 			return nil, fmt.Errorf("%s has no value: it must be one such as %s=100, or %s=none to remove it", name, name, name)
@@ -113,12 +113,6 @@ func put(p map[string]any, path []string, value any) {
 func readsText(of reflect.Type) bool {
 	p := reflect.PointerTo(of)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-}
-
-// isAmount reports whether a field is a limit, of which 0 could mean either of two things.
-func isAmount(name string) bool {
-	return strings.HasPrefix(name, "requests_") || strings.HasPrefix(name, "tokens_") || strings.HasPrefix(name, "dollars") ||
-		strings.HasPrefix(name, "max_") && name != "max_share" && name != "max_wait"
 }
 
 // valueOf returns the value of a field in JSON; none is null.

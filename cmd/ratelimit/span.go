@@ -3,14 +3,14 @@ package main
 import (
 	"time"
 
-	"dappco.re/go/core/go-ratelimit/internal/gateway/admin"
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 )
 
-// span is a flag with a duration, as [admin.ParseDuration] reads it.
+// span is a flag with a duration, as [control.ParseDuration] reads it.
 type span time.Duration
 
 func (s *span) Set(text string) error {
-	d, err := admin.ParseDuration(text)
+	d, err := control.ParseDuration(text)
 	if err == nil {
 		*s = span(d)
 	}

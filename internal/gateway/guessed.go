@@ -72,14 +72,18 @@ func maximum(q *ratelimit.ModelQuota, w llm.Window) int {
 // quotaFields finds the maxima of a quota.
 var quotaFields = kind.NewFields[ratelimit.ModelQuota](kind.Model)
 
-// sameMaxima reports whether two quotas have the same maxima, as far as a provider reports
-// them.
+// sameMaxima reports whether two quotas have the same maxima, as far as a provider reports them.
 func sameMaxima(one, other ratelimit.ModelQuota) bool {
-	other.Auto, other.Margin, other.MaxConcurrent, other.DayResetsAt, other.Reserve = one.Auto, one.Margin, one.MaxConcurrent, one.DayResetsAt, one.Reserve
-	other.MaxEnqueuedTokens = one.MaxEnqueuedTokens
-	other.MaxTokensInFlight, other.ReserveTokens, other.OnOverrun = one.MaxTokensInFlight, one.ReserveTokens, one.OnOverrun
-	other.Pace, other.PaceBurst, other.Count = one.Pace, one.PaceBurst, one.Count
+	other.Auto, other.Margin = one.Auto, one.Margin
+	keepUnreported(&other, &one)
 	return one == other
+}
+
+// keepUnreported gives a quota what no provider reports of another one.
+func keepUnreported(to, of *ratelimit.ModelQuota) {
+	to.MaxConcurrent, to.DayResetsAt, to.Reserve, to.MaxEnqueuedTokens = of.MaxConcurrent, of.DayResetsAt, of.Reserve, of.MaxEnqueuedTokens
+	to.MaxTokensInFlight, to.ReserveTokens, to.OnOverrun = of.MaxTokensInFlight, of.ReserveTokens, of.OnOverrun
+	to.Pace, to.PaceBurst, to.Count = of.Pace, of.PaceBurst, of.Count
 }
 
 // isPublished reports whether the state's quota has the published maxima of q without being

@@ -181,10 +181,7 @@ func (g *Gateway) quotaAfter(name string, q, old quota) ratelimit.ModelQuota {
 		to = current
 	case ok && current.Auto && q.Auto && (first || old == q):
 		to = current
-		to.MaxConcurrent, to.DayResetsAt, to.Reserve = q.MaxConcurrent, q.DayResetsAt, q.Reserve // no provider reports these
-		to.MaxEnqueuedTokens = q.MaxEnqueuedTokens
-		to.MaxTokensInFlight, to.ReserveTokens, to.OnOverrun = q.MaxTokensInFlight, q.ReserveTokens, q.OnOverrun
-		to.Pace, to.PaceBurst, to.Count = q.Pace, q.PaceBurst, q.Count
+		keepUnreported(&to, &q.ModelQuota)
 	}
 	if to != (ratelimit.ModelQuota{}) {
 		to.Margin = q.Margin

@@ -7,7 +7,7 @@ import (
 )
 
 // Patch is a JSON merge patch, by the names that fields have in JSON: nil removes a field, and a field
-// that is not there stays. See [ProjectSettings], [QuotaSettings], [KeySettings] and [GatewaySettings].
+// that is not there stays. See [ProjectSettings], [QuotaSettings], [KeySettings] and [control.Gateway].
 type Patch map[string]any
 
 // Subject is a kind of what a client can edit, by its name in the paths of the API.

@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/internal/message"
 )
+
+// Seconds is a duration, as this API writes and reads it.
+type Seconds = control.Seconds
 
 // Health is the answer to a probe.
 type Health struct {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 )
 
 // merge applies a JSON merge patch (RFC 7396) to a document: null removes a field, and a field that the
@@ -59,7 +61,7 @@ func (m *merger) object(document, patch []byte, of reflect.Type, path string) ([
 			if merged[member.name], err = m.object(merged[member.name], member.value, field.Type, name+"."); err != nil {
 				return nil, err
 			}
-		case isAmount(member.name) && isZero(member.value):
+		case IsAmount(member.name) && isZero(member.value):
 			return nil, problemf(http.StatusBadRequest, "the body: %s: 0 is not allowed: leave it empty (null) for no limit, or pause the %s", name, m.stopped)
 		default:
 			merged[member.name] = member.value
@@ -113,14 +115,10 @@ func isPlainStruct(of reflect.Type) bool {
 	return of.Kind() == reflect.Struct && !reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-// isAmount reports whether a field of a quota or of a limit is an amount that limits.
-func isAmount(name string) bool {
-	for _, start := range []string{"requests_per_", "tokens_per_", "dollars"} {
-		if strings.HasPrefix(name, start) {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "max_") && name != "max_share" && name != "max_wait"
+// IsAmount reports whether a field of a quota or of a limit is an amount that limits.
+func IsAmount(name string) bool {
+	_, ok := kind.Named(name)
+	return ok
 }
 
 // isZero reports whether a JSON value is the number 0, or a string of it.
@@ -154,7 +152,7 @@ func changesOf(before, after any) (changed []FieldChange, lifted []string) {
 		if b, a := old[name], next[name]; !reflect.DeepEqual(b, a) {
 			changed = append(changed, FieldChange{name, b, a})
 			last := name[strings.LastIndexByte(name, '.')+1:]
-			if (isAmount(last) || last == "max_share") && a == nil {
+			if (IsAmount(last) || last == "max_share") && a == nil {
 				lifted = append(lifted, name)
 			}
 		}
@@ -184,7 +182,7 @@ func enter(path string, object, to map[string]any) {
 		switch {
 		case nested:
 			enter(path+name+".", inner, to)
-		case isAmount(name) && fmt.Sprint(value) == "0":
+		case IsAmount(name) && fmt.Sprint(value) == "0":
 		default:
 			to[path+name] = value
 		}

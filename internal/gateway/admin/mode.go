@@ -14,35 +14,30 @@ type Gateway struct {
 	Version string `json:"version"` // of the program
 }
 
-// GatewaySettings is what a PATCH can change of all gateways on the store.
-type GatewaySettings struct {
-	Mode string `json:"mode,omitempty"` // empty: as the configuration of each gateway says
-}
-
 func (a *Admin) gatewaySettings(r *http.Request) (any, error) {
 	return Gateway{a.gateway.Mode(), a.version}, nil
 }
 
 // changeGateway changes the mode of all gateways on the store.
 func (a *Admin) changeGateway(r *http.Request) (any, error) {
-	patch, err := readPatch[GatewaySettings](r)
+	patch, err := readPatch[control.Gateway](r)
 	if err != nil {
 		return nil, err
 	}
-	_, preview, err := perform(a, r, edit[GatewaySettings]{
+	_, preview, err := perform(a, r, edit[control.Gateway]{
 		action: "gateway.change",
-		now:    func() GatewaySettings { return GatewaySettings(a.gateway.Controls().State().Gateway()) },
-		spelled: func(s GatewaySettings) GatewaySettings {
-			return GatewaySettings{cmp.Or(s.Mode, a.gateway.Config().Mode)}
+		now:    func() control.Gateway { return a.gateway.Controls().State().Gateway() },
+		spelled: func(s control.Gateway) control.Gateway {
+			return control.Gateway{Mode: cmp.Or(s.Mode, a.gateway.Config().Mode)}
 		},
-		next: func(before GatewaySettings) (after GatewaySettings, err error) {
+		next: func(before control.Gateway) (after control.Gateway, err error) {
 			if after, err = merge(before, patch, "gateway"); err == nil {
 				err = invalid(control.CheckMode(after.Mode))
 			}
 			return after, err
 		},
-		apply: func(ctx context.Context, _, after GatewaySettings) error {
-			return a.gateway.Controls().SetGateway(ctx, control.Gateway(after))
+		apply: func(ctx context.Context, _, after control.Gateway) error {
+			return a.gateway.Controls().SetGateway(ctx, after)
 		},
 	})
 	if err != nil || preview != nil {

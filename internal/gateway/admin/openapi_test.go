@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/figures"
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 	"dappco.re/go/core/go-ratelimit/project"
@@ -224,7 +225,7 @@ func TestSchemasMatchTheirTypes(t *testing.T) {
 		"Problem": Problem{}, "Session": Session{}, "SignIn": SignIn{}, "Health": Health{}, "State": State{}, "Model": Model{}, "Usage": Usage{}, "ModelList": ModelList{},
 		"Project": Project{}, "Window": Window{}, "ProjectList": ProjectList{}, "Key": keys.Key{}, "KeyList": KeyList{},
 		"IssuedKey": IssuedKey{}, "Reloaded": Reloaded{}, "ReloadChange": ReloadChange{}, "Decision": Decision{}, "DecisionList": DecisionList{},
-		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "NewToken": NewToken{}, "TokenList": TokenList{}, "KeyPatch": KeySettings{}, "ProjectPatch": ProjectSettings{}, "QuotaPatch": QuotaSettings{}, "Preview": Preview{}, "Gateway": Gateway{}, "GatewayPatch": GatewaySettings{}, "FieldChange": FieldChange{}, "Rotation": Rotation{},
+		"Entry": Entry{}, "AuditList": AuditList{}, "NewKey": NewKey{}, "NewToken": NewToken{}, "TokenList": TokenList{}, "KeyPatch": KeySettings{}, "ProjectPatch": ProjectSettings{}, "QuotaPatch": QuotaSettings{}, "Preview": Preview{}, "Gateway": Gateway{}, "GatewayPatch": control.Gateway{}, "FieldChange": FieldChange{}, "Rotation": Rotation{},
 		"Quota": Quota{}, "Limit": project.Limit{},
 		"Overview": Overview{}, "OverviewDelta": OverviewDelta{}, "Totals": Totals{}, "Row": Row{}, "RowPause": RowPause{}, "Dimension": Dimension{},
 		"Minute": Minute{}, "Denials": figures.Denials{}, "ProviderLimit": ProviderLimit{}, "ProjectRows": ProjectRows{}, "Matrix": Matrix{}, "Cell": Cell{},

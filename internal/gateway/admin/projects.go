@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/gateway/control"
 	"dappco.re/go/core/go-ratelimit/internal/kind"
@@ -45,20 +44,14 @@ type Project struct {
 // what is nil or empty is as the configuration says.
 type ProjectSettings struct {
 	project.Limit
-	Paused       bool     `json:"paused,omitempty"`
-	MaxWait      *Seconds `json:"max_wait,omitempty"`
-	Models       []string `json:"models,omitempty"`
-	Mode         string   `json:"mode,omitempty"`
-	Fit          *bool    `json:"fit,omitempty"`
-	FitMin       *int     `json:"fit_min,omitempty"`
-	UnknownUsage string   `json:"unknown_usage,omitempty"`
-	FailedCalls  string   `json:"failed_calls,omitempty"`
+	control.Project
 }
 
 // IsSwitched reports whether a field of a project wins over the configuration once it is set, so that a reload does not
 // undo it.
 func IsSwitched(field string) bool {
-	return slices.Contains([]string{"paused", "max_wait", "models", "mode", "fit", "fit_min", "unknown_usage", "failed_calls"}, field)
+	_, ok := fieldNamed(reflect.TypeFor[control.Project](), field)
+	return ok
 }
 
 // Window is one window of a project's limit, and what is left of it.
@@ -236,12 +229,11 @@ func (a *Admin) changeProject(r *http.Request) (any, error) {
 			if c := callerOf(r); c.project != "" && (after.UnknownUsage != before.UnknownUsage || after.FailedCalls != before.FailedCalls) {
 				return after, problemf(http.StatusForbidden, "you are bound to project %q: unknown_usage and failed_calls say what its limits are charged, and are for whoever granted these", c.project)
 			}
-			switched := after.controls()
-			return after, cmp.Or(a.checkLimit(id, after.Limit), invalid(switched.Check()))
+			return after, cmp.Or(a.checkLimit(id, after.Limit), invalid(after.Check()))
 		},
 		apply: func(ctx context.Context, before, after ProjectSettings) error {
-			if switched := after.controls(); !reflect.DeepEqual(switched, before.controls()) {
-				if err := unchanged(a.gateway.Controls().ReplaceProject(ctx, id, before.controls(), switched)); err != nil {
+			if !reflect.DeepEqual(before.Project, after.Project) {
+				if err := unchanged(a.gateway.Controls().ReplaceProject(ctx, id, before.Project, after.Project)); err != nil {
 					return err
 				}
 			}
@@ -285,19 +277,7 @@ func editProject[T any](a *Admin, r *http.Request, id string, e edit[T]) (any, e
 
 // projectSettings returns what a PATCH can change of a project, as it is now.
 func (a *Admin) projectSettings(id string) ProjectSettings {
-	switched := a.gateway.Controls().State().Project(id)
-	return ProjectSettings{
-		a.gateway.Projects().Limit(id), switched.Paused, (*Seconds)(switched.MaxWait), switched.Models, switched.Mode,
-		switched.Fit, switched.FitMin, switched.UnknownUsage, switched.FailedCalls,
-	}
-}
-
-// controls returns the part of the settings that is switched at run time.
-func (s *ProjectSettings) controls() control.Project {
-	return control.Project{
-		Paused: s.Paused, MaxWait: (*time.Duration)(s.MaxWait), Models: s.Models, Mode: s.Mode,
-		Fit: s.Fit, FitMin: s.FitMin, UnknownUsage: s.UnknownUsage, FailedCalls: s.FailedCalls,
-	}
+	return ProjectSettings{a.gateway.Projects().Limit(id), a.gateway.Controls().State().Project(id)}
 }
 
 // unsetLimit gives a project the default limit again.

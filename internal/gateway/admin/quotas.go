@@ -115,8 +115,7 @@ func noQuota(model string) *Problem {
 // QuotaSettings is what a PATCH can change of a model: its quota, and what is switched at run time.
 type QuotaSettings struct {
 	Quota
-	Paused bool   `json:"paused,omitempty"`
-	Mode   string `json:"mode,omitempty"` // empty: as the configuration says
+	control.Model
 }
 
 // setQuota replaces a quota. If the configuration names the model, the quota holds until the next
@@ -147,8 +146,7 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 	return editQuota(a, r, name, edit[QuotaSettings]{
 		action: "quota.change", subject: name,
 		now: func() QuotaSettings {
-			switched := a.gateway.Controls().State().Model(name)
-			return QuotaSettings{a.quotaNow(name), switched.Paused, switched.Mode}
+			return QuotaSettings{a.quotaNow(name), a.gateway.Controls().State().Model(name)}
 		},
 		spelled: func(s QuotaSettings) QuotaSettings {
 			s.Mode = cmp.Or(s.Mode, a.gateway.ConfiguredModelMode(name))
@@ -164,9 +162,8 @@ func (a *Admin) changeQuota(r *http.Request) (any, error) {
 			return after, err
 		},
 		apply: func(ctx context.Context, before, after QuotaSettings) error {
-			if before.Paused != after.Paused || before.Mode != after.Mode {
-				was, switched := control.Model{Paused: before.Paused, Mode: before.Mode}, control.Model{Paused: after.Paused, Mode: after.Mode}
-				if err := unchanged(a.gateway.Controls().ReplaceModel(ctx, name, was, switched)); err != nil {
+			if before.Model != after.Model {
+				if err := unchanged(a.gateway.Controls().ReplaceModel(ctx, name, before.Model, after.Model)); err != nil {
 					return err
 				}
 			}

@@ -168,7 +168,7 @@ func (a *Admin) putBack(ctx context.Context, kind, name string, t control.Term) 
 			err = board.SetModel(ctx, name, m)
 		}
 		if t.Quota == nil || err != nil {
-			return QuotaSettings{Paused: true}, QuotaSettings{}, err
+			return QuotaSettings{Model: control.Model{Paused: true}}, QuotaSettings{}, err
 		}
 		to := a.gateway.ConfiguredQuota(name, t.QuotaBefore)
 		return newQuota(*t.Quota), newQuota(to), a.gateway.Models().SetQuota(name, to)
@@ -178,7 +178,7 @@ func (a *Admin) putBack(ctx context.Context, kind, name string, t control.Term) 
 		err = board.SetProject(ctx, name, p)
 	}
 	if t.Limit == nil || err != nil {
-		return ProjectSettings{Paused: true}, ProjectSettings{}, err
+		return ProjectSettings{Project: control.Project{Paused: true}}, ProjectSettings{}, err
 	}
 	return a.putBackLimit(ctx, name, t)
 }

@@ -57,7 +57,7 @@ func TestBoardsShareAStore(t *testing.T) {
 	stop := two.Watch(func(s *State) { seen = append(seen, s.PausedAt("acme/search")) })
 	wait, fit := 3*time.Second, true
 	for _, err := range []error{
-		one.SetProject(t.Context(), "acme", Project{Paused: true, MaxWait: &wait, Fit: &fit, FailedCalls: config.FailedReserved, Models: []string{"gpt-*"}, Mode: "shadow"}),
+		one.SetProject(t.Context(), "acme", Project{Paused: true, MaxWait: (*Seconds)(&wait), Fit: &fit, FailedCalls: config.FailedReserved, Models: []string{"gpt-*"}, Mode: "shadow"}),
 		one.SetModel(t.Context(), "gpt-4o", Model{Paused: true}),
 		one.SetKey(t.Context(), "abcdefghij", Key{Paused: true}),
 		one.SetGateway(t.Context(), Gateway{Mode: "shadow"}),

@@ -19,10 +19,10 @@ import (
 // Project is what an operator has set for a project; what is nil or empty is as the file says. Paused and Mode hold
 // for all projects below it, too. So does all else but Models, unless one of them has its own.
 type Project struct {
-	Paused  bool           `json:"paused,omitempty"`
-	MaxWait *time.Duration `json:"max_wait,omitempty"`
-	Models  []string       `json:"models,omitempty"` // names or patterns of the models that it may call
-	Mode    string         `json:"mode,omitempty"`   // [config.ModeEnforce] or [config.ModeShadow]
+	Paused  bool     `json:"paused,omitempty"`
+	MaxWait *Seconds `json:"max_wait,omitempty"`
+	Models  []string `json:"models,omitempty"` // names or patterns of the models that it may call
+	Mode    string   `json:"mode,omitempty"`   // [config.ModeEnforce] or [config.ModeShadow]
 
 	Fit          *bool  `json:"fit,omitempty"`
 	FitMin       *int   `json:"fit_min,omitempty"`
@@ -38,7 +38,7 @@ func (p *Project) treatsCalls() bool {
 // Apply sets how calls are treated, where the operator has set it for the project.
 func (p *Project) Apply(rules *config.Project) {
 	if p.MaxWait != nil {
-		rules.MaxWait = *p.MaxWait
+		rules.MaxWait = time.Duration(*p.MaxWait)
 	}
 	if p.Fit != nil {
 		rules.Fit = *p.Fit
@@ -78,8 +78,8 @@ func (p *Project) Check() error {
 	if err := CheckMode(p.Mode); err != nil {
 		return err
 	}
-	if p.MaxWait != nil && (*p.MaxWait < 0 || *p.MaxWait > MaxWait) {
-		return fmt.Errorf("max_wait is %v: it must be from 0 to %v", *p.MaxWait, MaxWait)
+	if p.MaxWait != nil && (*p.MaxWait < 0 || *p.MaxWait > Seconds(MaxWait)) {
+		return fmt.Errorf("max_wait is %v: it must be from 0 to %v", time.Duration(*p.MaxWait), MaxWait)
 	}
 	if p.FitMin != nil && (*p.FitMin < config.MinFit || *p.FitMin > config.MaxFit) {
 		return fmt.Errorf("fit_min is %d: it must be from %d to %d", *p.FitMin, config.MinFit, config.MaxFit)

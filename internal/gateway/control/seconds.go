@@ -1,4 +1,4 @@
-package admin
+package control
 
 import (
 	"encoding/json"
