@@ -157,7 +157,7 @@ func TestBackgroundStream(t *testing.T) {
 	script := func(mockprovider.Call) mockprovider.Reply {
 		return mockprovider.Reply{Fault: mockprovider.FaultStall, After: 5}
 	}
-	r = newRig(t, backgroundRig, mockprovider.Config{Script: script})
+	r = newRig(t, backgroundRig+"server: {read_on: 10ms}\n", mockprovider.Config{Script: script})
 	ctx, leave := context.WithCancel(t.Context())
 	request, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/openai/v1/responses", strings.NewReader(body))
 	request.Header.Set("X-Project-ID", "acme")

@@ -86,7 +86,7 @@ server: {body_timeout: 100ms}
 // looks complete.
 func TestHalfClosed(t *testing.T) {
 	provider := &stepper{pieces: make(chan string), gone: make(chan struct{})}
-	r := newRigBefore(t, oneOfEach, provider)
+	r := newRigBefore(t, oneOfEach+"server: {read_on: 10ms}\n", provider)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

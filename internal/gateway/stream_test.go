@@ -96,6 +96,7 @@ func TestClientLeaves(t *testing.T) {
 	r := newRigBefore(t, `
 providers:
   openai: {base_url: MOCK, models: {gpt-4o: {max_tpm: 10000, max_concurrent: 1}}}
+server: {read_on: 10ms}
 `, provider)
 	ctx, leave := context.WithCancel(t.Context())
 	response := open(t, ctx, r, chat, streamed)

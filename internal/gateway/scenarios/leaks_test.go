@@ -24,6 +24,7 @@ providers:
 prices:
   "*": {input: 0, output: 100, request: 0.02}
 defaults: {max_wait: 5m}
+server: {read_on: 1s}
 projects:
   acme: {dollars: 100}
   "acme/*": {dollars: 50}

@@ -22,6 +22,7 @@ func halfLeave(t *testing.T, state string) {
 providers:
   openai: {base_url: MOCK, models: {m: {max_concurrent: 200, max_tpd: 1_000_000}}}
 defaults: {max_wait: 0s}
+server: {read_on: 1s}
 `, state, p)
 	of := call{model: "m", stream: true, output: 800}
 	all := listen(t, &g.gatewayURLs, n, of)
