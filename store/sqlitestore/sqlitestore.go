@@ -60,13 +60,13 @@ type Store struct {
 	closed  atomic.Bool
 
 	// The following fields belong to the caller that runs a transaction.
-	db           *sql.DB
-	conn         *sql.Conn
-	do           statements
-	prepared     []*sql.Stmt // all statements
-	batch        batch
-	bytes        []byte        // memory for the account that is being saved
-	sinceTrim    int           // the number of transactions since the length of the log was last checked
+	db        *sql.DB
+	conn      *sql.Conn
+	do        statements
+	prepared  []*sql.Stmt // all statements
+	batch     batch
+	bytes     []byte // memory for the account that is being saved
+	sinceTrim int    // the number of transactions since the length of the log was last checked
 }
 
 var _ store.Store = (*Store)(nil)
