@@ -34,8 +34,7 @@ const (
 	lineEvery   = time.Second            // how often a line is printed elsewhere
 )
 
-// run lets the projects call and shows the state of the demo until ctx ends, and then a
-// summary.
+// run makes the calls of the projects and shows the state of the demo until ctx ends, and then a summary.
 func (b *board) run(ctx context.Context, s *console.Screen) error {
 	base := address(b.running.Clients, config.TLS{})
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}

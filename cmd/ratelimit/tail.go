@@ -145,8 +145,8 @@ func eventLine(event string, data []byte, width int) string {
 
 func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }
 
-// decisionLine returns what became of a request, and when: what matters most first. A decision is told
-// when its request ends, so the lines are in the order of their times.
+// decisionLine returns what became of a request, and when: what matters most first. The event of a decision comes when
+// the request ends, so the lines are in the order of these times.
 func decisionLine(d admin.Decision, width int) string {
 	who := d.Project
 	if d.User != "" {

@@ -12,8 +12,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/webhook"
 )
 
-// alerts is an observer that logs when a budget reaches a threshold, and has the webhook of the
-// configuration told.
+// alerts is an observer that logs when a budget reaches a threshold, and sends that to the webhook of the
+// configuration.
 type alerts struct {
 	g *Gateway
 
@@ -61,7 +61,7 @@ func amountOf(b *event.Budget, n int64) string {
 	return fmt.Sprintf("%d %s", n, b.Unit)
 }
 
-// send has messages sent to another webhook, or to none. What waits for the one before is still sent
+// send replaces the webhook that messages go to; nil is none. Messages that wait for the webhook before are still sent
 // there.
 func (a *alerts) send(to *config.Webhook) {
 	a.mu.Lock()

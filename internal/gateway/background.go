@@ -12,7 +12,7 @@ import (
 // maxResponseID is how many bytes of an id a [dialect.Meter] keeps. A longer one cannot be told from others.
 const maxResponseID = 64
 
-// leaveOpen has the store keep a call that the provider goes on with in the background, until its response is fetched.
+// leaveOpen deposits a call that the provider goes on with in the background, until its response is fetched.
 // It reports false for a call whose usage is known already, or whose response nobody could find.
 func (x *exchange) leaveOpen(meter *dialect.Meter) bool {
 	id := meter.ResponseID()

@@ -10,7 +10,7 @@ import (
 // fieldFit is the header that says to how many tokens of each answer the gateway has lowered the call's max_tokens.
 const fieldFit = "X-Ratelimit-Fit"
 
-// setFit says whether the call may be fitted. A request that its client has signed cannot be changed.
+// setFit marks a call that may be fitted. A request that its client has signed cannot be changed.
 func (x *exchange) setFit() {
 	if x.rules.Fit && !x.signed {
 		x.call.Fit = call.Fit{Body: x.body, Min: x.rules.FitMin}

@@ -24,8 +24,7 @@ const (
 	EventStore     EventKind = "store"     // the store is lost, if Err is set, or back
 )
 
-// Event is something that an operator may want to know at once. It is shared by all who follow, so it
-// must not be changed.
+// Event is something that an operator may want to know at once. All followers share it, so it must not be changed.
 type Event struct {
 	Kind     EventKind
 	Time     time.Time
@@ -40,8 +39,7 @@ type Event struct {
 	text     []byte
 }
 
-// Text returns the event as JSON, which is made once for all who follow: value returns what to make it
-// of.
+// Text returns the event as JSON, which is marshalled once for all followers. value returns what is marshalled.
 func (e *Event) Text(value func(*Event) any) []byte {
 	e.once.Do(func() {
 		text, err := json.Marshal(value(e))
@@ -53,7 +51,7 @@ func (e *Event) Text(value func(*Event) any) []byte {
 	return e.text
 }
 
-// followers are all who follow what happens.
+// followers are all followers of the events of a gateway.
 type followers struct {
 	count atomic.Int64 // so that nothing is done for nobody
 	mu    sync.RWMutex
@@ -103,7 +101,7 @@ func (f *Follower) Close() {
 	}
 }
 
-// Come is sent to when there are events to Read.
+// Come returns a channel that gets a value when there are events to Read.
 func (f *Follower) Come() <-chan struct{} { return f.come }
 
 // Read returns the next events, as many as most.
@@ -119,11 +117,11 @@ func (f *Follower) Read(most int) []Unread {
 	return next
 }
 
-// notify has Come sent to.
+// notify sends a value to the channel of Come, unless it has one already.
 func (f *Follower) notify() {
 	select {
 	case f.come <- struct{}{}:
-	default: // it is notified already
+	default:
 	}
 }
 

@@ -146,7 +146,7 @@ func (u *uploads) remove(id string) {
 	u.begun = slices.DeleteFunc(u.begun, func(n ownedName) bool { return n.name == id })
 }
 
-// keep notes that the store keeps a digest, and returns the name of one that it is to forget for that, or "".
+// keep records that the store keeps a digest, and returns the name of one that it must forget in exchange, or "".
 func (u *uploads) keep(project, name string) (oldest string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -189,7 +189,7 @@ func (r *readBeside) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keepDigest has the store keep the digest of a file with calls.
+// keepDigest stores the digest of a file with calls.
 func (o *openBatches) keepDigest(f *uploadedFile, provider, project string) {
 	name, note, ok := f.end(provider)
 	if !ok {

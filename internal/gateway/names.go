@@ -142,7 +142,7 @@ func (x *exchange) countedRun(run string) string {
 	return sharedName
 }
 
-// useNames says that the user and the run of the request have passed, so that the state holds counters of them.
+// useNames records that a call of the user and the run has passed, so that the state holds counters of them.
 func (x *exchange) useNames() {
 	if x.User != "" {
 		x.g.users.use(x.Project, x.User, x.Time.UnixNano())

@@ -14,9 +14,8 @@ import (
 )
 
 // openBatches are the batches that were submitted and whose results have not been fetched, and the calls in the
-// background whose responses have not been fetched. The store
-// keeps what is reserved for them, so that any gateway that shares it can settle them, also after a
-// restart.
+// background whose responses have not been fetched. The store keeps what is reserved for them, so that any gateway that
+// shares it can settle them, also after a restart.
 type openBatches struct {
 	g       *Gateway
 	vault   deposits.Depository
@@ -69,7 +68,7 @@ func newOpenBatches(g *Gateway) *openBatches {
 	return o
 }
 
-// open has the store keep a batch by a name. If it cannot, the batch stays charged what was reserved.
+// open deposits a batch in the store under a name. If the store cannot keep it, the batch stays charged what was reserved.
 func (o *openBatches) open(name string, b *call.Batch) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
@@ -114,7 +113,7 @@ func (o *openBatches) find(name string) *openBatch {
 	return b
 }
 
-// setFile says in which file of its provider the results of an open batch are.
+// setFile stores in which file of its provider the results of an open batch are.
 func (o *openBatches) setFile(b *openBatch, file string) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()

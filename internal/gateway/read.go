@@ -58,7 +58,7 @@ func (x *exchange) read() *refusal {
 	return nil
 }
 
-// setOwners says to whom the call is charged beside its model.
+// setOwners sets to whom the call is charged beside its model.
 func (x *exchange) setOwners() {
 	x.call.Project, x.call.RunProject, x.call.Key, x.call.Run = x.path, x.Project, x.Key, x.Run
 	x.call.ShadowOf = x.g.shadowOf(x.setup, x.path)

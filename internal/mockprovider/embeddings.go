@@ -5,12 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"iter"
 	"math"
 )
 
 // embeddings is OpenAI's embeddings. It has no streams.
-type embeddings struct{}
+type embeddings struct{ single }
 
 func (embeddings) read(c *Call) error {
 	if c.fields["input"] == nil {
@@ -24,10 +23,6 @@ func (embeddings) read(c *Call) error {
 	}
 	return nil
 }
-
-func (embeddings) framing(*Call) framing          { return framing{} }
-func (embeddings) events(*answer) iter.Seq[event] { return func(func(event) bool) {} }
-func (embeddings) broken(*answer) event           { return event{} }
 
 // defaultDimensions is how many numbers an embedding has by default.
 const defaultDimensions = 8

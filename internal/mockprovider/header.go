@@ -26,53 +26,32 @@ func FromHeader(c Call) Reply {
 // set sets the field that a word names.
 func (r *Reply) set(word string) (err error) {
 	name, value, _ := strings.Cut(word, "=")
+	numbers := map[string]*int{
+		"input": &r.Input, "output": &r.Output, "reasoning": &r.Reasoning, "hidden": &r.Hidden, "chunk": &r.Chunk,
+		"cached": &r.Cached, "cache-write": &r.CacheWrite, "cache-write-hour": &r.Parts.CacheWriteHour,
+		"input-audio": &r.Parts.InputAudio, "cached-audio": &r.Parts.CachedAudio, "input-image": &r.Parts.InputImage,
+		"output-audio": &r.Parts.OutputAudio, "output-image": &r.Parts.OutputImage,
+		"web-searches": &r.WebSearches, "web-fetches": &r.WebFetches, "places": &r.Places, "file-searches": &r.FileSearches,
+		"code-runs": &r.CodeRuns, "images": &r.Images, "status": &r.Status, "after": &r.After,
+	}
+	if to := numbers[name]; to != nil {
+		*to, err = number(value)
+	} else {
+		err = r.setText(name, value)
+	}
+	if err != nil {
+		return fmt.Errorf("X-Mock: %q: %w", word, err)
+	}
+	return nil
+}
+
+// setText sets a field that is no number.
+func (r *Reply) setText(name, value string) (err error) {
 	switch name {
-	case "input":
-		r.Input, err = number(value)
-	case "output":
-		r.Output, err = number(value)
-	case "reasoning":
-		r.Reasoning, err = number(value)
-	case "hidden":
-		r.Hidden, err = number(value)
-	case "chunk":
-		r.Chunk, err = number(value)
-	case "cached":
-		r.Cached, err = number(value)
-	case "cache-write":
-		r.CacheWrite, err = number(value)
-	case "cache-write-hour":
-		r.Parts.CacheWriteHour, err = number(value)
-	case "input-audio":
-		r.Parts.InputAudio, err = number(value)
-	case "cached-audio":
-		r.Parts.CachedAudio, err = number(value)
-	case "input-image":
-		r.Parts.InputImage, err = number(value)
-	case "output-audio":
-		r.Parts.OutputAudio, err = number(value)
-	case "output-image":
-		r.Parts.OutputImage, err = number(value)
-	case "web-searches":
-		r.WebSearches, err = number(value)
-	case "web-fetches":
-		r.WebFetches, err = number(value)
-	case "places":
-		r.Places, err = number(value)
-	case "file-searches":
-		r.FileSearches, err = number(value)
-	case "code-runs":
-		r.CodeRuns, err = number(value)
-	case "images":
-		r.Images, err = number(value)
 	case "tier":
 		r.Parts.Tier = value
 	case "cost":
 		r.Parts.Cost, err = amount(value)
-	case "status":
-		r.Status, err = number(value)
-	case "after":
-		r.After, err = number(value)
 	case "code":
 		r.Code = value
 	case "tool":
@@ -86,12 +65,9 @@ func (r *Reply) set(word string) (err error) {
 	case "delay":
 		r.Delay, err = time.ParseDuration(value)
 	default:
-		err = fmt.Errorf("there is no such word")
+		err = errors.New("there is no such word")
 	}
-	if err != nil {
-		return fmt.Errorf("X-Mock: %q: %w", word, err)
-	}
-	return nil
+	return err
 }
 
 func number(value string) (int, error) {

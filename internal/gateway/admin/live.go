@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// live sends the overview to all who watch it. One goroutine looks once a second for all of them, and
-// ends when the last has left. What viewers of one number of projects get is marshalled once.
+// live sends the overview to all viewers. One goroutine reads it once a second for all of them, and ends when the last
+// viewer has left. The overview for viewers of the same number of projects is marshalled once.
 type live struct {
 	admin *Admin
 
@@ -24,13 +24,13 @@ type live struct {
 // group is the viewers of one number of projects.
 type group struct {
 	viewers map[*viewer]struct{}
-	last    *Overview // which they have all got, but for those that are behind; nil: they have none yet
+	last    *Overview // that was sent to all viewers but those that are behind; nil: none yet
 }
 
-// viewer is one who watches.
+// viewer is a client that watches the overview.
 type viewer struct {
 	events chan textEvent
-	behind bool // it has not got the last overview: a snapshot comes next
+	behind bool // the last overview could not be sent to it: a snapshot comes next
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	maxUnsent = 2 // events that wait for a viewer that reads slowly
 )
 
-// errNobodyLooks ends the streams of viewers for whom nobody looks any more.
+// errNobodyLooks ends the streams of viewers after the goroutine that reads the overview has panicked.
 var errNobodyLooks = errors.New("internal error")
 
 func newLive(a *Admin) *live {
@@ -101,7 +101,7 @@ func (l *live) leave(n int, v *viewer) {
 	l.wake()
 }
 
-// wake lets the goroutine see that a viewer has come or left.
+// wake wakes the goroutine, because a viewer has come or left.
 func (l *live) wake() {
 	select {
 	case l.stir <- struct{}{}:
@@ -109,8 +109,8 @@ func (l *live) wake() {
 	}
 }
 
-// pace returns how often the goroutine looks: once a second, and in a fleet every two seconds, as often as the other
-// gateways are asked.
+// pace returns how often the goroutine reads the overview: once a second, and in a fleet every two seconds, as often as
+// the other gateways are asked.
 func (l *live) pace() time.Duration {
 	if l.admin.fleet.Alone() {
 		return lookEvery
@@ -118,7 +118,7 @@ func (l *live) pace() time.Duration {
 	return 2 * lookEvery
 }
 
-// run looks as long as there are viewers.
+// run reads and sends the overview as long as there are viewers.
 func (l *live) run() {
 	defer l.isolate()
 	pace := l.pace()
@@ -133,7 +133,7 @@ func (l *live) run() {
 				pace = now
 				tick.Reset(pace)
 			}
-		case <-l.stir: // who has come gets the last look
+		case <-l.stir: // a new viewer gets the last overview
 		}
 	}
 }
