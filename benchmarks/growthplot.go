@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
 	"strconv"
 	"strings"
 
+	"dappco.re/go/core/go-ratelimit/benchmarks/internal/canvas"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 const (
@@ -21,13 +20,19 @@ const (
 // growthSVG draws a panel for each store, with a line for each dimension: how many times as much as with the least of it a
 // call costs. Both scales are logarithmic. It returns nil if there are no reports on growth.
 func growthSVG(all []report) []byte {
-	canvas := vgsvg.New(plotWidth, growthHeight)
-	c := draw.New(canvas)
-	c.FillPolygon(color.White, corners(c.Rectangle))
 	drawn := false
+	svg := canvas.SVG(growthHeight, func(c draw.Canvas) { drawn = drawGrowth(c, all) })
+	if !drawn {
+		return nil
+	}
+	return svg
+}
+
+// drawGrowth draws the panels, and reports whether there is a line in any.
+func drawGrowth(c draw.Canvas, all []report) (drawn bool) {
 	for i, m := range media() {
-		left := gap + vg.Length(i)*plotWidth/3
-		panel := growthPanel{c, left + 24, left + plotWidth/3 - 2*gap}
+		left := gap + vg.Length(i)*canvas.Width/3
+		panel := growthPanel{c, left + 24, left + canvas.Width/3 - 2*gap}
 		panel.axes(m.name)
 		line := 0
 		for _, r := range all {
@@ -38,14 +43,7 @@ func growthSVG(all []report) []byte {
 			}
 		}
 	}
-	if !drawn {
-		return nil
-	}
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		panic(err) // a buffer takes everything
-	}
-	return bytes.ReplaceAll(out.Bytes(), []byte("Liberation Sans"), []byte("Liberation Sans, Arial, Helvetica, sans-serif"))
+	return drawn
 }
 
 type growthPanel struct {
@@ -62,14 +60,14 @@ func (p growthPanel) y(times float64) vg.Length {
 }
 
 func (p growthPanel) axes(title string) {
-	p.FillText(ink(titleSize), vg.Point{X: p.left, Y: growthHeight - headHeight/2}, title)
-	p.FillText(ink(textSize), vg.Point{X: p.left, Y: footHeight / 4}, "how many there are; times the least")
+	p.FillText(ink(canvas.TitleSize), vg.Point{X: p.left, Y: growthHeight - headHeight/2}, title)
+	p.FillText(ink(canvas.TextSize), vg.Point{X: p.left, Y: footHeight / 4}, "how many there are; times the least")
 	for times := 1.0; times <= mostTimes; times *= 10 {
-		p.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 1}, p.left, p.y(times), p.right, p.y(times))
-		p.FillText(ink(textSize), vg.Point{X: p.left - 24, Y: p.y(times)}, fmt.Sprint(times))
+		p.StrokeLine2(draw.LineStyle{Color: canvas.Grid, Width: 1}, p.left, p.y(times), p.right, p.y(times))
+		p.FillText(ink(canvas.TextSize), vg.Point{X: p.left - 24, Y: p.y(times)}, fmt.Sprint(times))
 	}
 	for size := 1.0; size <= 1e6; size *= 100 {
-		p.FillText(ink(textSize), vg.Point{X: p.x(size), Y: footHeight * 0.6}, growthName(int(size)))
+		p.FillText(ink(canvas.TextSize), vg.Point{X: p.x(size), Y: footHeight * 0.6}, growthName(int(size)))
 	}
 }
 
@@ -90,7 +88,7 @@ func (p growthPanel) line(r report, dimension string, i int) {
 		points = append(points, vg.Point{X: p.x(float64(size)), Y: p.y(row.value / r.rows[0].value)})
 	}
 	p.StrokeLines(draw.LineStyle{Color: colour, Width: 1.5}, points)
-	style := ink(textSize)
+	style := ink(canvas.TextSize)
 	style.Color = colour
 	p.FillText(style, vg.Point{X: p.left + 4, Y: growthHeight - headHeight - vg.Length(i)*13}, dimension)
 }

@@ -1,22 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 
+	"dappco.re/go/core/go-ratelimit/benchmarks/internal/canvas"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Sizes, in points. All text but the ticks starts at a given place, so that it does not matter
 // if a viewer's font is wider than ours.
 const (
-	plotWidth  = 780
 	nameWidth  = 190
 	valueWidth = 34 // for the figure beside a bar
 	gap        = 14 // around panels
@@ -24,18 +21,14 @@ const (
 	barHeight  = 12
 	headHeight = 36
 	footHeight = 44
-	titleSize  = 12
-	textSize   = 10.5
 )
 
 var (
 	barColour = map[kind]color.Color{
 		floor: color.RGBA{0xd5, 0xdb, 0xe1, 0xff},
-		ours:  color.RGBA{0x0b, 0x72, 0x85, 0xff},
+		ours:  canvas.Ours,
 		peer:  color.RGBA{0x9a, 0xa5, 0xb1, 0xff},
 	}
-	inkColour  = color.RGBA{0x26, 0x2d, 0x34, 0xff}
-	gridColour = color.RGBA{0xe6, 0xe9, 0xec, 0xff}
 	markColour = color.RGBA{0xe5, 0xa3, 0x8f, 0xff}
 )
 
@@ -43,21 +36,15 @@ var (
 func (f figure) svg(reports []report) []byte {
 	rows := byKind(reports[0].rows)
 	height := vg.Length(headHeight + rowHeight*len(rows) + footHeight)
-	canvas := vgsvg.New(plotWidth, height)
-	c := chart{Canvas: draw.New(canvas), rows: rows, top: height - headHeight, most: f.end(reports)}
-	c.FillPolygon(color.White, corners(c.Rectangle))
-	c.names()
-	width := vg.Length(plotWidth-nameWidth) / vg.Length(len(reports))
-	for i, r := range reports {
-		left := nameWidth + vg.Length(i)*width
-		c.panel(f, f.panels[i].title, r.rows, left, width-gap)
-	}
-
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		panic(err) // a buffer takes everything
-	}
-	return bytes.ReplaceAll(out.Bytes(), []byte("Liberation Sans"), []byte("Liberation Sans, Arial, Helvetica, sans-serif"))
+	return canvas.SVG(height, func(on draw.Canvas) {
+		c := chart{Canvas: on, rows: rows, top: height - headHeight, most: f.end(reports)}
+		c.names()
+		width := vg.Length(canvas.Width-nameWidth) / vg.Length(len(reports))
+		for i, r := range reports {
+			left := nameWidth + vg.Length(i)*width
+			c.panel(f, f.panels[i].title, r.rows, left, width-gap)
+		}
+	})
 }
 
 // chart is a canvas with rows that all panels share.
@@ -75,7 +62,7 @@ func (c *chart) bottom() vg.Length { return c.top - rowHeight*vg.Length(len(c.ro
 
 func (c *chart) names() {
 	for i, r := range c.rows {
-		style := ink(textSize)
+		style := ink(canvas.TextSize)
 		if r.kind == ours {
 			style.Color = barColour[ours]
 		}
@@ -87,8 +74,8 @@ func (c *chart) panel(f figure, title string, rows []row, left, width vg.Length)
 	x := func(v float64) vg.Length {
 		return left + vg.Length(min(v/c.most, 1))*(width-valueWidth)
 	}
-	c.FillText(ink(titleSize), vg.Point{X: left, Y: c.top + 0.5*headHeight}, title)
-	c.FillText(ink(textSize), vg.Point{X: left, Y: c.bottom() - 0.75*footHeight}, f.unit)
+	c.FillText(ink(canvas.TitleSize), vg.Point{X: left, Y: c.top + 0.5*headHeight}, title)
+	c.FillText(ink(canvas.TextSize), vg.Point{X: left, Y: c.bottom() - 0.75*footHeight}, f.unit)
 	c.grid(x)
 	if f.mark > 0 {
 		c.line(markColour, x(f.mark))
@@ -107,22 +94,22 @@ func (c *chart) bar(rows []row, name string, middle vg.Length, x func(float64) v
 			continue
 		}
 		value, end = significant(r.value), x(r.value)
-		c.FillPolygon(barColour[r.kind], corners(vg.Rectangle{
+		c.FillPolygon(barColour[r.kind], canvas.Corners(vg.Rectangle{
 			Min: vg.Point{X: x(0), Y: middle - barHeight/2},
 			Max: vg.Point{X: end, Y: middle + barHeight/2},
 		}))
 	}
-	c.FillText(ink(textSize), vg.Point{X: end + 4, Y: middle}, value)
+	c.FillText(ink(canvas.TextSize), vg.Point{X: end + 4, Y: middle}, value)
 }
 
 func (c *chart) grid(x func(float64) vg.Length) {
-	style := ink(textSize)
+	style := ink(canvas.TextSize)
 	style.XAlign = draw.XCenter
 	for _, tick := range (plot.DefaultTicks{}).Ticks(0, c.most) {
 		if tick.IsMinor() {
 			continue
 		}
-		c.line(gridColour, x(tick.Value))
+		c.line(canvas.Grid, x(tick.Value))
 		c.FillText(style, vg.Point{X: x(tick.Value), Y: c.bottom() - 0.28*footHeight}, tick.Label)
 	}
 }
@@ -131,18 +118,7 @@ func (c *chart) line(colour color.Color, x vg.Length) {
 	c.StrokeLine2(draw.LineStyle{Color: colour, Width: 1}, x, c.bottom(), x, c.top)
 }
 
-func ink(size vg.Length) text.Style {
-	return text.Style{
-		Color:   inkColour,
-		Font:    font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size),
-		YAlign:  draw.YCenter,
-		Handler: plot.DefaultTextHandler,
-	}
-}
-
-func corners(r vg.Rectangle) []vg.Point {
-	return []vg.Point{r.Min, {X: r.Min.X, Y: r.Max.Y}, r.Max, {X: r.Max.X, Y: r.Min.Y}}
-}
+func ink(size vg.Length) text.Style { return canvas.Style(size, draw.XLeft) }
 
 // significant is short: nobody compares tenths of a hundred.
 func significant(v float64) string {

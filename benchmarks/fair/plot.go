@@ -1,40 +1,30 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"time"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
+	"dappco.re/go/core/go-ratelimit/benchmarks/internal/canvas"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Sizes, in points.
 const (
-	plotWidth   = 780
 	panelHeight = 170
 	perRow      = 3
 	footHeight  = 48
 	margin      = 34 // of a panel: left and below, for the ticks
 	head        = 24 // of a panel, for its title
 	gap         = 14
-	titleSize   = 12
-	textSize    = 10.5
 )
 
 var (
-	oursColour = color.RGBA{0x0b, 0x72, 0x85, 0xff}
-	inkColour  = color.RGBA{0x26, 0x2d, 0x34, 0xff}
-	gridColour = color.RGBA{0xe6, 0xe9, 0xec, 0xff}
 	restColour = color.RGBA{0xc3, 0xca, 0xd1, 0xff}
 
 	// clientColours are those of the first clients; the others have restColour.
-	clientColours = []color.Color{oursColour, color.RGBA{0xd9, 0x76, 0x06, 0xff}, color.RGBA{0x7b, 0x4b, 0x94, 0xff}}
+	clientColours = []color.Color{canvas.Ours, color.RGBA{0xd9, 0x76, 0x06, 0xff}, color.RGBA{0x7b, 0x4b, 0x94, 0xff}}
 )
 
 func colourOf(client int) color.Color {
@@ -46,13 +36,7 @@ func colourOf(client int) color.Color {
 
 func svg(l *load, got map[string]*service) []byte {
 	rows := (len(got) + perRow - 1) / perRow
-	canvas := vgsvg.New(plotWidth, vg.Length(rows*panelHeight+footHeight))
-	paint(draw.New(canvas), l, got)
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		panic(err) // a buffer takes everything
-	}
-	return bytes.ReplaceAll(out.Bytes(), []byte("Liberation Sans"), []byte("Liberation Sans, Arial, Helvetica, sans-serif"))
+	return canvas.SVG(vg.Length(rows*panelHeight+footHeight), func(c draw.Canvas) { paint(c, l, got) })
 }
 
 // paint draws a panel for each contestant: what each client got of the quota in the last minute, over
@@ -68,13 +52,12 @@ func paint(c draw.Canvas, l *load, got map[string]*service) {
 			}
 		}
 	}
-	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Min.X, Y: c.Max.Y}, c.Max, {X: c.Max.X, Y: c.Min.Y}})
 	for i, name := range names() {
-		left := vg.Length(i%perRow) * plotWidth / perRow
+		left := vg.Length(i%perRow) * canvas.Width / perRow
 		upper := c.Max.Y - vg.Length(i/perRow)*panelHeight
 		drawPanel(c, name, got[name], top, vg.Rectangle{
 			Min: vg.Point{X: left + margin, Y: upper - panelHeight + margin/2},
-			Max: vg.Point{X: left + plotWidth/perRow - gap, Y: upper - head},
+			Max: vg.Point{X: left + canvas.Width/perRow - gap, Y: upper - head},
 		})
 	}
 	legend(c, l)
@@ -90,16 +73,16 @@ func drawPanel(c draw.Canvas, title string, s *service, top float64, r vg.Rectan
 	}
 	for _, part := range []float64{0, top / 2, top} {
 		left := at(0, part)
-		c.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 1}, left.X, left.Y, r.Max.X, left.Y)
-		c.FillText(ink(textSize, draw.XRight), vg.Point{X: left.X - 4, Y: left.Y}, fmt.Sprintf("%.0f%%", 100*part))
+		c.StrokeLine2(draw.LineStyle{Color: canvas.Grid, Width: 1}, left.X, left.Y, r.Max.X, left.Y)
+		c.FillText(canvas.Style(canvas.TextSize, draw.XRight), vg.Point{X: left.X - 4, Y: left.Y}, fmt.Sprintf("%.0f%%", 100*part))
 	}
 	for k := 0; k <= s.load.windows; k += max(s.load.windows/5, 1) {
 		tick := at(time.Duration(k)*window, 0)
-		c.FillText(ink(textSize, draw.XCenter), vg.Point{X: tick.X, Y: tick.Y - 9}, fmt.Sprint(k))
+		c.FillText(canvas.Style(canvas.TextSize, draw.XCenter), vg.Point{X: tick.X, Y: tick.Y - 9}, fmt.Sprint(k))
 	}
-	name := ink(titleSize, draw.XLeft)
+	name := canvas.Style(canvas.TitleSize, draw.XLeft)
 	if title == nameOurs {
-		name.Color = oursColour
+		name.Color = canvas.Ours
 	}
 	c.FillText(name, vg.Point{X: r.Min.X, Y: r.Max.Y + 0.45*head}, title)
 	for i := len(s.load.clients) - 1; i >= 0; i-- {
@@ -137,24 +120,14 @@ func legend(c draw.Canvas, l *load) {
 	if dashed(l) {
 		axes += "; dashed: its share by weight"
 	}
-	c.FillText(ink(textSize, draw.XLeft), vg.Point{X: margin, Y: 0.72 * footHeight}, axes)
+	c.FillText(canvas.Style(canvas.TextSize, draw.XLeft), vg.Point{X: margin, Y: 0.72 * footHeight}, axes)
 	for i := range min(len(l.clients), len(clientColours)+1) {
-		name := ink(textSize, draw.XLeft)
+		name := canvas.Style(canvas.TextSize, draw.XLeft)
 		name.Color = colourOf(i)
 		label := l.clients[i].name
 		if i == len(clientColours) {
 			label = fmt.Sprintf("%d others", len(l.clients)-i)
 		}
 		c.FillText(name, vg.Point{X: vg.Length(margin + 110*i), Y: 0.3 * footHeight}, label)
-	}
-}
-
-func ink(size vg.Length, align text.XAlignment) text.Style {
-	return text.Style{
-		Color:   inkColour,
-		Font:    font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size),
-		XAlign:  align,
-		YAlign:  draw.YCenter,
-		Handler: plot.DefaultTextHandler,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"dappco.re/go/core/go-ratelimit/benchmarks/internal/canvas"
 	"dappco.re/go/core/go-ratelimit/limit"
 )
 
@@ -75,13 +76,13 @@ func lastMinute(at []time.Duration, admitted []bool, end time.Duration) (n int) 
 func algorithms() []byte {
 	const head, panel, foot = 40, 112, 26
 	height := vg.Length(head + panel*len(shown) + foot)
-	return picture(height, func(c draw.Canvas) {
-		writeText(c, titleSize, 14, height-16, inkColour, draw.XLeft,
+	return canvas.SVG(height, func(c draw.Canvas) {
+		writeText(c, canvas.TitleSize, 14, height-16, canvas.Ink, draw.XLeft,
 			fmt.Sprintf("The same traffic, and a limit of %d a minute: requests that pass in the last minute", perMinute))
 		for i, s := range shown {
 			drawAlgorithm(c, s.title, s.limit, height-head-vg.Length(i)*panel)
 		}
-		writeText(c, textSize, 14, 12, inkColour, draw.XLeft,
+		writeText(c, canvas.TextSize, 14, 12, canvas.Ink, draw.XLeft,
 			"minutes; dashed: the limit; below each line: requests that pass (upper row) and that are denied (lower row)")
 	})
 }
@@ -97,14 +98,14 @@ func drawAlgorithm(c draw.Canvas, title string, l limit.Limit, top vg.Length) {
 	admitted := pass(l, at)
 	x := func(when time.Duration) vg.Length { return left + (right-left)*vg.Length(when)/vg.Length(length) }
 	y := func(n int) vg.Length { return top - base + room*vg.Length(n)/most }
-	writeText(c, textSize, left, top-14, oursColour, draw.XLeft, title)
+	writeText(c, canvas.TextSize, left, top-14, canvas.Ours, draw.XLeft, title)
 	for _, n := range []int{0, perMinute, most} {
-		style := draw.LineStyle{Color: gridColour, Width: 1}
+		style := draw.LineStyle{Color: canvas.Grid, Width: 1}
 		if n == perMinute {
-			style = draw.LineStyle{Color: inkColour, Width: 0.7, Dashes: []vg.Length{3, 3}}
+			style = draw.LineStyle{Color: canvas.Ink, Width: 0.7, Dashes: []vg.Length{3, 3}}
 		}
 		c.StrokeLine2(style, left, y(n), right, y(n))
-		writeText(c, textSize-1.5, left-5, y(n), inkColour, draw.XRight, fmt.Sprint(n))
+		writeText(c, canvas.TextSize-1.5, left-5, y(n), canvas.Ink, draw.XRight, fmt.Sprint(n))
 	}
 	var line []vg.Point
 	highest := 0
@@ -113,11 +114,11 @@ func drawAlgorithm(c draw.Canvas, title string, l limit.Limit, top vg.Length) {
 		highest = max(highest, n)
 		line = append(line, vg.Point{X: x(now), Y: y(n)})
 	}
-	c.StrokeLines(draw.LineStyle{Color: oursColour, Width: 1.5}, line)
-	writeText(c, textSize, right, top-14, inkColour, draw.XRight, fmt.Sprintf("at most %d in a minute", highest))
+	c.StrokeLines(draw.LineStyle{Color: canvas.Ours, Width: 1.5}, line)
+	writeText(c, canvas.TextSize, right, top-14, canvas.Ink, draw.XRight, fmt.Sprintf("at most %d in a minute", highest))
 	drawRequests(c, at, admitted, x, top-base)
 	for minute := time.Duration(0); minute <= length; minute += time.Minute {
-		writeText(c, textSize-1.5, x(minute), top-base-22, inkColour, draw.XCenter, fmt.Sprint(int(minute.Minutes())))
+		writeText(c, canvas.TextSize-1.5, x(minute), top-base-22, canvas.Ink, draw.XCenter, fmt.Sprint(int(minute.Minutes())))
 	}
 }
 
@@ -128,7 +129,7 @@ func drawRequests(c draw.Canvas, at []time.Duration, admitted []bool, x func(tim
 			continue
 		}
 		if admitted[i] {
-			box(c, oursColour, x(when), base-8, x(when)+2, base-3)
+			box(c, canvas.Ours, x(when), base-8, x(when)+2, base-3)
 		} else {
 			box(c, deniedInk, x(when), base-15, x(when)+2, base-10)
 		}

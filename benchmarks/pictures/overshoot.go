@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	ratelimit "dappco.re/go/core/go-ratelimit"
+	"dappco.re/go/core/go-ratelimit/benchmarks/internal/canvas"
 )
 
 // The load of the first picture: simultaneous calls on a limit that is far below them.
@@ -37,7 +38,7 @@ func overruns() []overrun {
 		{"Bifrost, August 2026", calls * tokensOfCall, tokensMinute, "all 300 calls pass: 108,000 of 3,000 tokens", otherColour},
 		{"LiteLLM, January 2026", 663, 100, "5 calls on a limit of 100 tokens spend 663, as reported (litellm#18730)", otherColour},
 		{"go-ratelimit", admitted * tokensOfCall, tokensMinute,
-			fmt.Sprintf("%d of 300 calls pass: 2,880 of 3,000 tokens", admitted), oursColour},
+			fmt.Sprintf("%d of 300 calls pass: 2,880 of 3,000 tokens", admitted), canvas.Ours},
 	}
 }
 
@@ -79,18 +80,18 @@ func overshoot() []byte {
 		footer        = 20
 		height, limit = head + 3*row + footer, left + width
 	)
-	dashes := draw.LineStyle{Color: inkColour, Width: 1, Dashes: []vg.Length{3, 2}}
-	return picture(height, func(c draw.Canvas) {
-		writeText(c, titleSize, left, height-16, inkColour, draw.XLeft,
+	dashes := draw.LineStyle{Color: canvas.Ink, Width: 1, Dashes: []vg.Length{3, 2}}
+	return canvas.SVG(height, func(c draw.Canvas) {
+		writeText(c, canvas.TitleSize, left, height-16, canvas.Ink, draw.XLeft,
 			"300 simultaneous calls of 360 tokens, on a limit of 10 requests and 3,000 tokens a minute")
 		for i, o := range overruns() {
 			middle := vg.Length(height - head - row*i - row/2 - bar/2)
 			end := left + width*vg.Length(o.spent)/vg.Length(o.limit)
-			writeText(c, textSize, left, middle+17, o.colour, draw.XLeft, o.name+": "+o.detail)
+			writeText(c, canvas.TextSize, left, middle+17, o.colour, draw.XLeft, o.name+": "+o.detail)
 			box(c, o.colour, left, middle-bar/2, end, middle+bar/2)
 			c.StrokeLine2(dashes, limit, middle-bar/2-4, limit, middle+bar/2+4)
-			writeText(c, textSize, max(end, limit)+6, middle, inkColour, draw.XLeft, fmt.Sprintf("%d%%", 100*o.spent/o.limit))
+			writeText(c, canvas.TextSize, max(end, limit)+6, middle, canvas.Ink, draw.XLeft, fmt.Sprintf("%d%%", 100*o.spent/o.limit))
 		}
-		writeText(c, textSize-1, left, footer/2, inkColour, draw.XLeft, "tokens that were spent, in % of the limit; dashed: the limit")
+		writeText(c, canvas.TextSize-1, left, footer/2, canvas.Ink, draw.XLeft, "tokens that were spent, in % of the limit; dashed: the limit")
 	})
 }

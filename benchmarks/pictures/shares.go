@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"dappco.re/go/core/go-ratelimit/benchmarks/internal/canvas"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -45,23 +46,23 @@ func shares() []byte {
 	)
 	height := vg.Length(head + row*len(sharesByRule) + footer)
 	at := func(percent float64) vg.Length { return left + (right-left)*vg.Length(percent)/100 }
-	return picture(height, func(c draw.Canvas) {
-		writeText(c, titleSize, 14, height-16, inkColour, draw.XLeft, "What a project has of a quota, where another takes all that it can get")
+	return canvas.SVG(height, func(c draw.Canvas) {
+		writeText(c, canvas.TitleSize, 14, height-16, canvas.Ink, draw.XLeft, "What a project has of a quota, where another takes all that it can get")
 		for _, percent := range []float64{0, 25, 50, 75, 100} {
-			c.StrokeLine2(draw.LineStyle{Color: gridColour, Width: 1}, at(percent), footer, at(percent), height-head)
-			writeText(c, textSize, at(percent), footer-9, inkColour, draw.XCenter, fmt.Sprintf("%.0f%%", percent))
+			c.StrokeLine2(draw.LineStyle{Color: canvas.Grid, Width: 1}, at(percent), footer, at(percent), height-head)
+			writeText(c, canvas.TextSize, at(percent), footer-9, canvas.Ink, draw.XCenter, fmt.Sprintf("%.0f%%", percent))
 		}
 		for i, s := range sharesByRule {
 			middle := height - head - vg.Length(row*i) - row/2
-			writeText(c, textSize, left-10, middle, inkColour, draw.XRight, s.scene)
+			writeText(c, canvas.TextSize, left-10, middle, canvas.Ink, draw.XRight, s.scene)
 			box(c, otherColour, left, middle+1, at(s.before), middle+1+bar)
-			box(c, oursColour, left, middle-1-bar, at(s.now), middle-1)
-			c.StrokeLine2(draw.LineStyle{Color: inkColour, Width: 1.5}, at(s.due), middle-bar-3, at(s.due), middle+bar+3)
-			writeText(c, textSize-2, at(s.before)+5, middle+1+bar/2, otherColour, draw.XLeft, fmt.Sprintf("%.0f", s.before))
-			writeText(c, textSize-2, max(at(s.now), at(s.due))+5, middle-1-bar/2, oursColour, draw.XLeft, fmt.Sprintf("%.0f", s.now))
+			box(c, canvas.Ours, left, middle-1-bar, at(s.now), middle-1)
+			c.StrokeLine2(draw.LineStyle{Color: canvas.Ink, Width: 1.5}, at(s.due), middle-bar-3, at(s.due), middle+bar+3)
+			writeText(c, canvas.TextSize-2, at(s.before)+5, middle+1+bar/2, otherColour, draw.XLeft, fmt.Sprintf("%.0f", s.before))
+			writeText(c, canvas.TextSize-2, max(at(s.now), at(s.due))+5, middle-1-bar/2, canvas.Ours, draw.XLeft, fmt.Sprintf("%.0f", s.now))
 		}
-		writeText(c, textSize, 14, footer-9, otherColour, draw.XLeft, "before")
-		writeText(c, textSize, 64, footer-9, oursColour, draw.XLeft, "now")
-		writeText(c, textSize, 100, footer-9, inkColour, draw.XLeft, "line: due")
+		writeText(c, canvas.TextSize, 14, footer-9, otherColour, draw.XLeft, "before")
+		writeText(c, canvas.TextSize, 64, footer-9, canvas.Ours, draw.XLeft, "now")
+		writeText(c, canvas.TextSize, 100, footer-9, canvas.Ink, draw.XLeft, "line: due")
 	})
 }
