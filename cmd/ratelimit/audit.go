@@ -38,7 +38,7 @@ all of them: the file is named like the state's, with .audit.jsonl added.`,
   ratelimit audit --action key. --file ~/.core/ratelimits.db.audit.jsonl`,
 		Args: arguments,
 		RunE: func(c *cobra.Command, args []string) error {
-			show := func(all []admin.Entry, err error) error {
+			list := func(all []admin.Entry, err error) error {
 				if err != nil {
 					return err
 				}
@@ -46,10 +46,10 @@ all of them: the file is named like the state's, with .audit.jsonl added.`,
 				return show(c, all, func(width int) []string { return auditLines(all, width) })
 			}
 			if q.file != "" {
-				return show(readAudit(q.file))
+				return list(readAudit(q.file))
 			}
 			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-				return show(askAudit(c.Context(), client))
+				return list(askAudit(c.Context(), client))
 			})(c, args)
 		},
 	}

@@ -39,11 +39,11 @@ func (f *changeFlags) termFlags(c *cobra.Command, until string) {
 	c.Flags().StringVar(&f.reason, "reason", "", "why, for the audit log: a `TEXT` of one line")
 }
 
-// holds says for how long a change holds: what the remark says unless a flag says more.
-func (f *changeFlags) holds(remark string) string {
+// holds returns the remark that says for how long a change of one of a kind holds.
+func (f *changeFlags) holds(of subject) string {
 	switch f.until {
 	case "", "reload":
-		return remark
+		return "If the configuration names the " + of.word + ", this holds until the configuration is read again: change it there, too, or add --until forever."
 	case "forever":
 		return "This holds until somebody changes it, whatever the configuration says."
 	}
@@ -108,8 +108,8 @@ func (f *changeFlags) set(c *cobra.Command, client *admin.Client, of subject, na
 	if err != nil {
 		return err
 	}
-	if of.remark != "" && (len(preview.Changed) == 0 || slices.ContainsFunc(preview.Changed, ofTheFile)) {
-		if err := to.Lines(console.Sentences(to.Columns(), f.holds(of.remark))); err != nil {
+	if of.configured && (len(preview.Changed) == 0 || slices.ContainsFunc(preview.Changed, ofTheFile)) {
+		if err := to.Lines(console.Sentences(to.Columns(), f.holds(of))); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ A running gateway answers, or with --state its state: a SQLite file, or a URL of
 		Args:    arguments,
 		PreRunE: noEmptyFlags,
 		RunE: func(c *cobra.Command, args []string) error {
-			show := func(all []keys.Key, err error) error {
+			list := func(all []keys.Key, err error) error {
 				if err != nil {
 					return err
 				}
@@ -37,10 +37,10 @@ A running gateway answers, or with --state its state: a SQLite file, or a URL of
 				return show(c, all, func(width int) []string { return keyLines(all, time.Now(), width) })
 			}
 			if state != "" {
-				return show(keysIn(c.Context(), state))
+				return list(keysIn(c.Context(), state))
 			}
 			return a.run(func(c *cobra.Command, client *admin.Client, _ []string) error {
-				return show(client.Keys(c.Context()))
+				return list(client.Keys(c.Context()))
 			})(c, args)
 		},
 	}
@@ -51,7 +51,7 @@ A running gateway answers, or with --state its state: a SQLite file, or a URL of
 	return c
 }
 
-// keysIn returns the keys that a state holds. Without books, they have no last use.
+// keysIn returns the keys that a state holds. If the books cannot be read, none has a last use.
 func keysIn(ctx context.Context, state string) ([]keys.Key, error) {
 	s, err := openState(state)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 
 // subject is a kind of what operators change: projects, models or keys.
 type subject struct {
-	kind     admin.Subject
-	word     string // for one of them, as in the names of commands
-	argument string // in usage lines
-	example  string // a name
-	calls    string // whose calls a pause stops
-	remark   string // what to say once limits are changed, or empty
-	names    names  // for completions
+	kind       admin.Subject
+	word       string // for one of them, as in the names of commands
+	argument   string // in usage lines
+	example    string // a name
+	calls      string // whose calls a pause stops
+	configured bool   // the configuration may name it, and undoes changes of its limits when it is read again
+	names      names  // for completions
 
 	// find calls do for one of them. An error about a name that nothing has suggests the one that was probably meant.
 	find func(ctx context.Context, client *admin.Client, name string, do func() error) error
@@ -26,7 +26,7 @@ type subject struct {
 
 var projects = subject{
 	kind: admin.SubjectProject, word: "project", argument: "PROJECT", example: "acme/search", calls: "of a project and of those below it", names: projectNames,
-	remark: "If the configuration names the project, this holds until the configuration is read again: change it there, too, or add --until forever.",
+	configured: true,
 	find: func(ctx context.Context, client *admin.Client, name string, do func() error) error {
 		if err := checkProject(ctx, client, name); err != nil {
 			return err
@@ -37,7 +37,7 @@ var projects = subject{
 
 var models = subject{
 	kind: admin.SubjectModel, word: "model", argument: "MODEL", example: "gpt-6-luna", calls: "of a model", names: modelNames,
-	remark: "If the configuration names the model, this holds until the configuration is read again: change it there, too, or add --until forever.",
+	configured: true,
 	find: func(ctx context.Context, client *admin.Client, name string, do func() error) error {
 		return suggestModel(ctx, client, name, do())
 	},
