@@ -129,7 +129,7 @@ func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 func TestStrangersProbeACache(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
 	r := newRig(t, strings.Replace(withToken(t), "state: memory", "state: "+proxy.URL(), 1))
-	r.want(t, 200, "GET", "/readyz", "")
+	testkit.Eventually(t, "the gateway is ready", func() bool { return r.get(t, "/readyz").status == 200 }) // Redis may be late
 	found := time.Now()
 	proxy.Cut()
 	if a := r.send(t, "GET", "/readyz", "", "Authorization", "Bearer "+secretToken); a.status != 503 {
