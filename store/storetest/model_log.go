@@ -151,7 +151,7 @@ func (c *slidingCounter) check(now, n int64) answer {
 	default:
 		a.retry = c.until(now, func(at int64) bool { return c.fits(at, n) })
 	}
-	a.used = down(used)
+	a.used = min(down(used), 1<<62) // more where the clock went back, and the window before weighs more than it did
 	a.remaining = max(c.limit.Count()-a.used, 0)
 	return a
 }
