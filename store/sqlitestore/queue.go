@@ -188,7 +188,9 @@ func (s *Store) isFirst(o *operation) bool {
 // runBatch runs the calls at the front of the queue that can share a transaction, on behalf of o. If no transaction can
 // begin, they fail up to o.
 func (s *Store) runBatch(o *operation) {
-	runtime.Gosched() // callers that can run come first: the more calls share a transaction, the less it costs each
+	if s.unsettled.Load() > 0 { // others call the store: those that can run come first, since a shared transaction costs less
+		runtime.Gosched()
+	}
 	writes, came := s.look()
 	if err := s.begin(o.ctx, o.since, writes); err != nil {
 		s.failTo(o, err)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/transaction"
 	"dappco.re/go/core/go-ratelimit/limit"
@@ -110,6 +111,64 @@ func TestReadyCallersShare(t *testing.T) {
 	wg.Wait()
 	if n.Load() > 10 {
 		t.Errorf("50 callers that were ready made %d transactions; want one, or few", n.Load())
+	}
+}
+
+// A caller that is alone, because every take is settled, does not give up the processor: to wake another thread takes
+// longer than a part of its transaction. A goroutine that can run, and is no caller, may run all the same now and then.
+func TestLoneCallersDoNotYield(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	s := open(t)
+	kept := 0 // how often the caller has kept the processor
+	const calls = 200
+	for range calls {
+		r := take(t, s, charge("key", 1, perDay(1000)))
+		if err := s.Settle(t.Context(), r, []int64{0}); err != nil {
+			t.Fatal(err)
+		}
+		var ran atomic.Bool
+		go ran.Store(true)
+		r = take(t, s, charge("key", 1, perDay(1000)))
+		if !ran.Load() {
+			kept++
+		}
+		if err := s.Settle(t.Context(), r, []int64{0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept < calls/10 {
+		t.Errorf("of %d callers that were alone, %d kept the processor; want most", calls, kept)
+	}
+}
+
+// wantUnsettled requires a number of takes that are not settled.
+func wantUnsettled(t *testing.T, s *Store, want int64) {
+	t.Helper()
+	if got := s.unsettled.Load(); got != want {
+		t.Errorf("%d takes count as not settled; want %d", got, want)
+	}
+}
+
+// Each take that is admitted, and each renewal of one, counts as not settled until its first settlement.
+func TestUnsettled(t *testing.T) {
+	s := open(t)
+	slots := charge("slots", 1, limit.New(1, 10*time.Minute).Using(limit.SlidingLog))
+	r := take(t, s, slots)
+	if _, decisions, err := s.Take(t.Context(), slots); err != nil || store.Allowed(decisions) {
+		t.Fatal(decisions, err)
+	}
+	wantUnsettled(t, s, 1)
+	renewed, err := inside(s).Renew(t.Context(), r, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantUnsettled(t, s, 2)
+	for range 2 {
+		inside(s).SettleLater(r, []int64{-1}, nil, func(error) {})
+		if err := s.Settle(t.Context(), renewed, []int64{0}); err != nil {
+			t.Fatal(err)
+		}
+		wantUnsettled(t, s, 0)
 	}
 }
 
@@ -241,6 +300,7 @@ func TestFailedCommit(t *testing.T) {
 			}
 		}
 		wantUsed(t, s, "key", perDay(100), 2)
+		wantUnsettled(t, s, 0)
 	})
 }
 

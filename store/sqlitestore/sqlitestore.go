@@ -59,6 +59,8 @@ type Store struct {
 	armed   bool   // a timer runs the calls that nobody waits for: see submitLater
 	closed  atomic.Bool
 
+	unsettled atomic.Int64 // takes that were admitted and are not settled
+
 	// The following fields belong to the caller that runs a transaction.
 	db        *sql.DB
 	conn      *sql.Conn

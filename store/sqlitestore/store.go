@@ -45,6 +45,7 @@ func (s *Store) Take(ctx context.Context, charges []store.Charge) (store.Receipt
 	if receipts == nil {
 		return nil, decisions, nil
 	}
+	s.unsettled.Add(1)
 	return &receipt{store: s, charges: slices.Clone(charges), receipts: receipts}, decisions, nil
 }
 
@@ -64,7 +65,7 @@ func (s *Store) settle(ctx context.Context, r store.Receipt, actual []int64, e *
 	}
 	err = s.submit(&operation{ctx: ctx, writes: true, step: own.settlement(actual, e)})
 	if err != nil {
-		own.settled.Store(false)
+		own.reopen()
 	}
 	return err
 }
@@ -86,7 +87,7 @@ func (s internals) SettleLater(r store.Receipt, actual []int64, e *books.Entry, 
 	o := &operation{writes: true, step: own.settlement(actual, e)}
 	o.done = func(err error) {
 		if err != nil {
-			own.settled.Store(false)
+			own.reopen()
 		}
 		done(err)
 	}
@@ -110,7 +111,14 @@ func (s *Store) own(r store.Receipt, actual []int64) (*receipt, error) {
 	case !own.settled.CompareAndSwap(false, true):
 		return nil, nil
 	}
+	s.unsettled.Add(-1)
 	return own, nil
+}
+
+// reopen marks a receipt as not settled, because its settlement has failed.
+func (own *receipt) reopen() {
+	own.store.unsettled.Add(1)
+	own.settled.Store(false)
 }
 
 // Renew implements [accounts.Renewer].
@@ -139,6 +147,7 @@ func (s internals) Renew(ctx context.Context, r store.Receipt, places []int) (st
 	if err != nil {
 		return nil, err
 	}
+	s.unsettled.Add(1)
 	return next, nil
 }
 
