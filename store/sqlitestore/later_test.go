@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -143,4 +144,32 @@ func TestReadsWithoutSettlements(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// While another process has the file locked, the end of a caller's context fails the call of that caller alone, and not
+// the settlements that its transaction was to make.
+func TestSettlementsOutliveTheirCaller(t *testing.T) {
+	l := perDay(10)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.db")
+		s, other := openAt(t, path), openAt(t, path)
+		r := take(t, s, charge("key", 10, l))
+		var settled <-chan error
+		err := inside(other).Update(t.Context(), func(transaction.Tx) error {
+			settled = settleLater(s, r, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), s.busyTimeout/2)
+			defer cancel()
+			if _, _, err := s.Take(ctx, charge("key", 1, l)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v; want %v", err, context.DeadlineExceeded)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := <-settled; err != nil {
+			t.Error(err)
+		}
+		wantUsed(t, s, "key", l, 1)
+	})
 }

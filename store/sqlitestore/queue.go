@@ -186,13 +186,18 @@ func (s *Store) isFirst(o *operation) bool {
 }
 
 // runBatch runs the calls at the front of the queue that can share a transaction, on behalf of o. If no transaction can
-// begin, they fail up to o.
+// begin, they fail up to o; or o alone, if its context has ended.
 func (s *Store) runBatch(o *operation) {
 	if s.unsettled.Load() > 0 { // others call the store: those that can run come first, since a shared transaction costs less
 		runtime.Gosched()
 	}
 	writes, came := s.look()
 	if err := s.begin(o.ctx, o.since, writes); err != nil {
+		if o.ctx.Err() != nil {
+			s.leave(o)
+			o.err = err
+			return
+		}
 		s.failTo(o, err)
 		return
 	}
