@@ -137,7 +137,7 @@ func TestReasonBehindOthers(t *testing.T) {
 	} {
 		r := engine.Result{Behind: true, Ahead: fair.Ahead{By: by, Again: 7 * time.Second, Guess: by == "max_concurrent"}}
 		var d Decision
-		(&RateLimiter{}).fillDecision(&Call{}, &preparedCall{}, &r, &d)
+		(&RateLimiter{}).fillDecision(&Call{}, nil, &r, &d)
 		testkit.Equal(t, by, want, d.Reason())
 	}
 }

@@ -157,17 +157,17 @@ func (s *ModelStats) Of(limit string) event.LimitUsage {
 	return event.LimitUsage{Name: limit}
 }
 
-// fillDecision fills in d, which is empty, from the engine's result. Both are large, so they are
-// passed by their addresses.
-func (rl *RateLimiter) fillDecision(c *Call, p *preparedCall, r *engine.Result, d *Decision) {
-	if p.invalid != nil {
-		*d = invalid(p.invalid)
+// fillDecision fills in d, which is empty, from the engine's result, or from why the call cannot be decided on. The
+// result and the decision are large, so they are passed by their addresses.
+func (rl *RateLimiter) fillDecision(c *Call, invalid error, r *engine.Result, d *Decision) {
+	if invalid != nil {
+		*d = undecidable(invalid)
 		d.Stats = rl.Stats(c.Model)
 		return
 	}
 	var v view
-	if s := p.modelOutcome(r); s != nil {
-		v.fill(p.model, s)
+	if m, s := modelOf(r); m != nil {
+		v.fill(m, s)
 	}
 	v.fillStats(&d.Stats)
 	r.Decide(&d.Decision)
@@ -178,7 +178,7 @@ func (rl *RateLimiter) fillDecision(c *Call, p *preparedCall, r *engine.Result, 
 			d.reason = d.Shadow.String()
 		}
 	case r.Outcome.Denied:
-		fillDenial(c, p, r, &v, d)
+		fillDenial(c, r, &v, d)
 	case r.Behind:
 		facts := factsOf(d.Limit)
 		d.Code = facts.code
@@ -187,9 +187,9 @@ func (rl *RateLimiter) fillDecision(c *Call, p *preparedCall, r *engine.Result, 
 }
 
 // fillDenial fills in the code and the reason of a decision on a call that a limit denies.
-func fillDenial(c *Call, p *preparedCall, r *engine.Result, v *view, d *Decision) {
+func fillDenial(c *Call, r *engine.Result, v *view, d *Decision) {
 	s := r.Outcome.Deciding()
-	if p.model == nil || s.Scope != p.model.scope {
+	if s.Scope.Kind != engine.Shared {
 		d.Code = DecisionProjectLimit
 	} else {
 		facts := factsOf(d.Limit)

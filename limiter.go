@@ -79,19 +79,19 @@ func (rl *RateLimiter) TryAcquireCall(ctx context.Context, c Call) (res *Reserva
 }
 
 func (rl *RateLimiter) try(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
-	var p preparedCall
-	rl.prepare(c, &p)
-	if p.unlimited {
-		return rl.passUnlimited(ctx, c, &p, d), nil
+	var room [1 + engine.MostOwn]*engine.Scope
+	scopes, invalid := rl.prepare(c, room[:0])
+	if len(scopes) == 0 && invalid == nil {
+		return rl.passUnlimited(ctx, c, d), nil
 	}
 	var r engine.Result
-	err := rl.engine.Try(ctx, c, p.scopes[:p.n], &r)
-	if err != nil && p.invalid == nil {
+	err := rl.engine.Try(ctx, c, scopes, &r)
+	if err != nil && invalid == nil {
 		*d = lost(err)
 		return nil, err
 	}
-	rl.fillDecision(c, &p, &r, d)
-	return rl.reservation(c, &p, &r), err
+	rl.fillDecision(c, invalid, &r, d)
+	return rl.reservation(c, &r), err
 }
 
 // Acquire reserves a call's estimated tokens as soon as it may pass. Calls that
@@ -125,27 +125,27 @@ func (rl *RateLimiter) AcquireCall(ctx context.Context, c Call) (res *Reservatio
 }
 
 func (rl *RateLimiter) acquire(ctx context.Context, c *Call, d *Decision) (*Reservation, error) {
-	var p preparedCall
-	rl.prepare(c, &p)
-	if p.unlimited && ctx.Err() == nil {
-		return rl.passUnlimited(ctx, c, &p, d), nil
+	var room [1 + engine.MostOwn]*engine.Scope
+	scopes, invalid := rl.prepare(c, room[:0])
+	if len(scopes) == 0 && invalid == nil && ctx.Err() == nil {
+		return rl.passUnlimited(ctx, c, d), nil
 	}
 	var r engine.Result
-	err := rl.engine.Acquire(ctx, c, p.scopes[:p.n], &r)
-	rl.fillDecision(c, &p, &r, d)
-	return rl.reservation(c, &p, &r), p.explainNever(c, d, err)
+	err := rl.engine.Acquire(ctx, c, scopes, &r)
+	rl.fillDecision(c, invalid, &r, d)
+	return rl.reservation(c, &r), rl.explainNever(c, d, err)
 }
 
 // explainNever adds to an ErrNever which limit is too small for the call. Other errors stay as
 // they are.
-func (p *preparedCall) explainNever(c *Call, d *Decision, err error) error {
+func (rl *RateLimiter) explainNever(c *Call, d *Decision, err error) error {
 	switch {
 	case !errors.Is(err, ErrNever):
 		return err
 	case d.Code == DecisionProjectLimit:
 		return fmt.Errorf("%w: %s", ErrNever, d.Decision.Reason())
 	}
-	return fmt.Errorf("%w: %s: %s", ErrNever, c.Model, excess(factsOf(d.Limit).kind, p.model.quota()))
+	return fmt.Errorf("%w: %s: %s", ErrNever, c.Model, excess(factsOf(d.Limit).kind, rl.find(c.Model).quota()))
 }
 
 // WaitForCapacity waits until a call of so many tokens may be made, and takes nothing:
@@ -153,16 +153,16 @@ func (p *preparedCall) explainNever(c *Call, d *Decision, err error) error {
 // reserves. It fails as Acquire does.
 func (rl *RateLimiter) WaitForCapacity(ctx context.Context, model string, tokens int) error {
 	c := Call{Model: model, Estimated: tokens}
-	var p preparedCall
-	rl.prepare(&c, &p)
-	if p.unlimited && ctx.Err() == nil {
+	var room [1 + engine.MostOwn]*engine.Scope
+	scopes, invalid := rl.prepare(&c, room[:0])
+	if len(scopes) == 0 && invalid == nil && ctx.Err() == nil {
 		return nil
 	}
 	var r engine.Result
 	var d Decision
-	err := rl.engine.AwaitCapacity(ctx, &c, p.scopes[:p.n], &r)
-	rl.fillDecision(&c, &p, &r, &d)
-	return p.explainNever(&c, &d, err)
+	err := rl.engine.AwaitCapacity(ctx, &c, scopes, &r)
+	rl.fillDecision(&c, invalid, &r, &d)
+	return rl.explainNever(&c, &d, err)
 }
 
 // Decide returns the decision that TryAcquire would, and takes nothing. Other calls may
@@ -174,19 +174,19 @@ func (rl *RateLimiter) Decide(model string, estimatedTokens int) (d Decision) {
 
 // decide fills in d, which is empty, with the decision on a call, and takes nothing.
 func (rl *RateLimiter) decide(ctx context.Context, c *Call, d *Decision) error {
-	var p preparedCall
-	rl.prepare(c, &p)
-	if p.unlimited {
-		rl.fillUnlimited(c, &p, d)
+	var room [1 + engine.MostOwn]*engine.Scope
+	scopes, invalid := rl.prepare(c, room[:0])
+	if len(scopes) == 0 && invalid == nil {
+		rl.fillUnlimited(c, d)
 		return nil
 	}
 	var r engine.Result
-	err := rl.engine.Look(ctx, c, p.scopes[:p.n], &r)
-	if err != nil && p.invalid == nil {
+	err := rl.engine.Look(ctx, c, scopes, &r)
+	if err != nil && invalid == nil {
 		*d = lost(err)
 		return err
 	}
-	rl.fillDecision(c, &p, &r, d)
+	rl.fillDecision(c, invalid, &r, d)
 	return err
 }
 
@@ -217,68 +217,44 @@ func (rl *RateLimiter) record(name string, t Tokens) {
 // bounded returns the number nearest to n that the engine can count.
 func bounded(n int) int { return min(max(n, 0), engine.MaxTokens) }
 
-// preparedCall is what a call is charged to.
-type preparedCall struct {
-	scopes    [1 + engine.MostOwn]*engine.Scope // the model's comes first, unless it is in shadow
-	n         int                               // how many scopes there are
-	model     *model                            // nil if the call names no model that is counted
-	unlimited bool                              // neither a quota nor a project's limit governs the call
-	hasQuota  bool                              // the model has a quota
-	invalid   error                             // why the call cannot be decided on, or nil
-}
-
-// prepare makes a call ready, and fills in p, which is empty.
-func (rl *RateLimiter) prepare(c *Call, p *preparedCall) {
-	p.model = (*rl.quotas.Load())[c.Model]
-	p.hasQuota = p.model != nil
-	if p.hasQuota {
+// prepare makes a call ready, and appends to scopes, which is empty, what it is charged to. That is nothing if neither a
+// quota nor a project's limit governs the call, and if it cannot be decided on: then the error says why.
+func (rl *RateLimiter) prepare(c *Call, scopes engine.Scopes) (_ engine.Scopes, invalid error) {
+	m := (*rl.quotas.Load())[c.Model]
+	if m != nil {
 		engine.SetLimited(c)
 	}
-	var room [engine.MostOwn]*engine.Scope
-	own, err := room[:0], error(nil)
-	if c.Project != "" {
-		own, err = rl.appendProject(own, c)
-	}
+	scopes, err := rl.appendProject(scopes, c)
+	projectLimited := len(scopes) > 0 && scopes[0].Rules() != nil
 	if err == nil {
-		p.charge(c, own)
-		err = engine.Ready(c, engine.Whole, p.scopes[:p.n])
+		scopes = m.charge(c, scopes)
+		err = engine.Ready(c, engine.Whole, scopes)
 	}
 	if err != nil {
-		p.invalid, p.n = engine.Refuse(c, err), 0
+		engine.Refuse(c, err)
 		if checkProject(c.Project) != nil {
 			c.Project = ""
 		}
-		return
+		return nil, err
 	}
-	limited := p.hasQuota && p.model.scope.Limited()
-	projectLimited := len(own) > 0 && own[0].Rules() != nil
+	limited := m != nil && m.scope.Limited()
 	switch {
 	case !limited && !projectLimited && (c.Model == "" || c.ShadowModel || !rl.isPaused(c.Model)):
-		p.unlimited, p.n = true, 0
-	case c.Model != "" && !p.hasQuota:
-		p.model = rl.findOrMake(c.Model)
-		p.charge(c, own)
+		return nil, nil
+	case c.Model != "" && m == nil:
+		return rl.findOrMake(c.Model).charge(c, scopes), nil
 	}
+	return scopes, nil
 }
 
-// charge charges the call to its model, if that is counted, and to its own scopes.
-func (p *preparedCall) charge(c *Call, own []*engine.Scope) {
-	list := p.scopes[:0]
-	if p.model != nil && !c.ShadowModel {
-		list = append(list, p.model.scope)
-	}
-	list = append(list, own...)
-	if p.model != nil && c.ShadowModel {
-		list = append(list, p.model.scope.Shadow())
-	}
-	p.n = len(list)
-}
-
-// appendProject appends the scopes of a call's project, key and run. Before NewProjects the project's
-// scope has no limits, but calls still have their turns by their projects.
-func (rl *RateLimiter) appendProject(list []*engine.Scope, c *Call) ([]*engine.Scope, error) {
+// appendProject appends the scopes of a call's project, key and run, if it has a project. Before NewProjects the
+// project's scope has no limits, but calls still have their turns by their projects.
+func (rl *RateLimiter) appendProject(list engine.Scopes, c *Call) (engine.Scopes, error) {
 	projects := rl.projects.Load()
-	if projects == nil {
+	switch {
+	case c.Project == "":
+		return list, nil
+	case projects == nil:
 		return append(list, rl.engine.NewOwn(c.Project, c.Project)), checkProject(c.Project)
 	}
 	own, n, err := projects.owners.Scopes(engine.OwnersOf(c))
@@ -327,19 +303,19 @@ type projects struct {
 }
 
 // passUnlimited admits a call that no quota and no project's limit governs.
-func (rl *RateLimiter) passUnlimited(ctx context.Context, c *Call, p *preparedCall, d *Decision) *Reservation {
-	rl.fillUnlimited(c, p, d)
+func (rl *RateLimiter) passUnlimited(ctx context.Context, c *Call, d *Decision) *Reservation {
+	rl.fillUnlimited(c, d)
 	var r engine.Result
 	r.Outcome.Pass()
 	rl.engine.Observe(ctx, c, &r, nil)
 	r.Reservation = rl.engine.Unlimited(c)
-	return rl.reservation(c, p, &r)
+	return rl.reservation(c, &r)
 }
 
 // fillUnlimited fills in d for a call that no quota and no project's limit governs.
-func (rl *RateLimiter) fillUnlimited(c *Call, p *preparedCall, d *Decision) {
+func (rl *RateLimiter) fillUnlimited(c *Call, d *Decision) {
 	d.Allowed, d.Code, d.reason = true, DecisionUnknownModel, "the model has no quota"
-	if p.hasQuota {
+	if (*rl.quotas.Load())[c.Model] != nil {
 		d.Code, d.reason = DecisionUnlimited, "the model's quota limits nothing"
 	}
 	d.Stats = rl.Stats(c.Model)
@@ -347,13 +323,13 @@ func (rl *RateLimiter) fillUnlimited(c *Call, p *preparedCall, d *Decision) {
 
 // reservation returns the reservation of a call that was admitted, or nil. For a model without
 // limits, the reservation records the usage when it is committed.
-func (rl *RateLimiter) reservation(c *Call, p *preparedCall, r *engine.Result) *Reservation {
+func (rl *RateLimiter) reservation(c *Call, r *engine.Result) *Reservation {
 	res := r.Reservation
 	if res == nil {
 		return nil
 	}
-	if s := p.modelOutcome(r); s != nil && s.Rules() != nil {
-		p.model.recordSnapshot(s)
+	if m, s := modelOf(r); m != nil && s.Rules() != nil {
+		m.recordSnapshot(s)
 	} else if c.Model != "" {
 		name := c.Model
 		res.AfterCommit(func(t Tokens) { rl.record(name, t) })
@@ -361,21 +337,13 @@ func (rl *RateLimiter) reservation(c *Call, p *preparedCall, r *engine.Result) *
 	return (*Reservation)(res)
 }
 
-// modelOutcome returns the answer of the limits of the call's model, or nil if they were not asked.
-func (p *preparedCall) modelOutcome(r *engine.Result) *engine.Standing {
-	if p.model == nil {
-		return nil
-	}
-	return r.Outcome.Of(p.model.scope)
-}
-
 // lost returns the decision on a call for which the store could not be asked.
 func lost(err error) Decision {
 	return Decision{Decision: project.Decision{RetryAfter: engine.SlotGuess}, Code: DecisionStoreLost, reason: err.Error()}
 }
 
-// invalid returns the decision on a call that is not valid, or whose project limiter is closed.
-func invalid(err error) Decision {
+// undecidable returns the decision on a call that is not valid, or whose project limiter is closed.
+func undecidable(err error) Decision {
 	if errors.Is(err, store.ErrClosed) {
 		return lost(err)
 	}

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,29 @@ func (rl *RateLimiter) newModel(name string, q state.Quota) *model {
 	m.scope = rl.engine.NewShared(state.KeyPrefix(name), name, m)
 	rl.engine.Miss(m.setQuota(q))
 	return m
+}
+
+// charge adds the model's scope to the others that a call is charged to: before them, or behind them if it counts the
+// call and does not deny it. A nil model adds nothing.
+func (m *model) charge(c *Call, own engine.Scopes) engine.Scopes {
+	switch {
+	case m == nil:
+		return own
+	case c.ShadowModel:
+		return append(own, m.scope.Shadow())
+	}
+	return slices.Insert(own, 0, m.scope)
+}
+
+// modelOf returns the model that a call was charged to, and what its limits have answered: nil if they were not asked.
+func modelOf(r *engine.Result) (*model, *engine.Standing) {
+	all := r.Outcome.All()
+	for i := range all {
+		if m, ok := all[i].Scope.Real().Gate().(*model); ok {
+			return m, &all[i]
+		}
+	}
+	return nil, nil
 }
 
 // quota returns the quota that the rules of the model's scope are made from.

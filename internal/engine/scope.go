@@ -109,6 +109,9 @@ func (e *Engine) SetRules(s *Scope, r *Rules) error {
 	return nil
 }
 
+// Gate returns the gate of a shared scope, or nil.
+func (s *Scope) Gate() Gate { return s.gate }
+
 // Rules returns the scope's rules, or nil before any were set.
 func (s *Scope) Rules() *Rules { return s.rules.Load() }
 
