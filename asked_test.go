@@ -153,7 +153,7 @@ func BenchmarkAsked(b *testing.B) {
 	}
 }
 
-// Asked tells apart what was used of a limit that reserves the most of a call, and what calls under way have only
+// Asked distinguishes what was used of a limit that reserves the most of a call from what calls under way have only
 // reserved of it: the call itself aside.
 func TestAskedTellsWhatIsReserved(t *testing.T) {
 	rl := newAsking(t)

@@ -20,8 +20,8 @@ import (
 //   - If it has less left than the quota, others use the same account. The quota is lowered
 //     by the difference until their usage does not count any more. It is never raised above
 //     what it would be without Heed.
-//   - If it has throttled the call, the model is paused for as long as the provider has
-//     said: for all calls of this limiter, and on Redis for all limiters there.
+//   - If it has throttled the call, the model is paused for as long as the provider asks:
+//     for all calls of this limiter, and on Redis for all limiters there.
 //
 // A pause is no longer than [Config.MaxPause]. After it, and now and then in a long one,
 // a single call passes as a probe. If the provider takes the probe, the pause ends for

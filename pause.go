@@ -108,7 +108,7 @@ type storedPause struct {
 }
 
 // storePause writes a pause to the store, for the other nodes. Pauses of models without a quota
-// are not written, because clients may invent any number of names: each node hears of those
+// are not written, because clients may invent any number of names: each node learns of those
 // pauses from the provider.
 func (rl *RateLimiter) storePause(ctx context.Context, model string, said storedPause) {
 	k, ok := rl.keeper.(*settingsKeeper)

@@ -208,7 +208,7 @@ func TestRuling(t *testing.T) {
 	} {
 		r := unruled
 		for i := range test.heard {
-			r.hear(test.heard[i].says, &test.heard[i].limit)
+			r.add(test.heard[i].says, &test.heard[i].limit)
 		}
 		d := r.decision()
 		if d.Limit != test.want {

@@ -76,9 +76,9 @@ type ruling struct {
 // unruled is the answer to a request that no limit governs.
 var unruled = ruling{Verdict: Verdict{Allowed: true, Remaining: math.MaxInt64}}
 
-// hear replaces the verdict by another limit's if that limit denies for longer, or
+// add replaces the verdict by another limit's if that limit denies for longer, or
 // for as long and leaves less.
-func (r *ruling) hear(v Verdict, l *Limit) {
+func (r *ruling) add(v Verdict, l *Limit) {
 	if v.RetryAfter > r.RetryAfter || v.RetryAfter == r.RetryAfter && v.Remaining <= r.Remaining {
 		r.Verdict, r.limit = v, l
 	}

@@ -61,7 +61,7 @@ func (d *demand) setAwaited(yes bool) {
 func (d *demand) check(r *ruling, now, n int64) {
 	if d.book.words != nil {
 		_, v := d.book.gcra.check(d.backlog(now), n)
-		r.hear(v, &d.book.gcra.limit)
+		r.add(v, &d.book.gcra.limit)
 		return
 	}
 	var unused counters
@@ -70,7 +70,7 @@ func (d *demand) check(r *ruling, now, n int64) {
 		c = d.cell.slot.value
 	}
 	for i := range d.limits {
-		r.hear(c.check(d.limits[i], now+d.book.offset, n), &d.limits[i])
+		r.add(c.check(d.limits[i], now+d.book.offset, n), &d.limits[i])
 	}
 }
 

@@ -67,7 +67,7 @@ func (x wire) request(ctx context.Context, t *testing.T) *http.Request {
 	return req
 }
 
-// A call whose deadline its limits cannot meet is refused at once, and told why. Nobody knows when a
+// A call whose deadline its limits cannot meet is refused at once, and the error says why. Nobody knows when a
 // call under way ends: a call that waits for that until its context ends gets an error that is a timeout, and
 // no refusal of the limiter's.
 func TestDeadlineWhileWaiting(t *testing.T) {

@@ -71,7 +71,7 @@ type Store interface {
 // nil, and settling it does nothing.
 type Receipt = any
 
-// Errors that callers may want to tell apart.
+// Errors that callers may want to distinguish.
 var (
 	ErrClosed  = errors.New("ratelimit: the store is closed")
 	ErrInvalid = errors.New("ratelimit: invalid charge") // see [Validate]

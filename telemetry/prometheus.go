@@ -29,7 +29,7 @@ type PrometheusConfig struct {
 
 // Prometheus is an observer that counts for Prometheus. The package's documentation lists its
 // metrics. One is enough for everything that a program limits with one store. With several stores,
-// give each its own, with prometheus.WrapRegistererWith and a label that tells them apart.
+// give each its own, with prometheus.WrapRegistererWith and a label that distinguishes them.
 //
 // It is a prometheus.Collector so that it can be unregistered; NewPrometheus has registered it.
 type Prometheus struct {

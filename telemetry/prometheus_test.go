@@ -268,7 +268,7 @@ func TestPrometheusTwice(t *testing.T) {
 	}
 }
 
-// A label tells several stores apart.
+// A label distinguishes several stores.
 func TestPrometheusSeveral(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for _, name := range []string{"east", "west"} {

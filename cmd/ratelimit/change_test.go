@@ -11,7 +11,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/gateway/keys"
 )
 
-// Fields have the names of the configuration; what is wrong with one is said before a gateway is asked.
+// Fields have the names of the configuration; what is wrong with one is reported before a gateway is asked.
 func TestPatch(t *testing.T) {
 	got, err := projectFields.patch([]string{"requests-per-minute=1_000", "dollars_per_day=2.50", "min_share=10%", "max_wait=90s", "models=a*,b", "dedicated=true", "fit=false", "fit_min=1_00", "unknown_usage=seen", "resets.zone=Europe/Berlin"}, []string{"weight"})
 	want := admin.Patch{"requests_per_minute": int64(1000), "dollars_per_day": 2.5, "min_share": "10%", "max_wait": "90s", "models": []string{"a*", "b"}, "dedicated": true, "fit": false, "fit_min": int64(100), "unknown_usage": "seen", "resets": map[string]any{"zone": "Europe/Berlin"}, "weight": nil}

@@ -42,9 +42,9 @@ type Batch struct {
 	settled     sync.Once
 }
 
-// batchTold is what the results of a batch tell of what its calls use beside tokens.
+// batchTold is what the results of a batch report of what its calls use beside tokens.
 type batchTold struct {
-	Not  bool `json:"not,omitempty"`  // some of it is not told, so that all stays as it was reserved
+	Not  bool `json:"not,omitempty"`  // some of it is not reported, so that all stays as it was reserved
 	Once bool `json:"once,omitempty"` // each call is billed for one search of the web, however often it searches
 
 	// InBodies says that all tools are in the bodies of the calls, so that all containers together are no more than was

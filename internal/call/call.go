@@ -197,7 +197,7 @@ const bytesPerToken = 6
 // request that used no tokens and costs nothing, with two exceptions. After an error inside the
 // provider, the call keeps the tokens that it was expected to use, because the provider may have counted them;
 // whether it costs dollars depends on ChargeFailed. An error that quotes an answer costs at least the
-// tokens of the answer. Failed returns what the provider has said about its limits.
+// tokens of the answer. Failed returns what the provider reports about its limits.
 func (c *Call) Failed(ctx context.Context, status int, h http.Header, text []byte) llm.Limits {
 	used, cost := llm.Usage{Exact: true}, price.Amount(0)
 	c.ending = whole // an attempt before may have ended in another way
@@ -230,7 +230,7 @@ func (c *Call) Hear(ctx context.Context, status int, h http.Header, text []byte)
 	return said
 }
 
-// apply passes on to the limiter what the provider has said about its limits.
+// apply passes on to the limiter what the provider reports about its limits.
 func (c *Call) apply(ctx context.Context, said llm.Limits) {
 	if c.Applies != nil {
 		said = c.Applies(said)

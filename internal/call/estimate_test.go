@@ -69,7 +69,7 @@ func TestEstimateFitsEveryLimit(t *testing.T) {
 }
 
 // A call that may be charged to several quotas is estimated once, and its estimate is cut down
-// to each of them. Observers are told of a tentative call only if it is admitted.
+// to each of them. Observers get an event of a tentative call only if it is admitted.
 func TestTryTentatively(t *testing.T) {
 	var told testkit.Recorder[event.Event]
 	models, err := ratelimit.NewWithConfig(ratelimit.Config{

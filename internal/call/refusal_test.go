@@ -138,7 +138,7 @@ func TestRefusalsBehindACallThatWaitsForAShare(t *testing.T) {
 	})
 }
 
-// A call that has waited for a slot in vain is not told when the slot lets it pass: nobody knows.
+// The refusal of a call that has waited for a slot in vain does not say when the slot lets it pass: nobody knows.
 func TestRefusalsByASlotHaveNoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := newLimits(t, ratelimit.ModelQuota{MaxConcurrent: 1}, nil)
@@ -290,7 +290,7 @@ func TestRoundedUp(t *testing.T) {
 	}
 }
 
-// A refusal names whose limit it is: that of a project above, of a key, or of a run.
+// A refusal names whose limit it is: a project's above, a key's, or a run's.
 func TestRefusalsNameTheOwner(t *testing.T) {
 	type limits = map[string]project.Limit
 	november := time.Date(2026, time.November, 30, 23, 0, 0, 0, time.UTC)

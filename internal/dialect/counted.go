@@ -11,7 +11,7 @@ func CachedIsFree(p llm.Provider) bool { return dialectOf(p).cachedIsFree }
 func TellsCost(p llm.Provider) bool { return dialectOf(p).tellsCost }
 
 // TokensOf returns what was used, and the part of it that the provider does not count. Input is -1 where it is unknown. For
-// a quota with weights it returns the parts that these tell apart, and what has a weight is not free.
+// a quota with weights it returns the parts that have weights of their own, and what has a weight is not free.
 func TokensOf(u llm.Usage, p llm.Provider, w llm.TokenWeights) llm.Tokens {
 	t := llm.Tokens{Input: u.Input, Output: u.Output}
 	cached := max(0, min(u.Cached, u.Input))

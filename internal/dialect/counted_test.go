@@ -12,7 +12,7 @@ import (
 const weightOfOne, heaviestWeight = llm.Weight(10_001), llm.Weight(llm.MaxWeight*10_000 + 1)
 
 // An estimate counts at least as much as any usage of the same size, unless some of it was expected
-// to be free; AtMost cuts it to what it is told, and not much further.
+// to be free; AtMost cuts it to the bound that it is given, and not much further.
 func TestDearestProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := func(name string) llm.Weight {

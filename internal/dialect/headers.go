@@ -21,7 +21,7 @@ type windowHeaders struct {
 type windowPer func(d *dialect, w llm.Window, errorPer time.Duration) time.Duration
 
 // allWindowHeaders are the headers of every provider. They are read whoever the provider is,
-// because its host may be that of a proxy.
+// because its host may be a proxy's.
 var allWindowHeaders []windowHeaders
 
 // windowsByHeader says for the name of a header which of allWindowHeaders it is one of, one bit for each.

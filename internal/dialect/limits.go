@@ -25,7 +25,7 @@ const (
 // StatusOverloaded is a status for too much load, which Anthropic has made.
 const StatusOverloaded = 529
 
-// ReadLimits reads what a response says about limits. body is that of an error, or nil. Nonsense is
+// ReadLimits reads what a response says about limits. body is an error's, or nil. Nonsense is
 // ignored, and no wait is longer than a day.
 func ReadLimits(p llm.Provider, status int, h http.Header, body []byte, now time.Time) llm.Limits {
 	if MayThrottle(status) {

@@ -112,7 +112,7 @@ type usageRules struct {
 	toolUse  number // tokens of the prompt that input lacks
 	cached   number
 	output   number // generated tokens
-	thoughts number // generated tokens that output may lack: the total tells
+	thoughts number // generated tokens that output may lack: they are in the total
 	total    number // input, toolUse and all generated tokens
 
 	ends    number // comes last of all, in an event without a type

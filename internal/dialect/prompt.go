@@ -229,7 +229,7 @@ func keyKindOf(key []byte) keyKind {
 	return promptKeys[string(key)]
 }
 
-// maxDepth is how deep the reader tells objects and lists apart. Deeper values count as text.
+// maxDepth is how deep the reader reads objects and lists. Deeper values count as text.
 const maxDepth = 32
 
 // value reads a value of the prompt. media is the cost of the image or file that the value itself

@@ -14,8 +14,8 @@ type Refusal struct {
 	Message    string
 	RetryAfter time.Duration // how long the client should wait; 0: unknown
 	ResetsAt   time.Time     // when a call may pass, for bodies; zero: the body does not say
-	Retry      bool          // the answer tells the client's SDK to try again by itself; otherwise, not to
-	LeaveRetry bool          // the answer tells the SDK neither, so that the SDK follows its own rule
+	Retry      bool          // the answer asks the client's SDK to try again by itself; otherwise, not to
+	LeaveRetry bool          // the answer asks the SDK for neither, so that the SDK follows its own rule
 	Tokens     bool          // a 429 is due to a limit of tokens, not of requests
 	Code       string        // in place of the status's code, in bodies that have one: OpenAI's and those like it
 	ID         string        // the request's id, for bodies that have one: Anthropic's

@@ -6,7 +6,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
-// init says what the streams of all files tell beside tokens, after their own inits: of an answer whose usage is not
+// init says what the streams of all files report beside tokens, after their own inits: of an answer whose usage is not
 // exact, nobody knows how many searches and images there were.
 func init() {
 	for i := range meterStreams {

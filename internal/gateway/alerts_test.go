@@ -55,7 +55,7 @@ func (h *hook) next(t *testing.T) webhook.Data {
 	}
 }
 
-// A budget that reaches a threshold is logged, counted, and told to the webhook, which may change.
+// A budget that reaches a threshold is logged, counted, and sent to the webhook, which may change.
 func TestThresholds(t *testing.T) {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	t.Setenv("SECRET", secret)

@@ -9,7 +9,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
 )
 
-// maxResponseID is how many bytes of an id a [dialect.Meter] keeps. A longer one cannot be told from others.
+// maxResponseID is how many bytes of an id a [dialect.Meter] keeps. A longer one cannot be distinguished from others.
 const maxResponseID = 64
 
 // leaveOpen deposits a call that the provider goes on with in the background, until its response is fetched.

@@ -96,7 +96,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// A call in the background whose response nobody fetches, or that was cancelled before it told its usage, stays charged
+// A call in the background whose response nobody fetches, or that was cancelled before it reported usage, stays charged
 // the most that it can cost.
 func TestBackgroundWithoutResponse(t *testing.T) {
 	r := newRig(t, backgroundRig, mockprovider.Config{})

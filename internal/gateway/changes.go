@@ -23,7 +23,7 @@ type Changed struct {
 	Name         string                  // of the project, the template or the quota; empty for the defaults
 	Limit        [2]project.Limit        // of a project or the defaults: before and after
 	Quota        [2]ratelimit.ModelQuota // of a model: before and after
-	SetAtRunTime bool                    // the configuration says of it what it said before: what changes was set at run time
+	SetAtRunTime bool                    // the configuration is unchanged here: what changes was set at run time
 }
 
 // Changes returns which limits a reload with a configuration would change. It changes nothing.

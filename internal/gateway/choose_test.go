@@ -17,7 +17,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// asked counts what a store is asked, and records what observers are told.
+// asked counts what a store is asked, and records the events that observers get.
 type asked struct {
 	store.Store
 	takes, peeks atomic.Int32
@@ -59,7 +59,7 @@ func newDeployments(t *testing.T, names string, maxWait time.Duration, quota rat
 
 // A call takes once where the first deployment admits it, and looks at none. A denial takes
 // nothing, so the call goes on to the next deployment. Only if all deny it is one asked again.
-// Observers are told of one decision for each call.
+// Observers get the event of one decision for each call.
 func TestOneTakeChoosesADeployment(t *testing.T) {
 	type count struct{ Status, Takes, Peeks, Admitted, Denied int }
 	for _, test := range []struct {
@@ -109,7 +109,7 @@ func TestADeploymentWithoutRoomForTheAnswer(t *testing.T) {
 	}
 }
 
-// A call that all deployments deny is told when the first of them admits it.
+// The refusal of a call that all deployments deny says when the first of them admits it.
 func TestTheDeploymentThatAdmitsSoonest(t *testing.T) {
 	r, _ := newDeployments(t, "abc", 0, ratelimit.ModelQuota{MaxRPD: 1}, project.Limit{})
 	if err := r.Models().SetQuota("gpt-4o@b", ratelimit.ModelQuota{MaxRPM: 1}); err != nil {

@@ -153,7 +153,7 @@ func TestReloadOfPrices(t *testing.T) {
 	}
 }
 
-// Headers tell the levels of the tree apart, and name the tightest.
+// Headers distinguish the levels of the tree, and name the tightest.
 func TestHeadersOfLevels(t *testing.T) {
 	r := newRigBefore(t, priced+`
   acme/search: {requests_per_day: 10}

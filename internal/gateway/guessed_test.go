@@ -36,7 +36,7 @@ func TestGuessesAreRaisedForSeveralAccounts(t *testing.T) {
 }
 
 // The provider's headers replace a guessed quota. Once, gpt-4o stayed at 30,000 tokens a minute
-// although the headers said 2,000,000.
+// although the headers have 2,000,000.
 func TestGuessedQuotasFollowTheProvider(t *testing.T) {
 	said := mockprovider.Limit{Requests: 10_000, Tokens: 2_000_000}
 	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -127,7 +127,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 }
 
 // Tokens count for the limits of their projects, those without the claim for the one that the configuration names. If
-// the issuer cannot be asked, the client is told to try again; a reload that changes nothing keeps its keys.
+// the issuer cannot be asked, the client is asked to try again; a reload that changes nothing keeps its keys.
 func TestTokensAreLimited(t *testing.T) {
 	t.Setenv("TEST_PROVIDER_KEY", "sk-of-the-provider")
 	id := newIdentity(t)

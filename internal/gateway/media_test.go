@@ -551,7 +551,7 @@ func TestFormsAreNotChanged(t *testing.T) {
 	}
 }
 
-// A call that is denied because of what it uses beside tokens is told how much that is.
+// The refusal of a call that is denied because of what it uses beside tokens says how much that is.
 func TestUnitsOfADeniedCall(t *testing.T) {
 	r := newRig(t, strings.Replace(mediaRig, "acme: {dollars: 1000}", "p: {images_per_day: 2}", 1), mockprovider.Config{})
 	a := r.post(t, "/openai/v1/images/generations", `{"model":"dall-e-2","prompt":"a cat","n":3}`, "X-Project-ID", "p")

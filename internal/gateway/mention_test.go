@@ -82,7 +82,7 @@ func TestPausedUserThatIsMentioned(t *testing.T) {
 }
 
 // A paused user is stopped in a batch of Gemini's whose file was uploaded before, also if another gateway has read it. A
-// file that nobody can tell it of is refused while the user is paused.
+// file of which the gateway cannot know it is refused while the user is paused.
 func TestPausedUserInAFileOfGemini(t *testing.T) {
 	yaml := geminiFileRig + "users: {field: [user]}\n"
 	r := newRig(t, yaml, mockprovider.Config{})

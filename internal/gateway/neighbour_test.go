@@ -43,7 +43,7 @@ func asks(words int) string {
 
 // One call of a neighbour must not lock others out, whatever the provider reports of it. Once, a
 // prompt of two characters that continued 400,000 tokens taught the model's calls thousands of input
-// tokens for each token of a prompt: a project with $20 a day was told that its calls can never pass,
+// tokens for each token of a prompt: a project with $20 a day got the answer that its calls can never pass,
 // and a model of 2,000,000 tokens a minute let 0 of 10 calls pass.
 func TestOneCallOfANeighbourLocksNobodyOut(t *testing.T) {
 	const hidden = `{"model":"gpt-5.5","input":"report 400000","previous_response_id":"resp_0"}`

@@ -80,7 +80,7 @@ func (x *exchange) identifyOwn() *refusal {
 	return x.identify()
 }
 
-// unknownBrowser reports whether the request is that of a browser without a valid key, which is shown where
+// unknownBrowser reports whether the request comes from a browser without a valid key, which is shown where
 // it can sign in.
 func (x *exchange) unknownBrowser() bool {
 	if x.cfg.Keys != config.KeysRequired || !prefersHTML(x.r.Header.Values("Accept")) {

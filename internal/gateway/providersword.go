@@ -9,30 +9,30 @@ import (
 	"dappco.re/go/core/go-ratelimit/llm"
 )
 
-// providersWord keeps what providers have last said of their limits, by the names of quotas. Only
+// providersWord keeps what providers have last reported of their limits, by the names of quotas. Only
 // models with a quota are in it, which operators have named, so its size is bounded.
 type providersWord struct {
 	mu   sync.RWMutex
 	last map[string]*saidLimits
 }
 
-// saidLimits is what the provider of a model has last said of each of its limits.
+// saidLimits is what the provider of a model has last reported of each of its limits.
 type saidLimits struct {
 	mu   sync.Mutex
 	said [kind.Models]SaidLimit
 }
 
-// SaidLimit is what a provider has said of one of its limits, and what the gateway had counted when
-// it admitted the call to which the provider has answered so.
+// SaidLimit is what a provider has reported of one of its limits, and what the gateway had counted when
+// it admitted the call that the provider has answered with it.
 type SaidLimit struct {
 	Name      string    // as quotas name the limit: "max_rpm"
 	Limit     int64     // 0 if the provider does not say
 	Remaining int64     // -1 if the provider does not say
 	Used      int       // by the gateway's count, that call included
-	At        time.Time // zero: the provider has said nothing
+	At        time.Time // zero: the provider has reported nothing
 }
 
-// keepSaid keeps what the provider has said of its limits in an answer, if it concerns all callers.
+// keepSaid keeps what the provider reports of its limits in an answer, if it concerns all callers.
 func (x *exchange) keepSaid(said llm.Limits) {
 	if x.call.Applies != nil {
 		said = x.call.Applies(said)
@@ -77,7 +77,7 @@ func (s *saidLimits) keep(windows []llm.Window, used *ratelimit.ModelStats, now 
 	}
 }
 
-// Said returns what the provider of a model has last said of its limits.
+// Said returns what the provider of a model has last reported of its limits.
 func (g *Gateway) Said(quota string) (list []SaidLimit) {
 	g.said.mu.RLock()
 	of := g.said.last[quota]

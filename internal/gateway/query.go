@@ -63,7 +63,7 @@ func withoutParameters(query string, names []string) string {
 }
 
 // parameter returns the name and the value of a query's parameter. A name that cannot be
-// unescaped counts as that of a key, to be on the safe side.
+// unescaped counts as a key's, to be on the safe side.
 func parameter(pair string) (name, value string) {
 	name, value, _ = strings.Cut(pair, "=")
 	name, err := url.QueryUnescape(name)

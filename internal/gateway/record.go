@@ -52,7 +52,7 @@ func (rec *Record) isOf(project string) bool {
 	return within(rec.path(), project)
 }
 
-// within reports whether a path is that of a project, or of one below it.
+// within reports whether a path is a project's, or one of a project below it.
 func within(path, project string) bool {
 	return strings.HasPrefix(path, project) && (len(path) == len(project) || path[len(project)] == '/')
 }
@@ -94,7 +94,7 @@ type Outcome string
 // metrics use the same words.
 const (
 	Passed    Outcome = "passed"    // the provider answered with a success
-	Denied    Outcome = "denied"    // a limit of the gateway said no: 429, 400 for a call that can never pass (429 in Anthropic's API), or 402 for one of a run that is used up
+	Denied    Outcome = "denied"    // a limit of the gateway denied the call: 429, 400 for a call that can never pass (429 in Anthropic's API), or 402 in a run that is used up
 	Refused   Outcome = "refused"   // the gateway does not accept the request: no key, no such provider, an unreadable body
 	Throttled Outcome = "throttled" // the provider limits the caller or is overloaded: its 429, its 529, or a 503 that says so
 	Failed    Outcome = "failed"    // the provider answered with another error, could not be reached, or its answer broke off or ended in an error
@@ -107,7 +107,7 @@ const (
 func (o Outcome) admitted() bool { return o != Denied && o != Refused && o != Lost }
 
 // outcomeOf returns the outcome of a request that the provider has answered with a status.
-// throttles says that the answer's body is that of an overloaded provider.
+// throttles is set if the answer's body reports that the provider is overloaded.
 func outcomeOf(status int, throttles bool) Outcome {
 	switch {
 	case status < http.StatusBadRequest:

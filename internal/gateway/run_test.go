@@ -16,7 +16,7 @@ users: {header: X-User-ID}
 runs: {calls: 3}
 `
 
-// A run has its calls in total, whoever of a project makes them. Then agents are told to stop.
+// A run has its calls in total, whoever of a project makes them. Then agents are asked to stop.
 func TestRuns(t *testing.T) {
 	r := newRig(t, threeCalls, mockprovider.Config{})
 	for _, user := range []string{"alice", "bob", "carol"} { // sub-agents hand the run on

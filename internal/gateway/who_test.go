@@ -221,7 +221,7 @@ func TestHopByHopHeaders(t *testing.T) {
 }
 
 // A project that may only call some models can call no others, and can make no request of
-// which the gateway cannot tell the model.
+// which the gateway does not know the model.
 func TestAllowedModels(t *testing.T) {
 	r := newRig(t, oneOfEach+`
 projects:

@@ -73,7 +73,7 @@ func TestEventsAddUp(t *testing.T) {
 	}
 }
 
-// A script hears of every event of a stream, with its tokens, and can end the stream.
+// A script gets every event of a stream, with its tokens, and can end the stream.
 func TestScriptsFollowStreams(t *testing.T) {
 	for _, a := range apis {
 		if a.name == "gemini-array" {

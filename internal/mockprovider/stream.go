@@ -14,7 +14,7 @@ type event struct {
 	// of output.
 	output, reasoning int
 
-	exception bool // in AWS's event streams: the name is that of an error
+	exception bool // in AWS's event streams: the name is an error's
 }
 
 // times returns the event with the tokens of n of its kind.

@@ -177,8 +177,8 @@ type said struct {
 
 var statusLine = regexp.MustCompile(`HTTP/1\.[01] (\d\d\d) `)
 
-// hear sends text, and returns everything that comes back.
-func (w *witness) hear(t testing.TB, text []byte) said {
+// exchange sends text, and returns everything that comes back.
+func (w *witness) exchange(t testing.TB, text []byte) said {
 	c, err := net.Dial("unix", w.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func listening(t testing.TB, network, address string, serve func(net.Listener) e
 func TestStatuses(t *testing.T) {
 	w := witnessOurs(t)
 	for _, c := range requests {
-		if got := w.hear(t, []byte(c.text)); got.statuses != c.statuses {
+		if got := w.exchange(t, []byte(c.text)); got.statuses != c.statuses {
 			t.Errorf("%s: %q, %v, %q; want %s", c.name, got.statuses, got.err, got.text, c.statuses)
 		}
 	}
@@ -251,7 +251,7 @@ func FuzzStrict(f *testing.F) {
 		f.Add([]byte(c.text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := alikeSaid(theirs.hear(t, text), ours.hear(t, text)); err != nil {
+		if err := alikeSaid(theirs.exchange(t, text), ours.exchange(t, text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	})

@@ -148,7 +148,7 @@ func TestBedrockRefusal(t *testing.T) {
 	}
 }
 
-// A client that signs, be it with its virtual key in the place of credentials, is told how
+// A client that signs, be it with its virtual key in the place of credentials, learns how
 // to send the key: it saw an UnknownError.
 func TestASignatureInThePlaceOfAKey(t *testing.T) {
 	r := newRig(t, with(ample))

@@ -1,5 +1,5 @@
 // Package gateway_test tests the gateway with the SDKs that providers publish, for Go and for
-// Node.js, as they are: all that they are told is a base URL and a key.
+// Node.js, as they are: all that they are given is a base URL and a key.
 package gateway_test
 
 import (

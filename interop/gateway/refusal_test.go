@@ -40,7 +40,7 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// tells expects that the headers of a refusal tell the limit of two requests a minute,
+// tells expects that the headers of a refusal have the limit of two requests a minute,
 // and when to come back, as the SDK's provider does.
 func tells(t *testing.T, s *sdk, h map[string]string) {
 	t.Helper()

@@ -1,5 +1,5 @@
 // Package llmhttp_test tests the transport with the SDKs that providers publish, as they
-// are: all that they are told is an HTTP client.
+// are: all that they are given is an HTTP client.
 package llmhttp_test
 
 import (

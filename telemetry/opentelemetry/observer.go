@@ -24,11 +24,11 @@ type Config struct {
 	// MeterProvider makes the metrics. The default is the global one.
 	MeterProvider metric.MeterProvider
 
-	// Models is how many models metrics tell apart: the first ones with a quota that are used. The
+	// Models is how many models metrics distinguish: the first ones with a quota that are used. The
 	// default is 100. All others count as "other". Spans always name the model.
 	Models int
 
-	// Projects has the ids of the projects that metrics tell apart. The default is none. All others
+	// Projects has the ids of the projects that metrics distinguish. The default is none. All others
 	// count as "other". Spans always name the project.
 	Projects []string
 }

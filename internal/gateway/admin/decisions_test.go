@@ -85,7 +85,8 @@ func TestStormOfDenials(t *testing.T) {
 				break
 			}
 			for _, d := range list.Decisions {
-				if all++; d.Seq <= last {
+				all++
+				if d.Seq <= last {
 					t.Fatalf("%d comes after %d", d.Seq, last)
 				}
 				last = d.Seq

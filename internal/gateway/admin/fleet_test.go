@@ -81,7 +81,8 @@ func TestFleetIsOne(t *testing.T) {
 		list := as[DecisionList](t, one.want(t, 200, "GET", "/v1/decisions", ""))
 		by := map[string]int{}
 		for i, d := range list.Decisions {
-			if by[d.Gateway]++; i > 0 && d.Seq < list.Decisions[i-1].Seq {
+			by[d.Gateway]++
+			if i > 0 && d.Seq < list.Decisions[i-1].Seq {
 				t.Errorf("%d comes after %d", d.Seq, list.Decisions[i-1].Seq)
 			}
 			e := as[Explanation](t, one.want(t, 200, "GET", "/v1/decisions/"+d.ID, ""))
@@ -232,7 +233,8 @@ func TestAuditOfAFleet(t *testing.T) {
 		list := as[AuditList](t, one.want(t, 200, "GET", "/v1/audit", "")).Entries
 		by := map[string]int{}
 		for i, e := range list {
-			if by[e.Gateway]++; i > 0 && e.Seq < list[i-1].Seq {
+			by[e.Gateway]++
+			if i > 0 && e.Seq < list[i-1].Seq {
 				t.Errorf("entry %d: %d comes after %d", i, e.Seq, list[i-1].Seq)
 			}
 		}
