@@ -59,12 +59,16 @@ func parseTake(answer result, charges []store.Charge) (takeAnswer, error) {
 		*f = accountState{charge: c, epoch: r.epoch(), revision: r.float()}
 		f.limits = make([]limitState, len(c.Limits))
 		shot := snapshot{fullAt: maxAmount, seen: answer.at, epoch: f.epoch}
+		newest := int64(0)
+		if slices.ContainsFunc(c.Limits, isLog) {
+			newest = r.number()
+		}
 		for k, l := range c.Limits {
 			if same := slices.Index(c.Limits[:k], l); same >= 0 {
 				f.limits[k] = f.limits[same]
 				continue
 			}
-			s := r.limitState(l)
+			s := r.limitState(l, newest)
 			f.limits[k] = s
 			if s.counterState != (counterState{limit: l}) { // or nothing was used
 				shot.counters = append(shot.counters, s.counterState)
@@ -74,16 +78,39 @@ func parseTake(answer result, charges []store.Charge) (takeAnswer, error) {
 			r.err = shot.restore(&f.account)
 		}
 	}
+	if t.status == denied {
+		t.readRooms(&r)
+	}
 	return t, r.err
 }
 
-func (r *reader) limitState(l limit.Limit) limitState {
+func isLog(l limit.Limit) bool { return l.Algorithm() == limit.SlidingLog }
+
+// readRooms reads when there is room in each log, which only a denial says.
+func (t *takeAnswer) readRooms(r *reader) {
+	for i := range t.accounts {
+		f := &t.accounts[i]
+		for k, l := range f.charge.Limits {
+			if !isLog(l) {
+				continue
+			}
+			if same := slices.Index(f.charge.Limits[:k], l); same >= 0 {
+				f.limits[k] = f.limits[same]
+			} else {
+				f.limits[k].log.roomAt = r.number()
+			}
+		}
+	}
+}
+
+// limitState reads the state of a limit. newest is the time of the newest entry of the account's log.
+func (r *reader) limitState(l limit.Limit, newest int64) limitState {
 	s := limitState{counterState: counterState{limit: l}}
 	switch kindOf(l) {
 	case kindBucket:
 		s.at, s.a, s.b, s.refunded, s.changes = r.number(), r.number(), r.number(), r.backlog(), r.float()
 	case kindLog:
-		s.log = logState{sum: r.number(), newest: r.number(), roomAt: r.number()}
+		s.log = logState{sum: r.number(), newest: newest}
 	default:
 		s.at, s.a, s.b = r.number(), r.number(), r.number()
 	}

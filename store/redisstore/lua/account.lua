@@ -86,6 +86,11 @@ local function decode(key, raw)
 	return a
 end
 
+-- blank returns an account of which nothing is in use.
+local function blank(key)
+	return {false, false, '', key, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
+end
+
 -- find returns the account of a key. The account is not live if nothing is in use.
 local function find(key)
 	local a = touched[key]
@@ -102,7 +107,7 @@ local function find(key)
 		a = (raw ~= '' or call('EXISTS', key) == 1) and decode(key, raw)
 	end
 	if not a or a[FULL] < nowh or a[FULL] == nowh and a[FULL + 1] <= nowl then
-		a = {false, false, '', key, {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}
+		a = blank(key)
 	end
 	touched[key] = a
 	return a
@@ -118,6 +123,9 @@ local function give_epoch(a)
 	a[LIVE], a[FULL], a[FULL + 1], a[EPOCH], a[REVISION] = true, 0, 0, epoch, 0
 end
 
+const ONE_WINDOW '<BdI4dI4c8dBBBddddI4dI4BdI4ddI4' -- the bytes of an account that has only a log
+const TWO_WINDOWS '<BdI4dI4c8dBBBddddI4dI4BdI4ddI4dI4ddI4'
+
 local formats = {} -- of accounts, by how many counters and windows they have
 
 -- bytes_of encodes an account without the ring of its log.
@@ -129,6 +137,12 @@ local function bytes_of(a)
 			#c[1], c[1], #c[2], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14], c[15])
 	end
 	local windows = log and log.windows or {}
+	if log and #counters == 0 and #windows <= 2 then
+		local w, x = windows[1], windows[2] or windows[1] -- a format for one window leaves x out
+		return pack(#windows == 1 and ONE_WINDOW or TWO_WINDOWS, VERSION, a[7], a[8], a[9], a[10], a[11], a[12], 0, 1, 0,
+			log[1], log[2], log[3], log[4], log[5], log[6], log[7], #windows,
+			w[1], w[2], w[3], w[4], w[5], x[1], x[2], x[3], x[4], x[5])
+	end
 	local shape = #counters * 1000 + #windows
 	local format = formats[shape]
 	if not format then
@@ -138,9 +152,9 @@ local function bytes_of(a)
 	end
 	for i = 1, #counters do
 		local c = counters[i]
-		v[n], v[n + 1], v[n + 2], v[n + 3] = #c[1], c[1], #c[2], c[2]
-		for k = 3, 15 do v[n + 1 + k] = c[k] end
-		n = n + 17
+		v[n], v[n + 1], v[n + 2], v[n + 3], n = #c[1], c[1], #c[2], c[2], n + 4
+		v[n], v[n + 1], v[n + 2], v[n + 3], v[n + 4], v[n + 5], n = c[3], c[4], c[5], c[6], c[7], c[8], n + 6
+		v[n], v[n + 1], v[n + 2], v[n + 3], v[n + 4], v[n + 5], v[n + 6], n = c[9], c[10], c[11], c[12], c[13], c[14], c[15], n + 7
 	end
 	if log then
 		v[n], v[n + 1], v[n + 2], v[n + 3], v[n + 4], v[n + 5], v[n + 6], v[n + 7], n = log[1], log[2], log[3], log[4], log[5], log[6], log[7], #windows, n + 8

@@ -12,11 +12,12 @@ local function inherits(counters, limits, shape)
 	return #counters + #limits > MOST_COUNTERS
 end
 
--- The answer: its status; for each charge an epoch and a revision; for each limit its counter: six
--- values, or eleven for a bucket, with its refunds. So package limit can make the same decisions.
+-- The answer: its status; for each charge an epoch, a revision, and the time of the newest entry if it asks a log; for
+-- each limit its counter: six values, eleven for a bucket, with its refunds, or the two of the sum for a log. A denial
+-- has for each log, after all that, when there is room in it. So package limit can make the same decisions.
 local answer = {}
 
--- ask has a function for each kind of limit, which reports whether n may pass, and adds the counter to
+-- ask has a function for each kind of counter, which reports whether n may pass, and adds the counter to
 -- the answer after index f. charge has one that charges a counter after all limits have let n pass.
 local ask, charge = {}, {}
 
@@ -93,32 +94,34 @@ charge[SLIDING] = function(a, c, l, nh, nl)
 	in_use_until(a, plus(eh, el, l[9], l[10]))
 end
 
--- For a log, the answer has the sum of the window, the time of the newest entry, and the time of
--- the entry that must leave the window before what is denied can pass. log_charge charges the log.
-ask[LOGGING] = function(a, c, l, nh, nl, f)
-	local log = a[LOG]
-	local w = log and window_ready(log, l[2], l[7], l[8])
-	if trouble then return end
-	answer[f + 5], answer[f + 6] = 0, 0
+-- ask_log is ask for a log. The answer has the sum of the window.
+local function ask_log(a, l, nh, nl, f)
+	local log, sumh, suml = a[LOG], 0, 0
+	local w = log and (log.by[l[2]] or window_ready(log, l[2], l[7], l[8]))
 	if w then
-		if nowh > w[LEAVES] or nowh == w[LEAVES] and nowl >= w[LEAVES + 1] then slide(a, w) end
-		local sumh, suml = w[SUM], w[SUM + 1]
-		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4] = sumh, suml, log[NEWEST], log[NEWEST + 1]
-		if l[4] == 1 then return false end
-		nh, nl = nh + sumh, nl + suml
-		if nl >= BILLION then nh, nl = nh + 1, nl - BILLION end
-	else
-		answer[f + 1], answer[f + 2], answer[f + 3], answer[f + 4] = 0, 0, 0, 0
+		if nowh >= w[LEAVES] then slide(a, w) end
+		sumh, suml = w[SUM], w[SUM + 1]
 	end
-	if nh < l[5] or nh == l[5] and nl <= l[6] then return true end
-	local overh, overl = minus(nh, nl, l[5], l[6])
-	local i = w and w[FIRST] or 0
-	while w and i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
+	answer[f + 1], answer[f + 2] = sumh, suml
+	sumh, suml = sumh + nh, suml + nl
+	if suml >= BILLION then sumh, suml = sumh + 1, suml - BILLION end
+	return (sumh < l[5] or sumh == l[5] and suml <= l[6]) and l[4] == 0
+end
+
+-- room_at returns the time of the entry that must leave a log's window before n can pass, or zeros.
+local function room_at(a, l, nh, nl)
+	local log, ath, atl = a[LOG], 0, 0
+	local w = log and log.by[l[2]]
+	if not w or l[4] == 1 then return 0, 0 end
+	local overh, overl = plus(w[SUM], w[SUM + 1], nh, nl)
+	overh, overl = minus(overh, overl, l[5], l[6])
+	local i = w[FIRST]
+	while i < log[NEXT] and (overh > 0 or overh == 0 and overl > 0) do
 		local e = entry(a, i)
 		overh, overl = minus(overh, overl, e[3], e[4])
-		answer[f + 5], answer[f + 6], i = e[1], e[2], i + 1
+		ath, atl, i = e[1], e[2], i + 1
 	end
-	return false
+	return ath, atl
 end
 
 -- pour adds the cost of a charge to the backlog of a bucket, whose counter is c, or nil if it has

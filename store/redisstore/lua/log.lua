@@ -25,7 +25,8 @@ const MOST_ENTRIES 4096 -- in a longer ring, Go merges neighbours
 -- A window is in the list log.windows, and in log.by under the name of each limit that has asked for it.
 -- The entries of a log are read when they are needed, and cached in log.entries by their slot
 -- in the ring; log.cached is how many. log.changed has the slots that must be written. log.whole has
--- the bytes of a new ring.
+-- the bytes of a new ring. log.windowed are the limits of the last charge, and log.settled those of the last settlement
+-- that has logs alone: the log has all of their windows.
 const MOST_CACHED 64 -- entries that are kept between calls
 const MOST_TOGETHER 256 -- entries that are written at once
 const SLACK 60000       -- milliseconds
@@ -62,16 +63,6 @@ local function entry(a, i)
 	return entries[slot]
 end
 
-local function put(log, i, ath, atl, nh, nl)
-	local slot = i % log[SIZE]
-	log.entries[slot], log.changed[slot], log.cached = {ath, atl, nh, nl}, true, log.cached + 1
-end
-
--- set changes the amount of an entry.
-local function set(log, i, e, nh, nl)
-	e[3], e[4], log.changed[i % log[SIZE]] = nh, nl, true
-end
-
 -- window returns the log's window for a limit of a name and a period, or nil if it has none.
 local function window(log, name, h, l)
 	local w = log.by[name]
@@ -97,6 +88,26 @@ local function lower(a, w, nh, nl)
 	for i = w[FIRST], a[LOG][NEXT] - 1 do
 		local e = entry(a, i)
 		w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], e[3], e[4])
+	end
+end
+
+-- change_sums adds a difference to the sum of each window that has entry i.
+local function change_sums(a, log, i, dh, dl)
+	local windows = log.windows
+	for k = 1, #windows do
+		local w = windows[k]
+		if w[FIRST] <= i then
+			local sumh = w[SUM]
+			local h, l = sumh + dh, w[SUM + 1] + dl
+			if l >= BILLION then h, l = h + 1, l - BILLION end
+			if sumh < MAX_HI and h < MAX_HI then
+				w[SUM], w[SUM + 1] = h, l
+			elseif dh < 0 then
+				lower(a, w, minus(0, 0, dh, dl))
+			else
+				w[SUM], w[SUM + 1] = correct(sumh, w[SUM + 1], dh, dl)
+			end
+		end
 	end
 end
 
@@ -150,17 +161,15 @@ local function grow(a)
 	log.entries, log.cached, log.changed = {}, 0, {}
 end
 
-local function is_full(log) return log[NEXT] - log[OLDEST] >= log[SIZE] end
-
 -- log_ready sets trouble unless the log can be used: it is complete, has no entry in the future, and can have one more
 -- entry if adds is set.
 local function log_ready(a, adds)
 	local log = a[LOG]
-	if not log.complete or log[NEXT] > log[OLDEST] and (nowh < log[NEWEST] or nowh == log[NEWEST] and nowl < log[NEWEST + 1]) then
+	if not log.complete or nowh <= log[NEWEST] and ahead(log[NEWEST], log[NEWEST + 1]) and log[NEXT] > log[OLDEST] then
 		trouble = UNREADY
 	elseif adds and log[NEXT] - log[OLDEST] >= log[SIZE] then
 		drop(a)
-		if is_full(log) and log[SIZE] >= MOST_ENTRIES then trouble = UNREADY end
+		if log[NEXT] - log[OLDEST] >= log[SIZE] and log[SIZE] >= MOST_ENTRIES then trouble = UNREADY end
 	end
 end
 
@@ -188,45 +197,53 @@ local function ensure_window(a, name, periodh, periodl)
 	end
 end
 
+-- add adds an entry that is not older than the newest one. Entries of one time are one.
 local function add(a, ath, atl, nh, nl)
 	local log = a[LOG]
-	local last, windows = log[NEXT] - 1, log.windows
-	local merges = last >= log[OLDEST] and log[NEWEST] == ath and log[NEWEST + 1] == atl
-	for i = 1, #windows do
-		local w = windows[i]
-		merges = merges and last >= w[FIRST]
-		w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], nh, nl)
+	local i, merges = log[NEXT] - 1, log[NEWEST + 1] == atl and log[NEWEST] == ath and log[NEXT] > log[OLDEST]
+	if merges then
+		for _, w in ipairs(log.windows) do merges = merges and i >= w[FIRST] end
 	end
 	if merges then
-		local e = entry(a, last)
-		set(log, last, e, correct(e[3], e[4], nh, nl))
+		local e = entry(a, i)
+		e[3], e[4] = correct(e[3], e[4], nh, nl)
+		log.changed[i % log[SIZE]] = true
 	else
-		if is_full(log) then grow(a) end
-		put(log, log[NEXT], ath, atl, nh, nl)
-		log[NEXT], log[NEWEST], log[NEWEST + 1] = log[NEXT] + 1, ath, atl
+		if log[NEXT] - log[OLDEST] >= log[SIZE] then grow(a) end
+		i = log[NEXT]
+		local slot = i % log[SIZE]
+		log.entries[slot], log.changed[slot], log.cached = {ath, atl, nh, nl}, true, log.cached + 1
+		log[NEXT], log[NEWEST], log[NEWEST + 1] = i + 1, ath, atl
 	end
+	change_sums(a, log, i, nh, nl)
 end
 
-local function longest(log)
-	if log.longesth then return log.longesth, log.longestl end
+-- find_longest finds the period of a log's longest window.
+local function find_longest(log)
 	local h, l = 0, 0
 	for _, w in ipairs(log.windows) do
 		if less(h, l, w[PERIOD], w[PERIOD + 1]) then h, l = w[PERIOD], w[PERIOD + 1] end
 	end
 	log.longesth, log.longestl = h, l
-	return h, l
 end
 
 local function log_in_use(a)
 	local log = a[LOG]
-	if log[NEXT] > log[OLDEST] then in_use_until(a, plus(log[NEWEST], log[NEWEST + 1], longest(log))) end
+	if log[NEXT] == log[OLDEST] then return end
+	if not log.longesth then find_longest(log) end
+	local h, l = log[NEWEST] + log.longesth, log[NEWEST + 1] + log.longestl
+	if l >= BILLION then h, l = h + 1, l - BILLION end
+	if h >= a[FULL] then in_use_until(a, h, l) end
 end
 
 -- log_charge adds an entry for a charge of n.
 local function log_charge(a, limits, nh, nl)
-	for k = 1, #limits do
-		local l = limits[k]
-		if l[1] == LOGGING and not (a[LOG] and a[LOG].by[l[2]]) then ensure_window(a, l[2], l[7], l[8]) end
+	if not a[LOG] or a[LOG].windowed ~= limits then
+		for k = 1, #limits do
+			local l = limits[k]
+			if l[1] == LOGGING then ensure_window(a, l[2], l[7], l[8]) end
+		end
+		a[LOG].windowed = limits
 	end
 	add(a, nowh, nowl, nh, nl)
 	log_in_use(a)

@@ -112,44 +112,48 @@ local function search(a, h, l)
 	return low
 end
 
--- fix_log corrects the entry of a take, in all windows that it is in.
-local function fix_log(a, s)
+-- entry_of returns the index of the entry of a take, or of the first one after it, and that entry. Of several entries at
+-- one time, a rewind has moved all but the last.
+local function entry_of(a, h, l)
 	local log = a[LOG]
-	local fromh, froml = minus(nowh, nowl, longest(log))
-	if not less(fromh, froml, s[5], s[6]) then return end
-	if not s.more and not less(log[DROPPED], log[DROPPED + 1], s[5], s[6]) then return end
-	local dh, dl = minus(s[7], s[8], s[3], s[4])
-	local i = search(a, s[5], s[6])
-	local before = i > log[OLDEST] and entry(a, i - 1)
-	if before and before[1] == s[5] and before[2] == s[6] then i = i - 1 end -- of several entries at this time, a rewind has moved all but the last
-	if i == log[NEXT] then
-		if s.more then add(a, s[5], s[6], dh, dl) end
-		log_in_use(a)
-		return
-	end
-	local e = entry(a, i)
-	local h, l = correct(e[3], e[4], dh, dl)
-	local nh, nl = e[3], e[4]
-	set(log, i, e, h, l)
-	local windows = log.windows
-	for k = 1, #windows do
-		local w = windows[k]
-		if w[FIRST] <= i and s.more then
-			w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], minus(h, l, nh, nl))
-		elseif w[FIRST] <= i then
-			lower(a, w, minus(nh, nl, h, l))
-		end
-	end
-	while log[NEXT] > log[OLDEST] do -- the newest entry determines when the log is empty
-		e = entry(a, log[NEXT] - 1)
+	local i = log[NEXT] - 1
+	local e = i >= log[OLDEST] and entry(a, i)
+	if e and e[1] == h and e[2] == l then return i, e end
+	i = search(a, h, l)
+	e = i > log[OLDEST] and entry(a, i - 1)
+	if e and e[1] == h and e[2] == l then return i - 1, e end
+	return i, i < log[NEXT] and entry(a, i)
+end
+
+-- trim removes newest entries that are zero: the newest one determines when the log is empty.
+local function trim(a, log)
+	while log[NEXT] > log[OLDEST] do
+		local e = entry(a, log[NEXT] - 1)
 		if e[3] > 0 or e[4] > 0 then
 			log[NEWEST], log[NEWEST + 1] = e[1], e[2]
 			break
 		end
 		log[NEXT] = log[NEXT] - 1
 	end
-	for k = 1, #windows do
-		if windows[k][FIRST] > log[NEXT] then windows[k][FIRST] = log[NEXT] end
+	for _, w in ipairs(log.windows) do w[FIRST] = math.min(w[FIRST], log[NEXT]) end
+end
+
+-- fix_log corrects the entry of a take, in all windows that it is in.
+local function fix_log(a, s)
+	local log, ath, atl = a[LOG], s[5], s[6]
+	if not log.longesth then find_longest(log) end
+	if not less(nowh, nowl, plus(ath, atl, log.longesth, log.longestl)) then return end
+	if not s.more and not less(log[DROPPED], log[DROPPED + 1], ath, atl) then return end
+	local dh, dl = minus(s[7], s[8], s[3], s[4])
+	local i, e = entry_of(a, ath, atl)
+	if e then
+		local oldh, oldl = e[3], e[4]
+		local h, l = correct(oldh, oldl, dh, dl)
+		e[3], e[4], log.changed[i % log[SIZE]] = h, l, true
+		change_sums(a, log, i, minus(h, l, oldh, oldl))
+		if h == 0 and l == 0 then trim(a, log) end
+	elseif s.more then
+		add(a, ath, atl, dh, dl)
 	end
 	log_in_use(a)
 end
@@ -167,16 +171,19 @@ local SETTLES = {
 -- check_settlement sets trouble unless a settlement can be done here.
 local function check_settlement(a, s)
 	if not a[LIVE] then return end
-	local limits, counters = s[LIMITS], a[COUNTERS]
+	local limits, counters, log = s[LIMITS], a[COUNTERS], a[LOG]
 	if ahead(a[SEEN], a[SEEN + 1]) or ahead(s[5], s[6]) or s[2] ~= a[EPOCH] and string.sub(s[2], 1, 6) == string.sub(a[EPOCH], 1, 6) then
 		trouble = UNREADY
 	end
-	if limits.logged and a[LOG] then log_ready(a, less(s[3], s[4], s[7], s[8])) end
+	if limits.logged and log then
+		log_ready(a, s.more)
+		if log.settled == limits then return end
+	end
 	for k = 1, #limits do
 		local l = limits[k]
 		local c = counters[l[2]]
 		if l[1] == LOGGING then
-			if a[LOG] then window_ready(a[LOG], l[2], l[4], l[5]) end
+			if log then window_ready(log, l[2], l[4], l[5]) end
 		elseif c and ahead(c[AT], c[AT + 1]) or not c and inherits(counters, limits, l[3]) then
 			trouble = UNREADY
 		end
@@ -185,14 +192,14 @@ local function check_settlement(a, s)
 end
 
 local function settle_one(a, s)
-	s.more, s.same = less(s[3], s[4], s[7], s[8]), a[LIVE] and s[2] == a[EPOCH]
+	s.same = a[LIVE] and s[2] == a[EPOCH]
 	if not s.more and not s.same and (s[2] ~= NO_EPOCH or not a[LIVE]) then return end -- the account of the take was forgotten
 	if not a[LIVE] then give_epoch(a) end
-	local limits = s[LIMITS]
-	for k = 1, #limits do
+	local limits, log = s[LIMITS], a[LOG]
+	for k = 1, log and log.settled == limits and 0 or #limits do
 		local l = limits[k]
 		if l[1] == LOGGING then
-			if not (a[LOG] and a[LOG].by[l[2]]) then ensure_window(a, l[2], l[4], l[5]) end
+			ensure_window(a, l[2], l[4], l[5])
 		elseif s[9] == a[REVISION] then -- nothing has changed since: restore the state
 			local c, before = counter(a, l), s.before[k]
 			c[AT], c[AT + 1], c[A], c[A + 1], c[B], c[B + 1] = before[1], before[2], before[3], before[4], before[5], before[6]
@@ -200,7 +207,10 @@ local function settle_one(a, s)
 			fix[l[1]](a, s, l)
 		end
 	end
-	if limits.logged then fix_log(a, s) end
+	if limits.logged then
+		if not limits.counted then a[LOG].settled = limits end
+		fix_log(a, s)
+	end
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 end
 
@@ -213,9 +223,9 @@ local function settle(body, base, at)
 	local all, count = {}, byte(body, at + 1)
 	at = at + 2
 	for i = 1, count do
-		local s = {unpack_from(SETTLEMENT, body, at)}
-		local limits = limits_of(SETTLES, s[LIMITS])
-		s[LIMITS], at = limits, s[SETTLEMENT_END]
+		local s = {more = false, same = false, unpack_from(SETTLEMENT, body, at)}
+		local limits = SETTLES.limits[s[LIMITS]] or read_limits(SETTLES, s[LIMITS])
+		s[LIMITS], s.more, at = limits, less(s[3], s[4], s[7], s[8]), s[SETTLEMENT_END]
 		if s[9] >= 0 then
 			s.before = {}
 			for k = 1, #limits do

@@ -19,7 +19,8 @@ const SLIDING 5
 const LOGGING 6
 const OF_CHARGE 'c8d' -- in an answer
 const OF_BUCKET 'dI4dI4dI4dI4dI4d'
-const OF_OTHER 'dI4dI4dI4'
+const OF_WINDOW 'dI4dI4dI4'
+const OF_NUMBER 'dI4'
 const CHARGE '<BdI4I4c0' -- the index of its key, n, its limits
 
 -- The first byte of an answer.
@@ -38,20 +39,20 @@ local TAKES = {
 	limits = {}, how_many = 0,
 }
 
--- limits_of returns the limits that a charge, or a settlement, has in a request. The library keeps them by their
+-- read_limits decodes the limits that a charge, or a settlement, has in a request. The library keeps them by their
 -- bytes, which most requests have in common.
 const MOST_LIMITS 1024
-local function limits_of(kinds, bytes)
-	local limits = kinds.limits[bytes]
-	if limits then return limits end
-	limits = {format = OF_CHARGE, logged = false}
+local function read_limits(kinds, bytes)
+	local limits = {format = '', logged = false, counted = false}
 	local at = 1
 	while at <= #bytes do
 		local kind = byte(bytes, at)
 		local l = {unpack_from(kinds[kind], bytes, at)}
-		limits[#limits + 1], at, limits.logged = l, l[#l], limits.logged or kind == LOGGING
-		limits.format = limits.format .. (kind == BUCKET and OF_BUCKET or OF_OTHER)
+		limits[#limits + 1], at = l, l[#l]
+		limits.logged, limits.counted = limits.logged or kind == LOGGING, limits.counted or kind ~= LOGGING
+		limits.format = limits.format .. (kind == BUCKET and OF_BUCKET or kind == LOGGING and OF_NUMBER or OF_WINDOW)
 	end
+	limits.format = OF_CHARGE .. (limits.logged and OF_NUMBER or '') .. limits.format
 	if kinds.how_many >= MOST_LIMITS then kinds.limits, kinds.how_many = {}, 0 end
 	kinds.limits[bytes], kinds.how_many = limits, kinds.how_many + 1
 	return limits
@@ -60,12 +61,11 @@ end
 -- The formats of answers. Each has those that continue it, with a charge. When there are too many, all are made anew.
 local no_charge, how_many_formats = {format = '<c1'}, 0
 
-local function continued(format, with)
-	if not format[with] then
-		format[with], how_many_formats = {format = format.format .. with}, how_many_formats + 1
-		if how_many_formats >= MOST_LIMITS then no_charge, how_many_formats = {format = '<c1'}, 0 end
-	end
-	return format[with]
+local function extended(format, with)
+	local longer = {format = format.format .. with}
+	format[with], how_many_formats = longer, how_many_formats + 1
+	if how_many_formats >= MOST_LIMITS then no_charge, how_many_formats = {format = '<c1'}, 0 end
+	return longer
 end
 
 -- The charges of the present take: their accounts, limits and amounts, and the index in the answer before each of them.
@@ -74,19 +74,38 @@ local accounts, limits_asked, high, low, before = {}, {}, {}, {}, {}
 -- weigh reports whether all limits of a charge let it pass, and adds their counters to the answer. It sets trouble if
 -- that cannot be decided here.
 local function weigh(a, limits, nh, nl, f)
-	local allowed, counters = true, a[COUNTERS]
-	answer[f + 1], answer[f + 2] = a[EPOCH], a[REVISION]
+	local allowed, counters, log = true, a[COUNTERS], a[LOG]
 	f = f + 2
-	if limits.logged and a[LOG] then log_ready(a, nh > 0 or nl > 0) end
+	if limits.logged then
+		if log then log_ready(a, nh > 0 or nl > 0) end
+		if trouble then return false, f end
+		answer[f + 1], answer[f + 2], f = log and log[NEWEST] or 0, log and log[NEWEST + 1] or 0, f + 2
+	end
 	for k = 1, #limits do
 		local l = limits[k]
-		local kind, c = l[1], counters[l[2]]
-		if not c and #counters > 0 and kind ~= LOGGING and inherits(counters, limits, l[3]) then trouble = UNREADY end
-		allowed = ask[kind](a, c, l, nh, nl, f) and allowed
-		if trouble then return false, f end
-		f = f + (kind == BUCKET and 11 or 6)
+		local kind = l[1]
+		if kind == LOGGING then
+			allowed, f = ask_log(a, l, nh, nl, f) and allowed, f + 2
+		else
+			local c = counters[l[2]]
+			if not c and #counters > 0 and inherits(counters, limits, l[3]) then trouble = UNREADY end
+			allowed, f = ask[kind](a, c, l, nh, nl, f) and allowed, f + (kind == BUCKET and 11 or 6)
+		end
 	end
 	return allowed, f
+end
+
+-- add_rooms adds to the answer when there is room in each log that was asked.
+local function add_rooms(format, count, f)
+	for i = 1, count do
+		for _, l in ipairs(limits_asked[i]) do
+			if l[1] == LOGGING then
+				answer[f + 1], answer[f + 2] = room_at(accounts[i], l, high[i], low[i])
+				format, f = format[OF_NUMBER] or extended(format, OF_NUMBER), f + 2
+			end
+		end
+	end
+	return format, f
 end
 
 -- enter charges an account.
@@ -94,6 +113,7 @@ local function enter(a, limits, nh, nl)
 	if not a[LIVE] then give_epoch(a) end
 	a[DIRTY], a[SEEN], a[SEEN + 1], a[REVISION] = true, nowh, nowl, a[REVISION] + 1
 	if limits.logged then log_charge(a, limits, nh, nl) end
+	if not limits.counted then return end
 	for k = 1, #limits do
 		local l = limits[k]
 		if l[1] ~= LOGGING then charge[l[1]](a, counter(a, l), l, nh, nl) end
@@ -103,30 +123,24 @@ end
 -- take is the step that takes all charges, or none if a limit denies one. PEEK takes none.
 local function take(body, base, at)
 	local step, count = byte(body, at, at + 1)
-	local format = no_charge
+	local format, allowed, filled = no_charge, true, 1
 	at = at + 2
 	for i = 1, count do
 		local key, nh, nl, bytes, next = unpack_from(CHARGE, body, at)
-		local a, limits = find(KEYS[base + key]), limits_of(TAKES, bytes)
+		local a, limits, allows = find(KEYS[base + key]), TAKES.limits[bytes] or read_limits(TAKES, bytes), nil
 		if nowh < a[SEEN] or nowh == a[SEEN] and nowl < a[SEEN + 1] then return UNREADY end
-		accounts[i], limits_asked[i], high[i], low[i] = a, limits, nh, nl
-		format, at = continued(format, limits.format), next
-	end
-	local allowed, filled = true, 1
-	for i = 1, count do
-		before[i] = filled
-		local allows
-		allows, filled = weigh(accounts[i], limits_asked[i], high[i], low[i], filled)
+		accounts[i], limits_asked[i], high[i], low[i], before[i] = a, limits, nh, nl, filled
+		allows, filled = weigh(a, limits, nh, nl, filled)
 		if trouble then return trouble end
-		allowed = allowed and allows
+		format = format[limits.format] or extended(format, limits.format)
+		allowed, at = allowed and allows, next
 	end
 	answer[1] = allowed and ALLOWED or DENIED
-	if allowed and step == TAKE then
-		for i = 1, count do
-			local a, nh, nl = accounts[i], high[i], low[i]
-			if nh > 0 or nl > 0 then enter(a, limits_asked[i], nh, nl) end
-			answer[before[i] + 1], answer[before[i] + 2] = a[EPOCH], a[REVISION]
-		end
+	if not allowed then format, filled = add_rooms(format, count, filled) end
+	for i = 1, count do
+		local a, nh, nl, f = accounts[i], high[i], low[i], before[i]
+		if allowed and step == TAKE and (nh > 0 or nl > 0) then enter(a, limits_asked[i], nh, nl) end
+		answer[f + 1], answer[f + 2] = a[EPOCH], a[REVISION]
 	end
 	return pack(format.format, unpack(answer, 1, filled))
 end

@@ -29,7 +29,7 @@ local function replace(body, base, at)
 	end
 	for _, r in ipairs(all) do
 		local old = touched[KEYS[base + r[1]]]
-		local a, ring = {false, false, '', old[KEY], {}, false, 0, 0, nowh, nowl, NO_EPOCH, 0}, nil
+		local a, ring = blank(old[KEY]), nil
 		if r[3] ~= '' then a, ring = read_account(r[3], old[KEY]) end
 		a[DIRTY], a[REVISION] = true, a[REVISION] + 1
 		if a[LOG] then a[LOG].whole, a[LOG].complete = string.sub(r[3], ring), true end
