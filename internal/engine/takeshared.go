@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/bits"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 )
@@ -62,7 +63,7 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 		return false, err
 	}
 	for i := range all {
-		if cl := &all[i]; cl.said.Never || cl.waitsForShare(o) {
+		if cl := &all[i]; cl.said.Never || cl.waitsForShare(o, now) {
 			cl.deny(o, cl.said, now)
 			return false, nil
 		}
@@ -86,14 +87,16 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 	return true, nil
 }
 
-// waitsForShare reports whether the limits of a shared scope deny a call, and so does a share of its window, which the
-// call is larger than. Others have their turns until the share admits it: the scope's limits do not gather for it before.
-func (c *claim) waitsForShare(o *Outcome) bool {
-	if c.scope.Kind != Shared || !c.said.Denied || !o.Of(c.scope).denies() {
+// waitsForShare reports whether the limits of a shared scope deny a large call, and so does a share, for longer, or because
+// the call is larger than the share. Others have their turns until the share admits it: the scope's limits do not gather
+// for it before.
+func (c *claim) waitsForShare(o *Outcome, now int64) bool {
+	of, s := c.said.Quota, o.Of(c.scope)
+	if c.scope.Kind != Shared || !c.said.Large || !s.denies() {
 		return false
 	}
-	of := c.said.Quota
-	return c.said.Share < c.room[of].N && !c.rules.Limits[c.limits[of]].Unit.InFlight()
+	rough := c.rules.Limits[c.limits[of]].Limit.Period() / 60 // how exactly a pool knows when a share admits a call
+	return c.said.Share < c.room[of].N || time.Duration(c.said.Until-now) > s.Wait(SlotGuess)+rough
 }
 
 // takeCounted is takeStore of a call that its shares admit, as far as this process knows. If others
@@ -155,7 +158,7 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 		cl := &all[i]
 		var room [mostShared]int64
 		cl.said = cl.pool.Peek(cl.member, now, cl.amounts())
-		denies := cl.waitsForShare(o)
+		denies := cl.waitsForShare(o, now)
 		if !o.Denied {
 			denies = cl.said.Denied && !cl.pool.WouldLend(cl.member, now, cl.amounts(), cl.used(o, room[:0]))
 		}

@@ -17,7 +17,7 @@ func (p *Pool) pacedBy(m *node, i int, now int64) (by *node) {
 // of its calls.
 func (p *Pool) isPaced(x *node, i int, now int64) bool {
 	q, t, g := &p.quotas[i], &x.parts[i], x.above
-	return g.parts[i].calm && !t.calm && x.wants(now) && q.slides() && g.parts[i].large <= p.whole(g, i)/paceLargest && t.large <= t.share>>q.scale/paceFew
+	return g.parts[i].calm && !t.calm && x.wants(now) && q.slides() && g.parts[i].large <= p.whole(g, i)/largest && t.large <= t.share>>q.scale/paceFew
 }
 
 // pay records when a node that is paced may take more after it has taken an amount: when so much has come free at the
@@ -40,8 +40,8 @@ func (p *Pool) whole(g *node, i int) int64 {
 }
 
 const (
-	paceLargest = 32 // calls that ask for more than a thirty-second of what is shared are large
-	paceFew     = 8  // whose share is less than so many of its calls is not paced
-	paceMore    = 4  // one that is paced takes its part faster than evenly by a quarter, so that it catches up
-	paceBurst   = 20 // and the part of a twentieth of the period at once
+	largest   = 32 // calls that ask for more than a thirty-second of what is shared are large
+	paceFew   = 8  // whose share is less than so many of its calls is not paced
+	paceMore  = 4  // one that is paced takes its part faster than evenly by a quarter, so that it catches up
+	paceBurst = 20 // and the part of a twentieth of the period at once
 )

@@ -30,6 +30,7 @@ func (a *Amount) ForCorrect() bool { return a.Extra != 0 || a.of != nil }
 type Denial struct {
 	Denied  bool
 	Never   bool   // the call is larger than a maximum
+	Large   bool   // the call is larger than the share, or than a thirty-second of what it and others share by time
 	Of      string // whose share it is: the member's, or that of a group that the member is in
 	Group   bool   // it is that of a group
 	Quota   int    // the index of the quota
@@ -275,6 +276,7 @@ func (m *node) serve(i int, n int64) {
 func (p *Pool) denial(m, by *node, i int, now, n int64) Denial {
 	q, t := &p.quotas[i], &by.parts[i]
 	d := Denial{Denied: true, Of: by.name, Group: by.group != nil, Quota: i, Share: t.share >> q.scale, Used: t.usedAt(now), Members: by.above.parts[i].actives, Until: now + max(q.steady, 1)}
+	d.Large = !q.held && d.Members > 1 && n > min(d.Share, max(p.whole(by.above, i)/largest, 1))
 	for x := m; x.above != nil; x = x.above {
 		d.Until = max(d.Until, p.until(x, i, now, n, m.parts[i].expected(n)))
 	}

@@ -15,9 +15,6 @@ import (
 func TestNobodyGetsMoreThanItsShare(t *testing.T) {
 	list := attacks()
 	for _, s := range attacks() {
-		if s.crews[1].tokens >= s.quota.MaxTPM/2 && s.quota.MaxTPM > 0 {
-			continue // docs/fairness.md says what large calls do to others on other nodes
-		}
 		s.name, s.nodes, s.crews[0].on = s.name+", over two nodes", 2, 1
 		s.least = map[string]int{"honest": 43}
 		list = append(list, s)
@@ -54,10 +51,13 @@ func attacks() []scene {
 	}
 	reserved := requests("a new user for each call, beside a reserve", crew{workers: 100, renames: true})
 	reserved.quota.Reserve = 20
+	most := tokens("calls of most of the share", crew{workers: 6, tokens: 50_000})
+	most.answer = 2 * second
 	list := []scene{
 		requests("many workers", crew{workers: 400}),
 		requests("a new user for each call", crew{workers: 100, renames: true}),
 		reserved,
+		most,
 		requests("calls that are given up", crew{workers: 100, cancels: true}),
 		requests("a storm of retries", crew{workers: 20, retry: 100 * time.Millisecond}),
 		requests("a storm of retries of new users", crew{workers: 10, retry: 200 * time.Millisecond, renames: true}),
