@@ -16,10 +16,10 @@ var aboutCache = &about{
 		}
 		return []string{path}, true
 	},
-	with: func(s *Stored) []byte {
+	with: func(s *Stored) (q Request, err error) {
 		var cache storedCache
 		if json.Unmarshal(s.texts[0], &cache) != nil {
-			return nil
+			return q, errStored
 		}
 		body := objectOf(s.fields)
 		if body["ttl"] != nil { // it begins when the request is sent, and less of what was paid for is left then
@@ -30,9 +30,9 @@ var aboutCache = &about{
 			until, other = other, nil
 		}
 		if other != nil { // nobody knows which of the two counts
-			return nil
+			return q, errStored
 		}
-		return encoded(object{"model": cache.Model, "ttl": body["ttl"], "expireTime": until, "cache": cache})
+		return s.read(encoded(object{"model": cache.Model, "ttl": body["ttl"], "expireTime": until, "cache": cache}))
 	},
 }
 

@@ -363,7 +363,7 @@ func (r *requestReader) settle(q *Request) {
 		m := p.measure(b)
 		q.mapsAlone = b.mapsAlone
 		q.Units, q.Variant, q.ImageModel, q.SearchesOnce, q.kept = m.units, m.variant, m.draws, m.once, m.kept
-		q.StoredTools, q.Days, q.Before = m.template, m.days, m.before
+		q.StoredTools = m.template
 		if least := r.dialect.leastAudio; q.Units[llm.AudioSeconds] >= 0 && q.API == Transcriptions {
 			q.Units[llm.AudioSeconds] = max(q.Units[llm.AudioSeconds], least)
 		}

@@ -3,6 +3,7 @@ package dialect
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"regexp"
 	"strings"
@@ -33,7 +34,7 @@ type about struct {
 	// body says everything.
 	at func(path string, fields []byte) (where []string, ok bool)
 
-	with func(*Stored) []byte // returns a body that also has what is stored; nil: what is stored is a file
+	with func(*Stored) (Request, error) // returns the request together with what is stored; nil: what is stored is a file
 
 	// What is read of a file: the unit that its lines count, how many of it each line has at most, and how often each of
 	// them is billed. A negative number is one that nobody knows.
@@ -90,9 +91,7 @@ const mostLines = 1 << 50
 // Request returns the request together with what was added.
 func (s *Stored) Request() (Request, error) {
 	if !s.Lines {
-		q, err := s.endpoint.Read(s.about.with(s)) // whatever model the body names
-		q.Form = true                              // the body is sent as it is
-		return q, err
+		return s.about.with(s)
 	}
 	q := s.request
 	switch {
@@ -105,6 +104,16 @@ func (s *Stored) Request() (Request, error) {
 	}
 	return q, nil
 }
+
+// read reads a body in place of that of the request, which says less, and names any model that it likes.
+func (s *Stored) read(body []byte) (Request, error) {
+	q, err := s.endpoint.Read(body)
+	q.Form = true // the request's own body is sent as it is
+	return q, err
+}
+
+// errStored is for what a provider says of something stored in a form that is not read.
+var errStored = errors.New("ratelimit: what the provider has stored is not in a form that can be read")
 
 // storedID is what ids look like of what a provider has stored.
 var storedID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)

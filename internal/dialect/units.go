@@ -139,8 +139,6 @@ type measured struct {
 	once      bool   // however often it searches, it is billed once
 	template  bool   // see [promptBound]
 	kept      int64  // for how many seconds the provider keeps the prompt
-	days      int64  // see [Request]
-	before    int64  // see [Request]
 }
 
 // tokenHours returns how many token hours it is to keep tokens for so many seconds, rounded up.

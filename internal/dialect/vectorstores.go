@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"encoding/json"
-	"math"
 	"net/url"
 	"path"
 	"slices"
@@ -34,7 +33,7 @@ var (
 
 var vectorStoreProtocols = []protocol{
 	{
-		api: VectorStores, about: aboutStoredFiles, fetchedIn: storesFolder, begins: true, byUnits: true, embeds: true, measure: measureStorage,
+		api: VectorStores, about: aboutStoredFiles, fetchedIn: storesFolder, begins: true, byUnits: true, embeds: true, measure: measureFiles,
 		answers: &node{members: members{
 			"id": idNode, "status": statusNode, "usage_bytes": count(storedBytes), "has_more": {role: roleNumber, number: moreFiles, written: asFlag},
 			"data": {
@@ -45,7 +44,7 @@ var vectorStoreProtocols = []protocol{
 		units: []unitNumber{{unit: llm.ByteDays, number: storedBytes}},
 	},
 	{
-		api: VectorSearch, about: aboutSearchedStore, byUnits: true, embeds: true, measure: measureStorage,
+		api: VectorSearch, about: aboutSearchedStore, byUnits: true, embeds: true, measure: measureSearch,
 		units: []unitNumber{{unit: llm.ByteDays}, {unit: llm.FileSearches}},
 	},
 }
@@ -117,7 +116,7 @@ var aboutStoredFiles = &about{
 		body := objectOf(fields)
 		files, ok := filesIn(body)
 		below, _ := belowStores(path)
-		if body == nil || !ok || hasKey(body, "kept") {
+		if body == nil || !ok {
 			return nil, true
 		}
 		if len(below) == 0 && len(files) == 0 {
@@ -140,33 +139,36 @@ var aboutStoredFiles = &about{
 		}
 		return paths, true
 	},
-	with: func(s *Stored) []byte {
+	with: func(s *Stored) (q Request, err error) {
 		texts, store := s.texts, s.fields
 		if below, _ := belowStores(s.path); len(below) > 0 {
 			if len(texts) == 0 {
-				return nil
+				return q, errStored
 			}
 			texts, store = texts[1:], texts[0]
 		}
 		var k keptStore
 		if json.Unmarshal(store, &k) != nil {
 			if len(texts) < len(s.texts) {
-				return nil
+				return q, errStored
 			}
 			k = keptStore{} // the request has an end of another form
 		}
-		m := k.searched(s.Late)
+		added := int64(0)
 		for _, text := range texts {
 			var f keptFile
 			if json.Unmarshal(text, &f) != nil {
-				return nil
+				return q, errStored
 			}
-			m.Bytes += f.most()
+			added += f.most()
 		}
-		if m.Days = k.days() + 1; m.Days == 1 { // nobody knows when the store ends
-			m.Before = -1
+		q = s.request
+		q.Form = true // the body is sent as it is
+		q.Units[llm.ByteDays] = -1
+		if before, days := k.searched(s.Late), k.days()+1; before >= 0 && days > 1 {
+			q.Units[llm.ByteDays], q.Before, q.Days = before+added*days, before, days
 		}
-		return encoded(object{"kept": m})
+		return q, nil
 	},
 }
 
@@ -177,7 +179,7 @@ var aboutSearchedStore = &about{
 		below, _ := belowStores(path)
 		body := objectOf(fields)
 		switch {
-		case body == nil || !storedID.MatchString(below[0]) || hasKey(body, "kept"):
+		case body == nil || !storedID.MatchString(below[0]):
 			return nil, true
 		case hasKey(body, "expires_after"): // files that are being added were paid for until the end that there was
 			return nil, true
@@ -187,15 +189,15 @@ var aboutSearchedStore = &about{
 		store, _ := cutLast(path)
 		return []string{strings.TrimRight(store, "/")}, true
 	},
-	with: func(s *Stored) []byte {
+	with: func(s *Stored) (q Request, err error) {
 		var k keptStore
 		if len(s.texts) != 1 || json.Unmarshal(s.texts[0], &k) != nil {
-			return nil
+			return q, errStored
 		}
-		m := k.searched(s.Late)
-		queries, _ := objectOf(s.fields)["query"].([]any)
-		m.Searches = int64(max(len(queries), 1))
-		return encoded(object{"kept": m})
+		q = s.request
+		q.Form = true // the body is sent as it is
+		q.Units[llm.ByteDays], q.Units[llm.FileSearches] = k.searched(s.Late), max(q.Units[llm.FileSearches], 1)
+		return q, nil
 	},
 }
 
@@ -251,18 +253,18 @@ func (k *keptStore) days() int64 {
 	return k.ExpiresAfter.Days
 }
 
-// searched returns how many byte days more the store costs if it becomes active within a time from now. A store without
-// an end lives no longer for that.
-func (k *keptStore) searched(late time.Duration) (m storage) {
+// searched returns how many byte days more the store costs if it becomes active within a time from now, or -1 if nobody
+// knows it. A store without an end lives no longer for that.
+func (k *keptStore) searched(late time.Duration) (byteDays int64) {
 	if k.LastActiveAt == 0 || k.days() == 0 {
-		return m
+		return 0
 	}
 	const day = 24 * 60 * 60
 	days := max(time.Now().Add(late).Unix()/day-k.LastActiveAt/day, 0)
-	if m.Before = days * min(max(k.UsageBytes, 0), mostLines/max(days, 1)); days > 0 && k.FileCounts.InProgress > 0 {
-		m.Before = -1 // the files that are being read are not among its bytes yet
+	if days > 0 && k.FileCounts.InProgress > 0 {
+		return -1 // the files that are being read are not among its bytes yet
 	}
-	return m
+	return days * min(max(k.UsageBytes, 0), mostLines/max(days, 1))
 }
 
 // A keptFile is what the provider says of a file.
@@ -298,25 +300,26 @@ func (f *keptFile) most() int64 {
 	return 2*text + (tokens/chunkStep+1)*embeddingBytes
 }
 
-// storage is how many bytes a request makes a store keep, and for how long. The gateway writes it into the body under the
-// key "kept", which no client may set.
-type storage struct {
-	Before   int64 // byte days of what the store has already; -1: nobody knows
-	Bytes    int64 // that are added at most
-	Days     int64 // for how many days these are kept
-	Searches int64
+// measureFiles reads whether a request begins to keep files. What that costs is known when the gateway has asked for the
+// files, and for the store.
+func measureFiles(b measuredBody) (m measured) {
+	body := objectOf(b.text)
+	if files, ok := filesIn(body); body == nil || !ok || len(files) > 0 {
+		m.units[llm.ByteDays] = -1
+	}
+	return m
 }
 
-// measureStorage returns what it costs to keep what a request is about.
-func measureStorage(b measuredBody) (m measured) {
-	var body struct{ Kept storage }
-	err := json.Unmarshal(b.text, &body)
-	k := body.Kept
-	m.units[llm.FileSearches] = max(k.Searches, 0)
-	if err != nil || min(k.Before, k.Bytes, k.Days, k.Searches) < 0 || k.Bytes > (math.MaxInt64-k.Before)/max(k.Days, 1) {
-		m.units[llm.ByteDays] = -1
-		return m
+// measureSearch counts the searches of a request about a store. What they cost beside is known when the gateway has asked
+// for the store.
+func measureSearch(b measuredBody) (m measured) {
+	body := objectOf(b.text)
+	if hasKey(body, "query") {
+		queries, _ := body["query"].([]any)
+		m.units[llm.FileSearches] = int64(max(len(queries), 1))
 	}
-	m.units[llm.ByteDays], m.days, m.before = k.Before+k.Bytes*k.Days, k.Days, k.Before
+	if body == nil || hasKey(body, "query") || hasKey(body, "expires_after") {
+		m.units[llm.ByteDays] = -1
+	}
 	return m
 }

@@ -133,22 +133,28 @@ func TestNamesOfStores(t *testing.T) {
 	}
 }
 
-// What is kept is what the provider says. A client's own body cannot say it, in whatever form.
-func TestClientsDoNotSayWhatIsKept(t *testing.T) {
-	for _, kept := range []string{`"kept":{"Searches":-1}`, `"kept":{"Bytes":4611686018427387904,"Days":4}`, `"Kept":{"Bytes":1}`, `"\u212aept":null`} {
-		for _, path := range []string{"/v1/vector_stores", "/v1/vector_stores/vs_1"} {
-			e, _ := RecognizeAt(OpenAI, http.MethodPost, &url.URL{Path: path})
-			s, err := e.Stored(path, "", []byte(`{"name":"a",`+kept+`}`))
-			if err != nil || s == nil || len(s.Paths) != 0 {
-				t.Errorf("%s with %s: %+v, %v", path, kept, s, err)
-			}
-		}
-	}
-	e := Endpoint{API: VectorStores, Provider: OpenAI, Model: vectorStore}
-	for _, kept := range []string{`{"Bytes":-1,"Days":1}`, `{"Bytes":-1,"Days":-1}`, `{"Days":-1}`, `{"Before":-1}`, `{"Searches":-1}`, `{"Bytes":4611686018427387904,"Days":4}`, `{"Before":9223372036854775807,"Bytes":1,"Days":1}`} {
-		q, err := e.Read([]byte(`{"kept":` + kept + `}`))
-		if err != nil || q.Units[llm.ByteDays] != -1 || q.Units[llm.FileSearches] != 0 || q.Days != 0 || q.Before != 0 {
-			t.Errorf("%s: %d byte days, %d searches, %d days, %v", kept, q.Units[llm.ByteDays], q.Units[llm.FileSearches], q.Days, err)
+// What it costs to keep files, or to search a store, is not known before somebody has asked the provider. Requests that
+// cost nothing are known without.
+func TestStorageIsUnknownAtFirst(t *testing.T) {
+	for _, c := range []struct {
+		path, body         string
+		byteDays, searches int64
+	}{
+		{"", `{"file_ids":["file-1"]}`, -1, 0},
+		{"", `{"file_ids":"file-1"}`, -1, 0},
+		{"", `{"file_ids":[],"file_ids":["file-1"]}`, -1, 0},
+		{"", `{"name":"a"}`, 0, 0},
+		{"/vs_1/files", `{"file_id":"file-1"}`, -1, 0},
+		{"/vs_1/file_batches/b/cancel", `{}`, 0, 0},
+		{"/vs_1", `{"name":"a"}`, 0, 0},
+		{"/vs_1", `{"Expires_after":null}`, -1, 0},
+		{"/vs_1/search", `{"query":"a"}`, -1, 1},
+		{"/vs_1/search", `{"query":["a","b"]}`, -1, 2},
+	} {
+		e, _ := RecognizeAt(OpenAI, http.MethodPost, &url.URL{Path: "/v1/vector_stores" + c.path})
+		q, err := e.Read([]byte(c.body))
+		if err != nil || q.Units[llm.ByteDays] != c.byteDays || q.Units[llm.FileSearches] != c.searches {
+			t.Errorf("%s %s: %v, %v", c.path, c.body, q.Units, err)
 		}
 	}
 }

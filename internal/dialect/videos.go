@@ -26,9 +26,9 @@ var aboutVideo = &about{
 		}
 		return nil, false
 	},
-	with: func(s *Stored) []byte {
+	with: func(s *Stored) (q Request, err error) {
 		if _, ok := cutFolded(s.path, extensionEnd); !ok {
-			return s.texts[0]
+			return s.read(s.texts[0])
 		}
 		var video struct {
 			Model   string `json:"model"`
@@ -36,12 +36,12 @@ var aboutVideo = &about{
 			Seconds any    `json:"seconds"`
 		}
 		if json.Unmarshal(s.texts[0], &video) != nil {
-			return nil
+			return q, errStored
 		}
 		if own := objectOf(s.fields)["seconds"]; own != nil {
 			video.Seconds = own
 		}
-		return encoded(object{"model": video.Model, "size": video.Size, "seconds": video.Seconds})
+		return s.read(encoded(object{"model": video.Model, "size": video.Size, "seconds": video.Seconds}))
 	},
 }
 

@@ -150,8 +150,6 @@ func TestWhatIsNotKept(t *testing.T) {
 		{"acme", "/" + store, `{"expires_after":{"anchor":"last_active_at","days":365}}`, http.StatusForbidden, "endpoint_prices"},
 		{"acme", "/" + store, `{"name":"a","expires_after":null}`, http.StatusForbidden, "endpoint_prices"},
 		{"acme", "/" + store, `{"Expires_After":{"anchor":"last_active_at","days":365}}`, http.StatusForbidden, "endpoint_prices"},
-		{"acme", "", `{"kept":{"Searches":-1000}}`, http.StatusForbidden, "endpoint_prices"},
-		{"acme", "/" + store, `{"Kept":{"Bytes":1,"Days":1}}`, http.StatusForbidden, "endpoint_prices"},
 		{"poor", "/" + store + "/files", `{"file_id":"` + file + `"}`, http.StatusBadRequest, "may cost up to"},
 	} {
 		a := r.post(t, storesPath+c.path, c.body, "X-Project-ID", c.project)
