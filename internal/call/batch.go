@@ -109,7 +109,7 @@ func (b *Batch) Expect(projectID string, r *dialect.Request, calls int) error {
 	dollars := price.Unknown
 	if p != nil {
 		dollars = p.Most(most.Input, most.Output, batchTier, b.at)
-		units := b.Prices.units(p, r.Units, b.at)
+		units := b.Prices.units(b.Provider, p, r.Units, b.at)
 		drawn := price.Amount(0)
 		if r.ImageModel != "" {
 			c := Call{Prices: b.Prices, Provider: b.Provider, Request: *r}
@@ -293,7 +293,7 @@ func (b *Batch) cost(model string, used llm.Usage) price.Amount {
 	if used.CostTold {
 		return p.Total(used, b.at)
 	}
-	beside, drawn := b.Prices.beside(p, &used, b.at), b.drawn(used)
+	beside, drawn := b.Prices.beside(b.Provider, p, &used, b.at), b.drawn(used)
 	if beside == price.Unknown || drawn == price.Unknown {
 		return price.Unknown
 	}

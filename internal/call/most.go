@@ -95,6 +95,9 @@ func (c *Call) withinBound(t llm.Tokens) llm.Tokens {
 // the owner of a limit that reserves the most of a call.
 func (c *Call) unboundedText(err error) string {
 	why := strings.TrimPrefix(err.Error(), project.ErrUnbounded.Error()+", ")
+	if c.Request.Units[llm.ByteDays] < 0 {
+		return fmt.Sprintf("%swhat a vector store keeps for this call is not known, %s: %s", notSent, why, unknownStorage)
+	}
 	what, help := "the most that "+c.model()+" can write", "set "+c.Request.MaxOutputName()+", or max_output"
 	switch {
 	case c.Request.Fallbacks:

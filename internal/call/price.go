@@ -90,28 +90,51 @@ func (c *Call) quoteAt(at time.Time) {
 	}
 }
 
-// beside takes those units out of a usage for which a price has none, and returns what unpriced says that they cost, or
-// [price.Unknown].
-func (p *Prices) beside(of *price.Price, used *llm.Usage, at time.Time) price.Amount {
+// storage returns the price of what a provider's vector stores keep, or nil if it has none.
+func (p *Prices) storage(provider string, at time.Time) *price.Price {
+	if p == nil {
+		return nil
+	}
+	found, _ := p.Table.Of(provider, dialect.VectorStore, at)
+	return found
+}
+
+// PricesStorage reports whether what the vector stores of the call's provider keep has a price.
+func (c *Call) PricesStorage() bool { return c.Prices.storage(c.priceProvider(), time.Now()) != nil }
+
+// beside takes those units out of a usage for which a price has none, and returns what they cost, or [price.Unknown]: by
+// the price of vector stores what these keep, and otherwise as unpriced says.
+func (p *Prices) beside(provider string, of *price.Price, used *llm.Usage, at time.Time) price.Amount {
 	if used.Units == (llm.Units{}) {
 		return 0
 	}
 	var others llm.Units
-	if used.Units, others = of.Split(used.Units, at); others == (llm.Units{}) {
-		return 0
+	used.Units, others = of.Split(used.Units, at)
+	kept := price.Amount(0)
+	if n := others[llm.ByteDays]; n != 0 {
+		if storage := p.storage(provider, at); storage != nil {
+			var ok bool
+			if kept, ok = storage.Units(llm.Units{llm.ByteDays: n}, at); !ok {
+				return price.Unknown
+			}
+			others[llm.ByteDays] = 0
+		}
+	}
+	if others == (llm.Units{}) {
+		return kept
 	}
 	if unpriced := p.unpriced(); unpriced != nil {
 		if cost, ok := unpriced.Units(others, at); ok {
-			return cost
+			return kept + cost
 		}
 	}
 	return price.Unknown
 }
 
-// units returns what units cost beside tokens, or [price.Unknown].
-func (p *Prices) units(of *price.Price, u llm.Units, at time.Time) price.Amount {
+// units returns what units of a provider cost beside tokens, or [price.Unknown].
+func (p *Prices) units(provider string, of *price.Price, u llm.Units, at time.Time) price.Amount {
 	used := llm.Usage{Units: u}
-	others := p.beside(of, &used, at)
+	others := p.beside(provider, of, &used, at)
 	own, ok := of.Units(used.Units, at)
 	if others == price.Unknown || !ok {
 		return price.Unknown
@@ -127,7 +150,7 @@ func (c *Call) unitsPrice(used llm.Units) price.Amount {
 	if c.quoted.price == nil {
 		return price.Unknown
 	}
-	return c.Prices.units(c.quoted.price, used, c.quoted.at)
+	return c.Prices.units(c.priceProvider(), c.quoted.price, used, c.quoted.at)
 }
 
 // mostBeside returns the most that the call costs beside its tokens, or [price.Unknown].
@@ -246,7 +269,7 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 		return c.most(max(c.expected.Input, c.bound.Input), used.Output, used.Tier)
 	}
 	drawn := c.drawnPrice(used)
-	beside := c.Prices.beside(p, &used, at)
+	beside := c.Prices.beside(c.priceProvider(), p, &used, at)
 	if beside == price.Unknown || drawn == price.Unknown {
 		return price.Unknown
 	}
@@ -256,6 +279,9 @@ func (c *Call) usedPrice(used llm.Usage) price.Amount {
 		return p.Total(used, at)
 	})
 }
+
+// unknownStorage says why nobody knows what a vector store is to keep, and what helps.
+const unknownStorage = "nothing says when the vector store ends, or its files are still being read: try again later. If it has no end, the request that makes it must have expires_after, or the configuration a price for the whole request in endpoint_prices of the provider"
 
 // unpricedUnits says how to set a price for units of the call that have none although its model has one, or of which
 // nobody knows how many it uses. It returns "" if there are none.
@@ -268,7 +294,7 @@ func (c *Call) unpricedUnits() string {
 		one[i] = n
 		if c.unitsPrice(one) == price.Unknown {
 			if n < 0 && i == llm.ByteDays {
-				return "nothing says when the vector store ends, or its files are still being read: try again later. If it has no end, the request that makes it must have expires_after, or the configuration a price for the whole request in endpoint_prices of the provider"
+				return unknownStorage
 			}
 			if n < 0 {
 				return "nothing bounds how many " + kind.Beside[i].Words() + " it uses: the configuration must have a price for the whole request in endpoint_prices of the provider"

@@ -31,7 +31,8 @@ type promptBound struct {
 	web      bool      // one of them searches the web
 	template bool      // the provider has stored a prompt of the request, and with it tools that the body does not have
 
-	imageModel string // that generates images as a tool
+	imageModel string   // that generates images as a tool
+	stores     []string // vector stores that a tool searches; "" stands for those whose names are not read
 
 	// Files of which it is not known yet whether they are images, and the length of their strings. The objects around a
 	// file say so, in front of it or behind it.

@@ -129,7 +129,7 @@ var _ = register(dialect{
 		"custom", "custom_tool_call", "custom_tool_call_output", "tool", "file", "input_file", "content", "json",
 	},
 	toolUnits: map[string]toolUnit{
-		"web_search": {llm.WebSearches, mostSearches}, "file_search": {llm.FileSearches, mostSearches}, "code_interpreter": {llm.Containers, 1},
+		"web_search": {llm.WebSearches, mostSearches}, fileTool: {llm.FileSearches, mostSearches}, "code_interpreter": {llm.Containers, 1},
 		"shell": {llm.Containers, 1}, imageTool: {llm.Images, mostDrawn},
 	},
 	thinking:       map[string]bool{"reasoning": true},

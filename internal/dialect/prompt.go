@@ -126,6 +126,8 @@ func (p *promptReader) tool() {
 	var uses []byte
 	containers := int64(-1) // what it runs in costs; -1: it does not say
 	draws := false          // it generates images
+	searches := false       // it searches vector stores
+	var stores []string
 	for first := true; p.item(first, '}'); first = false {
 		key := p.key()
 		p.leaf(quoted{raw: key})
@@ -137,6 +139,7 @@ func (p *promptReader) tool() {
 			p.addTool(kind, nil, largestContainer) // of two types, servers may use either
 			kind = textOf(p.body[from:p.at])
 			draws = draws || strings.HasPrefix(kind, imageTool)
+			searches = searches || strings.HasPrefix(kind, fileTool)
 			p.boundToolType(kind)
 		case string(key) == "max_uses":
 			before, _ := whole(uses)
@@ -149,6 +152,8 @@ func (p *promptReader) tool() {
 				named = usualDrawing
 			}
 			model = eitherModel(model, named)
+		case bytes.EqualFold(key, storesKey): // some servers ignore case
+			stores = append(stores, storesIn(p.body[from:p.at])...)
 		case string(key) == "container", string(key) == "environment":
 			containers = max(containers, containersFor(string(key), p.body[from:p.at]))
 		case p.protocol.toolMembers != nil && !slices.Contains(p.protocol.toolMembers, string(key)):
@@ -162,6 +167,9 @@ func (p *promptReader) tool() {
 	p.addTool(kind, uses, containers)
 	if draws {
 		p.imageModel = eitherModel(p.imageModel, cmp.Or(model, usualDrawing))
+	}
+	if searches {
+		p.stores = append(p.stores, stores...)
 	}
 }
 

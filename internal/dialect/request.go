@@ -80,6 +80,7 @@ type Request struct {
 	modelSplice  splice    // where the body names the model
 	boundSplices *[]splice // the edits that lower the bound of an answer; a pointer, so that requests can be compared
 	others       *[]string // the models to fall back to; nil: nobody knows them, or there are none
+	stores       *[]string // the vector stores that its tools search, see promptBound; nil: there are none
 	users        userPlaces
 	inPath       bool  // the path names the model
 	hides        bool  // a field of the body may make output that no text shows

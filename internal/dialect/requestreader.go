@@ -312,6 +312,9 @@ func (r *requestReader) request() Request {
 	if r.otherForm {
 		q.others = nil
 	}
+	if r.stores != nil {
+		q.stores = new(r.stores)
+	}
 	switch q.inPath = q.Model != ""; {
 	case !q.inPath:
 		q.Model, q.modelSplice, q.Ambiguous = r.model, r.modelAt, r.ambiguous

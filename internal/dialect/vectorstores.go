@@ -18,8 +18,8 @@ const (
 	VectorSearch API = "vector-search" // every other request about a store: searches, and changes of its name or its end
 )
 
-// vectorStore stands for the model of these APIs.
-const vectorStore = "vector_store"
+// VectorStore stands for the model of these APIs.
+const VectorStore = "vector_store"
 
 // storesFolder is the folder of all stores, in lower case.
 const storesFolder = "vector_stores"
@@ -55,7 +55,7 @@ func vectorStoreCall(p requestPath, _ bool) (e Endpoint, ok bool) {
 	if !ok {
 		return e, false
 	}
-	e.API, e.Model = VectorSearch, vectorStore
+	e.API, e.Model = VectorSearch, VectorStore
 	if len(below) == 0 || len(below) == 2 && (strings.EqualFold(below[1], "files") || strings.EqualFold(below[1], "file_batches")) {
 		e.API = VectorStores
 	}
@@ -197,6 +197,65 @@ var aboutSearchedStore = &about{
 		q = s.request
 		q.Form = true // the body is sent as it is
 		q.Units[llm.ByteDays], q.Units[llm.FileSearches] = k.searched(s.Late), max(q.Units[llm.FileSearches], 1)
+		return q, nil
+	},
+}
+
+// fileTool is how the types of the tools begin that search vector stores, and storesKey is the key under which such a tool
+// names them.
+const fileTool = "file_search"
+
+var storesKey = []byte("vector_store_ids")
+
+// storesIn returns the vector stores in the value that a tool has under storesKey.
+func storesIn(value []byte) (ids []string) {
+	if json.Unmarshal(value, &ids) != nil {
+		return []string{""}
+	}
+	return ids
+}
+
+// SearchedStores returns the vector stores that the tools of a response search, or nil if they search none. path is that
+// of the request.
+func (r *Request) SearchedStores(path string) *Stored {
+	if r.API != Responses || r.stores == nil {
+		return nil
+	}
+	s := &Stored{request: *r, about: aboutToolStores}
+	path, _ = cutFolded(strings.TrimRight(path, "/"), "/compact")
+	before, ok := cutFolded(path, "/responses")
+	ids := slices.Compact(slices.Sorted(slices.Values(*r.stores)))
+	if !ok || len(ids) > MostSearchedStores || slices.ContainsFunc(ids, func(id string) bool { return !storedID.MatchString(id) }) {
+		return s
+	}
+	for _, id := range ids {
+		s.Paths = append(s.Paths, before+"/"+storesFolder+"/"+id)
+	}
+	return s
+}
+
+// MostSearchedStores is how many vector stores the tools of one response may name if somebody has to ask for them.
+const MostSearchedStores = 10
+
+// answerTime is for how long a response is expected to search after it was sent.
+const answerTime = time.Hour
+
+// aboutToolStores is for a response whose tools search stores. They live longer for that, as they do for a search.
+var aboutToolStores = &about{
+	with: func(s *Stored) (Request, error) {
+		q := s.request
+		for _, text := range s.texts {
+			var k keptStore
+			if json.Unmarshal(text, &k) != nil {
+				return q, errStored
+			}
+			more := k.searched(s.Late + answerTime)
+			if more < 0 {
+				q.Units[llm.ByteDays] = -1
+				break
+			}
+			q.Units[llm.ByteDays] += more
+		}
 		return q, nil
 	},
 }

@@ -158,3 +158,72 @@ func TestStorageIsUnknownAtFirst(t *testing.T) {
 		}
 	}
 }
+
+// The stores that the tools of a response search are asked for once each, beside the path of the response, whatever the
+// order of the keys. Of names that cannot be read, or of too many, none is asked for.
+func TestSearchedStores(t *testing.T) {
+	many := strings.Repeat(`"a",`, 10_000) + `"b"`
+	ten := `"0","1","2","3","4","5","6","7","8","9"`
+	for _, c := range []struct {
+		path, tools string
+		want        []string // nil: no store is searched
+	}{
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":["b","a"]}`, []string{"/v1/vector_stores/a", "/v1/vector_stores/b"}},
+		{"/openai/v1/Responses/compact/", `{"vector_store_ids":["a"],"type":"file_search"},{"type":"file_search","vector_store_ids":["a"]}`, []string{"/openai/v1/vector_stores/a"}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":[` + many + `]}`, []string{"/v1/vector_stores/a", "/v1/vector_stores/b"}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":[` + ten + `]}`, []string{"/v1/vector_stores/0", "/v1/vector_stores/9"}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":[` + ten + `,"a"]}`, []string{}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":["a","b/c"]}`, []string{}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":["a"]},{"type":"file_search","vector_store_ids":"b"}`, []string{}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":["a"],"type":"function"}`, []string{"/v1/vector_stores/a"}},
+		{"/v1/responses", `{"type":"file_search","vector\u005fstore_ids":["a"],"VECTOR_STORE_IDS":["b"]}`, []string{"/v1/vector_stores/a", "/v1/vector_stores/b"}},
+		{"/v1/responses", `{"type":"file_search","vector_store_ids":[]}`, nil},
+		{"/v1/responses", `{"type":"file_search"}`, nil},
+		{"/v1/responses", `{"type":"function","vector_store_ids":["a"]}`, nil},
+		{"/v1/chat/completions", `{"type":"file_search","vector_store_ids":["a"]}`, nil},
+	} {
+		e, _ := RecognizeAt(OpenAI, http.MethodPost, &url.URL{Path: "/v1/responses"})
+		if strings.Contains(c.path, "chat") {
+			e.API = Chat
+		}
+		q, err := e.Read([]byte(`{"model":"gpt-5.4","input":"a","tools":[` + c.tools + `]}`))
+		s := q.SearchedStores(c.path)
+		switch {
+		case err != nil || (s == nil) != (c.want == nil):
+			t.Errorf("%s %.100s: %+v, %v", c.path, c.tools, s, err)
+		case s == nil:
+		case len(c.want) == 0 && len(s.Paths) > 0, len(c.want) > 0 && (len(s.Paths) == 0 || s.Paths[0] != c.want[0] || s.Paths[len(s.Paths)-1] != c.want[len(c.want)-1]):
+			t.Errorf("%s %.100s: %s, want %s", c.path, c.tools, s.Paths, c.want)
+		}
+	}
+}
+
+// A response makes all stores live longer that it searches. It may search until an hour after it was sent.
+func TestStorageOfResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is midnight, UTC
+		store := func(hoursAgo, bytes, reading int64) string {
+			return fmt.Sprintf(`{"usage_bytes":%d,"last_active_at":%d,"expires_after":{"anchor":"last_active_at","days":7},"file_counts":{"in_progress":%d}}`, bytes, time.Now().Unix()-hoursAgo*3600, reading)
+		}
+		for _, c := range []struct {
+			stores []string
+			late   time.Duration
+			want   int64
+		}{
+			{[]string{store(0, 10, 1)}, 0, 0},
+			{[]string{store(1, 10, 0)}, 0, 10},
+			{[]string{store(25, 10, 0), store(1, 3, 0)}, 0, 23},
+			{[]string{store(0, 10, 0)}, 23*time.Hour - time.Second, 0},
+			{[]string{store(0, 10, 0)}, 23 * time.Hour, 10},
+			{[]string{store(25, 10, 0), store(1, 3, 1), store(25, 10, 0)}, 0, -1},
+			{[]string{`{}`, `{"expires_after":null,"usage_bytes":5,"last_active_at":1}`}, 0, 0},
+		} {
+			s := Stored{about: aboutToolStores, request: Request{Endpoint: Endpoint{API: Responses}, Units: llm.Units{llm.FileSearches: 10}}, Late: c.late}
+			for _, text := range c.stores {
+				s.Add([]byte(text))
+			}
+			if q, err := s.Request(); err != nil || q.Units != (llm.Units{llm.FileSearches: 10, llm.ByteDays: c.want}) {
+				t.Errorf("%s: %v, %v, want %d", c.stores, q.Units, err, c.want)
+			}
+		}
+	})
+}

@@ -56,7 +56,7 @@ func (x *exchange) askAt(ctx context.Context, d *deployment, ask func(context.Co
 // the model's quota left comes first.
 func (x *exchange) candidates() []*deployment {
 	all := x.upstream.deployments
-	if len(all) == 1 || x.call.Request.Background { // responses are fetched from the first deployment
+	if len(all) == 1 || x.firstAlone || x.call.Request.Background { // responses are fetched from the first deployment
 		return all[:1]
 	}
 	now, model, switched := time.Now(), x.call.Request.Model, x.g.controls.State()

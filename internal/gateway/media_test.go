@@ -244,9 +244,10 @@ func endpointCalls() []endpointCall {
 	tool := func(model, kind string) string {
 		return `{"model":"` + model + `","input":"what is there?","max_output_tokens":50,"tools":[{"type":"` + kind + `"}]}`
 	}
+	search := strings.Replace(tool("gpt-5.4", "file_search"), `"file_search"`, `"file_search","vector_store_ids":["STORE"]`, 1)
 	calls = append(calls,
-		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=3", body: tool("gpt-5.4", "file_search")},
-		endpointCall{endpoint: "POST /v1/responses (stream)", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=2", body: strings.Replace(tool("gpt-5.4", "file_search"), "{", `{"stream":true,`, 1)},
+		endpointCall{endpoint: "POST /v1/responses", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=3", body: search},
+		endpointCall{endpoint: "POST /v1/responses (stream)", model: "gpt-5.4", counted: "tokens, file searches", bill: plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000), mock: "file-searches=2", body: strings.Replace(search, "{", `{"stream":true,`, 1)},
 		endpointCall{endpoint: "POST /v1/responses", model: "computer-use-preview", counted: "tokens (computer use)", bill: perToken(3_000, 12_000), body: tool("computer-use-preview", "computer_use_preview")},
 	)
 	code := `{"model":"gpt-5.4","input":"compute","max_output_tokens":50,"tools":[`
@@ -297,8 +298,9 @@ func (c *endpointCall) send(t testing.TB, r *rig, project string) answer {
 	if c.file != "" {
 		body = strings.ReplaceAll(body, "FILE", r.uploadFile(t, c.file, "fine-tune"))
 	}
-	if before, after, found := strings.Cut(path, "STORE"); found {
-		path = before + r.newStore(t) + after
+	if strings.Contains(path+body, "STORE") {
+		id := r.newStore(t)
+		path, body = strings.ReplaceAll(path, "STORE", id), strings.ReplaceAll(body, "STORE", id)
 	}
 	a := r.do(t, method, path, body, "Content-Type", kind, "X-Project-ID", project, "X-Mock", c.mock)
 	if c.file != "" && a.status == http.StatusOK {

@@ -55,7 +55,7 @@ func (x *exchange) read() *refusal {
 	x.call.ChargeSeen = x.rules.UnknownUsage == config.UsageSeen
 	x.call.ChargeFailed = x.rules.FailedCalls == config.FailedReserved
 	x.setFit()
-	return nil
+	return x.readSearched()
 }
 
 // setOwners sets to whom the call is charged beside its model.

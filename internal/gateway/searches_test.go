@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/books"
+	"dappco.re/go/core/go-ratelimit/internal/dialect"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
@@ -22,17 +23,20 @@ func TestSearchesAreBilled(t *testing.T) {
 	}{
 		{"/anthropic/v1/messages", claude + `"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5}]}`, 4_000, 20_000, 3, 0},
 		{"/anthropic/v1/messages", claude + `"tools":[{"type":"web_search_20250305","name":"web_search"}],"stream":true}`, 4_000, 20_000, 3, 0},
-		{"/openai/v1/responses", gpt + `"tools":[{"type":"web_search"},{"type":"file_search","vector_store_ids":["v"]}],"max_tool_calls":4}`, 2_500, 15_000, 3, 2},
+		{"/openai/v1/responses", gpt + `"tools":[{"type":"web_search"},{"type":"file_search","vector_store_ids":["STORE"]}],"max_tool_calls":4}`, 2_500, 15_000, 3, 2},
 		{"/openai/v1/responses", gpt + `"tools":[{"type":"web_search_preview"}],"stream":true}`, 2_500, 15_000, 3, 0},
 		{"/openai/v1/responses", gpt + `"tools":[{"type":"function","name":"web_search","parameters":{}}]}`, 2_500, 15_000, 0, 0},
 	} {
 		r := newRig(t, mediaRig, mockprovider.Config{Script: func(mockprovider.Call) mockprovider.Reply { return mockprovider.Reply{WebSearches: 3, FileSearches: 2} }})
+		c.body = strings.Replace(c.body, "STORE", r.newStore(t), 1)
 		if a := r.post(t, c.path, c.body, "X-Project-ID", "acme"); a.status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", c.path, c.body, a.status, a.body)
 			continue
 		}
 		got := r.usage(t, books.Query{Project: "acme"}).Total
-		for model, total := range r.provider.Totals() {
+		totals := r.provider.Totals()
+		delete(totals, dialect.VectorStore)
+		for model, total := range totals {
 			bill := int64(total.Input)*c.input + int64(total.Output)*c.output + c.web*10_000_000 + c.files*2_500_000
 			want := books.Amounts{books.Requests: 1, books.Input: int64(total.Input), books.Output: int64(total.Output), books.Nanodollars: bill, books.Beside + llm.WebSearches: c.web, books.Beside + llm.FileSearches: c.files}
 			if got != want || total.Units[llm.WebSearches] != c.web || int64(spentOf(t, r, "acme")) != bill {

@@ -8,7 +8,12 @@ import (
 
 	"dappco.re/go/core/go-ratelimit/internal/batch"
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
+	"dappco.re/go/core/go-ratelimit/internal/engine"
+	"dappco.re/go/core/go-ratelimit/internal/hidden"
+	"dappco.re/go/core/go-ratelimit/internal/kind"
 	"dappco.re/go/core/go-ratelimit/internal/message"
+	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/project"
 )
 
 // maxStored is the most bytes of what a provider says of something that it has stored.
@@ -68,6 +73,37 @@ func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 	}
 	x.call.Request = r
 	return nil
+}
+
+// readSearched reads a response whose tools search vector stores: these live longer for that. Where nothing limits dollars
+// or byte days, a store of which the provider does not say enough is not counted.
+func (x *exchange) readSearched() *refusal {
+	stored := x.call.Request.SearchedStores(x.target.Path)
+	if stored == nil {
+		return nil
+	}
+	limits, owners := hidden.Of[engine.Projects](x.g.limits.Projects), engine.OwnersOf(&x.call.Call)
+	limited, _, err := limits.LimitedBy(owners, kind.ByteDays.Name())
+	if limited == "" && err == nil {
+		if !x.call.PricesStorage() {
+			return nil
+		}
+		limited, _, err = limits.LimitedBy(owners, project.Dollars)
+	}
+	if err != nil {
+		return x.undecided(err)
+	}
+	own := x.call.Request
+	var refused *refusal
+	if len(stored.Paths) > 0 {
+		refused = x.fetchStored(stored)
+	} else {
+		refused = refusalf(http.StatusBadRequest, "what the request costs is not known: vector_store_ids of its tools must be ids of vector stores, %d at most", dialect.MostSearchedStores)
+	}
+	if limited == "" && (refused != nil || x.call.Request.Units[llm.ByteDays] < 0) {
+		x.call.Request, refused = own, nil
+	}
+	return refused
 }
 
 // fetchOne asks the provider for what is at a path, and adds it to what is stored.

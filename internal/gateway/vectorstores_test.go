@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/mockprovider"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
 	"dappco.re/go/core/go-ratelimit/price"
 )
@@ -99,26 +102,208 @@ func TestAPartOfABatchOfFiles(t *testing.T) {
 	}
 }
 
+// An oldStore is a store that was last active five days ago.
+type oldStore struct {
+	id       string
+	byteDays int64 // that a search of it costs
+}
+
+// newOldStore starts a gateway before a mock that has an old store. The clock of the mock is later than the gateway's by
+// how long a request may take, since the gateway counts a request that may be sent after midnight as one of the next day.
+func newOldStore(t *testing.T, yaml string, late time.Duration) (*rig, oldStore) {
+	t.Helper()
+	var ago atomic.Int64
+	ago.Store(int64(5 * 24 * time.Hour))
+	r := newRig(t, yaml, mockprovider.Config{Now: func() time.Time { return time.Now().Add(late - time.Duration(ago.Load())) }})
+	file := r.uploadFile(t, strings.Repeat("a long text ", 1000), "assistants")
+	store := field(t, r.post(t, storesPath, `{"file_ids":["`+file+`"],`+sevenDays+`}`, "X-Project-ID", "free"), "id")
+	r.do(t, "GET", storesPath+"/"+store, "", "X-Project-ID", "free") // its file is read
+	ago.Store(0)
+	return r, oldStore{store, r.provider.Totals()["vector_store"].Units[llm.ByteDays] / 8 * 5}
+}
+
 // A search makes a store live longer, by the days since it was last active. It is charged for these. A store that was
 // active today costs nothing more.
 func TestSearchesKeepStores(t *testing.T) {
-	var ago atomic.Int64
-	ago.Store(int64(5 * 24 * time.Hour))
-	r := newRig(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1, max_wait: 0s}}\n", mockprovider.Config{Now: func() time.Time { return time.Now().Add(-time.Duration(ago.Load())) }})
-	file := r.uploadFile(t, strings.Repeat("a long text ", 1000), "assistants")
-	store := field(t, r.post(t, storesPath, `{"file_ids":["`+file+`"],`+sevenDays+`}`, "X-Project-ID", "free"), "id")
-	r.do(t, "GET", storesPath+"/"+store, "", "X-Project-ID", "free")
+	r, store := newOldStore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1, max_wait: 0s}}\n", sendTime)
 	before := r.provider.Totals()["vector_store"].Units[llm.ByteDays]
-	ago.Store(0)
 	for range 2 {
-		if a := r.post(t, storesPath+"/"+store+"/search", `{"query":"what?"}`, "X-Project-ID", "acme"); a.status != 200 {
+		if a := r.post(t, storesPath+"/"+store.id+"/search", `{"query":"what?"}`, "X-Project-ID", "acme"); a.status != 200 {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	billed := r.provider.Totals()["vector_store"].Units
-	midnight := time.Now().UTC().Add(-time.Minute).Day() != time.Now().UTC().Add(2*time.Minute).Day() // the next day may be charged, too
-	if want := price.Amount((billed[llm.ByteDays] - before) / 10); !midnight && (spentOf(t, r, "acme") != want || billed[llm.ByteDays] != before/8*13) {
-		t.Errorf("%v are charged, want %v; %d byte days were billed, and %d before", spentOf(t, r, "acme"), want, billed[llm.ByteDays], before)
+	billed := r.provider.Totals()["vector_store"].Units[llm.ByteDays] - before
+	if want := price.Amount(billed / 10); spentOf(t, r, "acme") != want || billed != store.byteDays || want == 0 {
+		t.Errorf("%v are charged, want %v; %d byte days were billed, want %d", spentOf(t, r, "acme"), want, billed, store.byteDays)
+	}
+}
+
+// searchBody returns the body of a response whose tools are to search stores: the value of vector_store_ids.
+func searchBody(model, stores string) string {
+	return `{"model":"` + model + `","input":"what?","max_output_tokens":50,"tools":[{"type":"file_search","vector_store_ids":` + stores + `}]}`
+}
+
+// A response whose tools search a store makes it live longer, too, once for all tools and names. That is booked as it is
+// billed, whether the price of the model says what storage costs or not, and whether a budget limits it or not.
+func TestResponsesKeepStores(t *testing.T) {
+	const yaml = "providers: {openai: {base_url: MOCK}}\nprices: {gpt-t: {input: 2.50, output: 15, file_searches: 2.50, context: 10_000}}\n" +
+		"projects: {acme: {dollars: 1000, max_wait: 0s}, days: {byte_days_per_day: 1_000_000, max_wait: 0s}, other: {max_wait: 0s}}\n"
+	for _, c := range []struct{ project, model, more string }{
+		{"acme", "gpt-5.4", ``}, {"acme", "gpt-t", ``}, {"acme", "gpt-5.4", `"stream":true,`}, {"acme", "gpt-5.4", `"background":true,`},
+		{"days", "gpt-5.4", ``}, {"other", "gpt-5.4", ``},
+	} {
+		r, store := newOldStore(t, yaml, sendTime+time.Hour)
+		body := `{` + c.more + searchBody(c.model, `["`+store.id+`","`+store.id+`"]`)[1:]
+		body = strings.Replace(body, `"tools":[`, `"tools":[{"vector_store_ids":["`+store.id+`"],"type":"file_search"},`, 1)
+		for range 2 {
+			a := r.post(t, "/openai/v1/responses", body, "X-Project-ID", c.project, "X-Mock", "file-searches=2")
+			if a.status != 200 {
+				t.Fatalf("%+v: %d %s", c, a.status, a.body)
+			}
+			for range 2 * strings.Count(c.more, "background") {
+				r.do(t, "GET", "/openai/v1/responses/"+field(t, a, "id"), "", "X-Project-ID", c.project)
+			}
+		}
+		r.settled(t)
+		total := r.provider.Totals()[c.model]
+		bill := plus(perToken(2_500, 15_000), llm.FileSearches, 2_500_000)(total) + (store.byteDays+9)/10
+		got := r.usage(t, books.Query{Project: c.project}).Total
+		if total.Units[llm.ByteDays] != store.byteDays || got[books.Nanodollars] != bill || got[books.Beside+llm.ByteDays] != store.byteDays {
+			t.Errorf("%+v: %v is booked, want %d nanodollars and %d byte days; %+v was billed", c, got, bill, store.byteDays, total)
+		}
+		if c.project == "acme" && int64(spentOf(t, r, "acme")) != bill {
+			t.Errorf("%+v: %v is spent, want %d", c, spentOf(t, r, "acme"), bill)
+		}
+		if d, err := r.Projects().Peek(t.Context(), "days"); c.project == "days" && (err != nil || window(t, d, "byte_days_per_day").Remaining != 1_000_000-store.byteDays) {
+			t.Errorf("%+v: %+v, %v", c, d.Windows(), err)
+		}
+	}
+}
+
+// However many responses search an old store at once, none of them is charged less than it costs.
+func TestResponsesSearchAtOnce(t *testing.T) {
+	r, store := newOldStore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {byte_days_per_day: 1_000_000, max_wait: 0s}}\n", sendTime+time.Hour)
+	var all sync.WaitGroup
+	for range testkit.Rounds(30, 300) {
+		all.Go(func() {
+			r.post(t, "/openai/v1/responses", searchBody("gpt-5.4", `["`+store.id+`"]`), "X-Project-ID", "acme")
+		})
+	}
+	all.Wait()
+	r.settled(t)
+	d, err := r.Projects().Peek(t.Context(), "acme")
+	if used := 1_000_000 - window(t, d, "byte_days_per_day").Remaining; err != nil || used < store.byteDays || r.provider.Totals()["gpt-5.4"].Units[llm.ByteDays] != store.byteDays {
+		t.Errorf("%d byte days are charged, want %d at least; %v", used, store.byteDays, err)
+	}
+}
+
+// Where dollars or byte days are limited, a response does not search what nobody knows the cost of, nor does a project that
+// is paused. Nothing is charged. Without such a limit it passes, and nobody says what the stores cost.
+func TestWhatIsNotSearched(t *testing.T) {
+	var asked, sent atomic.Int64
+	r := newRigBefore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1000, max_wait: 0s}, days: {byte_days_per_day: 1000, max_wait: 0s}, free: {requests_per_day: 1000}, idle: {dollars: 1}}\n", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch _, id, isStore := strings.Cut(q.URL.Path, "/vector_stores/"); {
+		case !isStore:
+			sent.Add(1)
+			fmt.Fprint(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
+		case id == "vs_read":
+			fmt.Fprint(w, `{"usage_bytes":10,"last_active_at":1,"file_counts":{"in_progress":1},`+sevenDays+`}`)
+		case id == "vs_odd":
+			fmt.Fprint(w, `["vs_odd"]`)
+		case id == "vs_large":
+			fmt.Fprint(w, `{"usage_bytes":9223372036854775807,"last_active_at":1,`+sevenDays+`}`)
+		case strings.HasPrefix(id, "vs_endless"):
+			asked.Add(1)
+			fmt.Fprint(w, `{"usage_bytes":10,"last_active_at":1,"expires_after":null}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	r.pause(t, "idle", true)
+	many := func(n int) string {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = fmt.Sprintf(`"vs_endless%d"`, i)
+		}
+		return "[" + strings.Join(ids, ",") + "]"
+	}
+	for _, c := range []struct {
+		stores string
+		status int // for acme and days
+		text   string
+	}{
+		{`["vs_endless","vs_read"]`, http.StatusForbidden, "still being read"},
+		{`["vs_odd"]`, http.StatusBadRequest, "not what the gateway expects"},
+		{`["vs_none"]`, http.StatusBadRequest, "answers with 404"},
+		{`["vs_large"]`, http.StatusBadRequest, "never pass"},
+		{`["vs_endless/../vs_read"]`, http.StatusBadRequest, "vector_store_ids"},
+		{`[""]`, http.StatusBadRequest, "vector_store_ids"},
+		{`[null]`, http.StatusBadRequest, "vector_store_ids"},
+		{`["vs_endless",1]`, http.StatusBadRequest, "vector_store_ids"},
+		{`"vs_endless"`, http.StatusBadRequest, "vector_store_ids"},
+		{`{"a":["vs_endless"]}`, http.StatusBadRequest, "vector_store_ids"},
+		{many(11), http.StatusBadRequest, "10 at most"},
+		{many(10_000), http.StatusBadRequest, "10 at most"},
+		{`["vs_endless"],"vector_store_ids":["vs_none"]`, http.StatusBadRequest, "answers with 404"},
+		{`["vs_endless"],"Vector_store_ids":["vs_none"]`, http.StatusBadRequest, "answers with 404"},
+		{`["vs_endless"],"vector\u005fstore_ids":["vs_none"]`, http.StatusBadRequest, "answers with 404"},
+		{`["vs_none"],"type":"function"`, http.StatusBadRequest, "answers with 404"},
+		{many(10), http.StatusOK, "resp_1"},
+		{`["vs_endless","vs_endless"]`, http.StatusOK, "resp_1"},
+		{`[]`, http.StatusOK, "resp_1"},
+		{`null`, http.StatusOK, "resp_1"},
+	} {
+		for _, project := range []string{"acme", "days"} {
+			before, n := spentOf(t, r, project), sent.Load()
+			a := r.post(t, "/openai/v1/responses", searchBody("gpt-5.4", c.stores), "X-Project-ID", project)
+			refused := a.status != http.StatusOK && (sent.Load() != n || spentOf(t, r, project) != before)
+			if a.status != c.status || !strings.Contains(a.body, c.text) || refused {
+				t.Errorf("%s, %.100s: %d %s, want %d with %q; %v is spent", project, c.stores, a.status, a.body, c.status, c.text, spentOf(t, r, project))
+			}
+		}
+		if a := r.post(t, "/openai/v1/responses", searchBody("gpt-5.4", c.stores), "X-Project-ID", "free"); a.status != http.StatusOK {
+			t.Errorf("without a limit, %.100s: %d %s", c.stores, a.status, a.body)
+		}
+	}
+	before := asked.Load()
+	if a := r.post(t, "/openai/v1/responses", searchBody("gpt-5.4", `["vs_endless"]`), "X-Project-ID", "idle"); a.status != http.StatusTooManyRequests || asked.Load() != before {
+		t.Errorf("a paused project: %d %s, and %d stores were asked for", a.status, a.body, asked.Load()-before)
+	}
+}
+
+// A provider without a price for storage is not asked for stores unless byte days are limited. Of several deployments,
+// the one that was asked gets the response.
+func TestStoresAreAskedForWhenTheyCost(t *testing.T) {
+	var asked, elsewhere atomic.Int64
+	r := newRigBefore(t, `
+providers:
+  mine: {kind: compatible, base_url: MOCK}
+  openai: {deployments: {a: {base_url: MOCK}, b: {base_url: MOCK/b}}}
+prices: {own-t: {input: 1, output: 1, file_searches: 1, context: 10_000}}
+projects: {acme: {dollars: 1000, max_wait: 0s}, days: {byte_days_per_day: 1000, max_wait: 0s}}
+`, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch {
+		case strings.HasPrefix(q.URL.Path, "/b/"):
+			elsewhere.Add(1)
+		case q.Method == http.MethodGet:
+			asked.Add(1)
+			fmt.Fprint(w, `{"expires_after":null}`)
+			return
+		}
+		fmt.Fprint(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
+	}))
+	for _, c := range []struct {
+		project, provider, model string
+		asked                    int64
+	}{
+		{"acme", "mine", "own-t", 0}, {"days", "mine", "own-t", 1}, {"free", "mine", "own-t", 0},
+		{"acme", "openai", "gpt-5.4", 1}, {"acme", "openai", "gpt-5.4", 1}, {"days", "openai", "gpt-5.4", 1}, {"free", "openai", "gpt-5.4", 1},
+	} {
+		before := asked.Load()
+		a := r.post(t, "/"+c.provider+"/v1/responses", searchBody(c.model, `["vs_1"]`), "X-Project-ID", c.project)
+		if n := asked.Load() - before; a.status != 200 || n != c.asked || elsewhere.Load() != 0 {
+			t.Errorf("%+v: %d %s; the provider was asked %d times, and %d responses went elsewhere", c, a.status, a.body, n, elsewhere.Load())
+		}
 	}
 }
 

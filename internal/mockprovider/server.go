@@ -38,7 +38,7 @@ type Server struct {
 	batches batches
 
 	background background
-	stores     map[string]*vectorStore // by their ids; batches.mu guards them
+	stores     vectorStores
 }
 
 // New returns a server.
@@ -154,6 +154,9 @@ func (e *exchange) answer() {
 		}
 	}
 	a.useTools()
+	if c.API == dialect.Responses {
+		c.units[llm.ByteDays] = s.stores.search(c.fields, e.now)
+	}
 	units := c.units
 	if _, later := e.format.(billedLater); later {
 		units = llm.Units{}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/llm"
@@ -117,6 +118,98 @@ func (s *vectorStore) batch(id string) object {
 	return object{"id": id, "object": "vector_store.files_batch", "created_at": s.at.Unix(), "vector_store_id": s.id, "status": status(counts["in_progress"] == 0), "file_counts": counts}
 }
 
+// vectorStores are the stores of a server.
+type vectorStores struct {
+	mu   sync.Mutex // locked after that of the batches, if both are
+	byID map[string]*vectorStore
+}
+
+// search makes the stores active that the tools of a call search, and returns the byte days for which they live longer.
+func (v *vectorStores) search(f fields, now time.Time) (more int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	tools, _ := f["tools"].([]any)
+	for _, t := range tools {
+		tool, _ := t.(map[string]any)
+		ids, _ := tool["vector_store_ids"].([]any)
+		for _, id := range ids {
+			if s := v.byID[fmt.Sprint(id)]; s != nil {
+				more += s.wake(now)
+			}
+		}
+	}
+	return more
+}
+
+// A storeRequest is a request about a store, with the exchange that it is of.
+type storeRequest struct {
+	*exchange
+	store *vectorStore
+	below []string // what follows the id of the store in the path
+	body  fields
+}
+
+// storeRequests answer the requests about a store by their method and the words of what follows its id, and say what they
+// are billed for.
+var storeRequests = map[string]func(q storeRequest) (object, llm.Units, *failure){
+	"POST": func(q storeRequest) (object, llm.Units, *failure) {
+		q.store.setEnd(q.body)
+		return q.store.object(), llm.Units{}, nil
+	},
+	"GET": func(q storeRequest) (object, llm.Units, *failure) { return q.store.object(), llm.Units{}, nil },
+	"DELETE": func(q storeRequest) (object, llm.Units, *failure) {
+		delete(q.server.stores.byID, q.store.id)
+		return object{"id": q.store.id, "object": "vector_store.deleted", "deleted": true}, llm.Units{}, nil
+	},
+	"POST search": func(q storeRequest) (object, llm.Units, *failure) {
+		queries, _ := q.body["query"].([]any)
+		bill := llm.Units{llm.FileSearches: int64(max(len(queries), 1)), llm.ByteDays: q.store.wake(q.now)}
+		return object{"object": "vector_store.search_results.page", "search_query": q.body["query"], "data": []object{}, "has_more": false, "next_page": nil}, bill, nil
+	},
+	"POST files": func(q storeRequest) (object, llm.Units, *failure) {
+		bill, failed := q.add("")
+		if failed != nil {
+			return nil, bill, failed
+		}
+		return q.store.file(q.store.files[len(q.store.files)-1]), bill, nil
+	},
+	"GET files ID": func(q storeRequest) (object, llm.Units, *failure) {
+		if i := slices.IndexFunc(q.store.files, func(f *storedFile) bool { return f.id == q.below[1] }); i >= 0 {
+			return q.store.file(q.store.files[i]), llm.Units{}, nil
+		}
+		return nil, llm.Units{}, missing(q.below[1])
+	},
+	"POST file_batches": func(q storeRequest) (object, llm.Units, *failure) {
+		q.server.batches.count++
+		batch := fmt.Sprintf("vsfb_mock%d", q.server.batches.count)
+		bill, failed := q.add(batch)
+		return q.store.batch(batch), bill, failed
+	},
+	"GET file_batches ID":         storeRequest.batch,
+	"POST file_batches ID cancel": storeRequest.batch,
+	"GET file_batches ID files": func(q storeRequest) (object, llm.Units, *failure) {
+		list := []object{}
+		for _, f := range q.store.files {
+			if f.batch == q.below[1] {
+				list = append(list, q.store.file(f))
+			}
+		}
+		return object{"object": "list", "data": list, "has_more": false}, llm.Units{}, nil
+	},
+}
+
+// add adds the files of the request to the store, which is active then.
+func (q storeRequest) add(batch string) (bill llm.Units, failed *failure) {
+	before := q.store.wake(q.now)
+	more, failed := q.store.add(&q.server.batches, batch, filesOf(q.body))
+	bill[llm.ByteDays] = before + more
+	return bill, failed
+}
+
+func (q storeRequest) batch() (object, llm.Units, *failure) {
+	return q.store.batch(q.below[1]), llm.Units{}, nil
+}
+
 // servesVectorStores answers a request that is about vector stores, and reports whether it has.
 func (e *exchange) servesVectorStores() bool {
 	names := strings.FieldsFunc(strings.ToLower(e.r.URL.Path), func(c rune) bool { return c == '/' })
@@ -124,9 +217,11 @@ func (e *exchange) servesVectorStores() bool {
 	if at < 0 {
 		return false
 	}
-	b := &e.server.batches
+	b, v := &e.server.batches, &e.server.stores
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	e.call.Model = vectorStoreModel
 	o, units, failed := e.serveVectorStore(names[at+1:])
 	if failed != nil {
@@ -142,77 +237,49 @@ func (e *exchange) servesVectorStores() bool {
 
 // serveVectorStore answers a request for what is below the folder of all stores, and says what it is billed for.
 func (e *exchange) serveVectorStore(below []string) (o object, bill llm.Units, failed *failure) {
-	b := &e.server.batches
 	var body fields
 	if text, _ := io.ReadAll(io.LimitReader(e.r.Body, maxBody)); len(text) > 0 && json.Unmarshal(text, &body) != nil {
 		return nil, bill, &failure{status: http.StatusBadRequest, message: "the body is no JSON object"}
 	}
 	if len(below) == 0 {
-		b.count++
-		s := &vectorStore{id: fmt.Sprintf("vs_mock%d", b.count), at: e.now, active: e.now}
-		s.setEnd(body)
-		if bill[llm.ByteDays], failed = s.add(b, "", filesOf(body)); failed == nil {
-			if e.server.stores == nil {
-				e.server.stores = map[string]*vectorStore{}
-			}
-			e.server.stores[s.id] = s
-		}
-		return s.object(), bill, failed
+		return e.newVectorStore(body)
 	}
-	s := e.server.stores[below[0]]
+	s := e.server.stores.byID[below[0]]
 	if s == nil {
 		return nil, bill, missing(below[0])
-	}
-	what := e.r.Method + " "
-	for i, name := range below[1:] {
-		if i%2 == 0 {
-			what += "/" + name
-		}
 	}
 	if e.r.Method == http.MethodGet {
 		for _, f := range s.files {
 			f.done = true
 		}
 	}
-	switch {
-	case what == "POST /files" && len(below) == 2, what == "POST /file_batches" && len(below) == 2:
-		batch := ""
-		if what == "POST /file_batches" {
-			b.count++
-			batch = fmt.Sprintf("vsfb_mock%d", b.count)
+	what := []string{e.r.Method}
+	for i, name := range below[1:] {
+		if i == 1 {
+			name = "ID"
 		}
-		before := s.wake(e.now)
-		more, failed := s.add(b, batch, filesOf(body))
-		bill[llm.ByteDays] = before + more
-		if batch == "" && failed == nil {
-			return s.file(s.files[len(s.files)-1]), bill, nil
-		}
-		return s.batch(batch), bill, failed
-	case what == "POST /search":
-		queries, _ := body["query"].([]any)
-		bill[llm.FileSearches], bill[llm.ByteDays] = int64(max(len(queries), 1)), s.wake(e.now)
-		return object{"object": "vector_store.search_results.page", "search_query": body["query"], "data": []object{}, "has_more": false, "next_page": nil}, bill, nil
-	case what == "GET /files" && len(below) == 3:
-		if i := slices.IndexFunc(s.files, func(f *storedFile) bool { return f.id == below[2] }); i >= 0 {
-			return s.file(s.files[i]), bill, nil
-		}
-		return nil, bill, missing(below[2])
-	case what == "GET /file_batches/files":
-		list := []object{}
-		for _, f := range s.files {
-			if f.batch == below[2] {
-				list = append(list, s.file(f))
-			}
-		}
-		return object{"object": "list", "data": list, "has_more": false}, bill, nil
-	case what == "GET /file_batches", what == "POST /file_batches/cancel":
-		return s.batch(below[2]), bill, nil
-	case e.r.Method == http.MethodDelete:
-		delete(e.server.stores, s.id)
-		return object{"id": s.id, "object": "vector_store.deleted", "deleted": true}, bill, nil
+		what = append(what, name)
 	}
+	answer := storeRequests[strings.Join(what, " ")]
+	if answer == nil {
+		return nil, bill, missing(e.r.URL.Path)
+	}
+	return answer(storeRequest{e, s, below[1:], body})
+}
+
+// newVectorStore makes a store.
+func (e *exchange) newVectorStore(body fields) (o object, bill llm.Units, failed *failure) {
+	b, v := &e.server.batches, &e.server.stores
+	b.count++
+	s := &vectorStore{id: fmt.Sprintf("vs_mock%d", b.count), at: e.now, active: e.now}
 	s.setEnd(body)
-	return s.object(), bill, nil
+	if bill[llm.ByteDays], failed = s.add(b, "", filesOf(body)); failed == nil {
+		if v.byID == nil {
+			v.byID = map[string]*vectorStore{}
+		}
+		v.byID[s.id] = s
+	}
+	return s.object(), bill, failed
 }
 
 // filesOf returns the ids of the files that a request adds to a store.

@@ -158,7 +158,12 @@ var openAIRows = map[string]sdkRow{
 		return err
 	}, func(t mockprovider.Totals) int64 { return t.Units[llm.ByteDays] / 10 }},
 	"OpenAI's responses search files": {"gpt-5.4", func(t *testing.T, r *rig) error {
-		_, err := respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{"vs_1"}}})
+		client := r.openAISDK("")
+		store, err := client.VectorStores.New(t.Context(), openai.VectorStoreNewParams{ExpiresAfter: openai.VectorStoreNewParamsExpiresAfter{Days: 7}})
+		if err != nil {
+			return err
+		}
+		_, err = respond(t, r, "file-searches=3", "", responses.ToolUnionParam{OfFileSearch: &responses.FileSearchToolParam{VectorStoreIDs: []string{store.ID}}})
 		return err
 	}, perToken(2_500, 15_000, llm.FileSearches, 2_500_000)},
 	"OpenAI's responses use a computer": {"computer-use-preview", func(t *testing.T, r *rig) error {
