@@ -154,7 +154,7 @@ func (d *Deposit) read(e *Engine, text []byte) error {
 
 // reservation returns the reservation that was deposited, without the plans of its scopes.
 func (d *deposited) reservation(e *Engine) *Reservation {
-	return &Reservation{engine: e, asked: d.Ask, at: d.At, waited: d.Waited, project: d.Project, model: d.Model, count: d.Count, member: &fair.Who{Name: cmp.Or(d.Member, d.Project)}}
+	return &Reservation{engine: e, asked: d.Ask, at: d.At, waited: d.Waited, project: d.Project, model: d.Model, count: &d.Count, member: &fair.Who{Name: cmp.Or(d.Member, d.Project)}}
 }
 
 // Count is [Reservation.Count] for a deposit.

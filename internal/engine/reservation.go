@@ -14,7 +14,8 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// Reservation is what a call has taken before it is known what it uses.
+// Reservation is what a call has taken before it is known what it uses. Each call allocates one, of 512 bytes: the
+// allocator treats larger ones in a way that takes longer.
 type Reservation struct {
 	engine  *Engine
 	asked   Ask           // what the call asked for
@@ -22,12 +23,12 @@ type Reservation struct {
 	receipt store.Receipt // nil: nothing was taken
 
 	ended   atomic.Bool
-	inexact bool // nobody knows for certain what the call has used
+	pools   uint32 // the places of the scopes in whose shares what was taken counts, one bit for each
+	inexact bool   // nobody knows for certain what the call has used
+	limited bool   // for observers
 
-	limited        bool   // for observers
 	project, model string // for observers
 
-	pools  uint32        // the places of the scopes in whose shares what was taken counts, one bit for each
 	at     int64         // when it was made, if it is in pools
 	member *fair.Who     // whom it counts for in them
 	taken  []fair.Amount // what shares were charged, for each limit in pools; nil: what the call asked for, and it holds nothing
@@ -41,7 +42,7 @@ type Reservation struct {
 	after   func(t llm.Tokens) // is called with what the call has used; may be nil
 	entry   *books.Entry       // is booked when the call is committed; nil: the call is not booked
 	counted *llm.Units         // what the call has used beside tokens; nil: what it has asked for
-	count   llm.TokenWeights   // of the tokens in the shared scope, if the reservation was deposited
+	count   *llm.TokenWeights  // of the tokens in the shared scope, if the reservation was deposited; else nil
 
 	actuals [fewCharges]int64  // room for what was used of each charge, so that most settlements need no other memory
 	scopes  [fewScopes]charged // room for charged
@@ -141,7 +142,10 @@ func (r *Reservation) weights() llm.TokenWeights {
 			return p.rules.Count
 		}
 	}
-	return r.count
+	if r.count != nil {
+		return *r.count
+	}
+	return llm.TokenWeights{}
 }
 
 // Cancel gives back what was reserved, for a call that was never sent.

@@ -54,19 +54,18 @@ func (r *Reservation) spent(t llm.Tokens, price int64, used *spent) {
 
 // used fills in how much of each unit a call has used that has asked for so much.
 func (r *Reservation) used(t llm.Tokens, asked *Ask, used *Amounts) {
-	for i, u := range beside {
-		used[u] = asked.Amounts[u]
-		if r.counted != nil {
+	*used = asked.Amounts
+	used[Slots], used[TokensInFlight] = 0, 0
+	if t.Input >= 0 || t.Output >= 0 { // otherwise nobody has seen that the batch has ended
+		used[EnqueuedTokens] = 0
+	}
+	if r.counted != nil {
+		for i, u := range beside {
 			used[u] = r.counted[i]
 		}
 	}
-	used[Requests], used[Tokens], used[AllTokens] = asked.Amounts[Requests], asked.Amounts[Tokens], asked.Amounts[AllTokens]
-	if t.Input < 0 && t.Output < 0 { // nobody has seen that the batch has ended
-		used[EnqueuedTokens] = asked.Amounts[EnqueuedTokens]
-	}
-	used[Input], used[Output] = -1, -1
-	if r.asked.Split {
-		used[Input], used[Output] = asked.Amounts[Input], asked.Amounts[Output]
+	if !r.asked.Split {
+		used[Input], used[Output] = -1, -1
 	}
 	input, output := r.weights().Count(t)
 	if input >= 0 {

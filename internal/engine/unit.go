@@ -90,6 +90,9 @@ func (a *Ask) set(c *Call) error {
 
 // setUnits fills in what the call uses beside tokens. What nobody knows is nothing here: see checkKnown.
 func (a *Ask) setUnits(c *Call) error {
+	if c.Units == (llm.Units{}) { // as nearly always
+		return nil
+	}
 	for i, n := range c.Units {
 		if n > MaxTokens {
 			return fmt.Errorf("ratelimit: %d %s: it must be from 0 to %d, or negative if nobody knows", n, beside[i].Words(), int64(MaxTokens))
