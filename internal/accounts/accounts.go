@@ -41,7 +41,11 @@ func Peek(charges []Charge, now int64) []limit.Decision {
 
 // ask returns the decision of each limit on its charge, and whether all of them allow.
 func ask(charges []Charge, now int64) (decisions []limit.Decision, allowed bool) {
-	decisions, allowed = make([]limit.Decision, 0, 2*len(charges)), true
+	limits := 0
+	for _, c := range charges {
+		limits += len(c.Limits)
+	}
+	decisions, allowed = make([]limit.Decision, 0, limits), true
 	for _, c := range charges {
 		c.Fit(c.Limits, now)
 		for _, l := range c.Limits {
