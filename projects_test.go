@@ -54,6 +54,16 @@ func TestNewProjects(t *testing.T) {
 	}
 }
 
+// Where the limits of a model and of a project deny a call for equally long, the model's decides.
+func TestOfEqualDenialsTheModelsDecides(t *testing.T) {
+	rl := onStore(t, store.NewMemory(), quotas{"m": {MaxTPM: 100}})
+	withProjects(t, rl, project.Config{Default: &project.Limit{TokensPerMinute: 100}})
+	_, d, err := rl.TryAcquireCall(t.Context(), ratelimit.Call{Model: "m", Project: "p", Estimated: 101})
+	if err != nil || d.Code != ratelimit.DecisionTPMLimit {
+		t.Errorf("%+v, %v; want %s", d, err, ratelimit.DecisionTPMLimit)
+	}
+}
+
 // When the limiter of projects is closed, the models go on. When the limiter of models is
 // closed, so is that of projects, and waiting calls fail.
 func TestCloseProjects(t *testing.T) {
