@@ -278,7 +278,7 @@ func TestStoresAreAskedForWhenTheyCost(t *testing.T) {
 	r := newRigBefore(t, `
 providers:
   mine: {kind: compatible, base_url: MOCK}
-  openai: {deployments: {a: {base_url: MOCK}, b: {base_url: MOCK/b}}}
+  openai: {deployments: {a: {base_url: MOCK}, b: {base_url: MOCK/b}}, models: {gpt-5.4: {max_rpm: 100}}}
 prices: {own-t: {input: 1, output: 1, file_searches: 1, context: 10_000}}
 projects: {acme: {dollars: 1000, max_wait: 0s}, days: {byte_days_per_day: 1000, max_wait: 0s}}
 `, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
