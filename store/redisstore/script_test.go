@@ -1,9 +1,12 @@
 package redisstore
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
@@ -49,5 +52,61 @@ func TestTwoVersions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The library keeps the accounts that a denied call, or a peek, has read, so that the next call need not decode them.
+// Entries that left a window in a denied call are in it again when the clock goes back.
+func TestAccountsAreKnownAfterADenial(t *testing.T) {
+	t.Parallel()
+	server, now := redistest.New(t), noon.UnixNano()
+	r := newRemote(dialed(t, server.URL()), "denials", patience, func() int64 { return now }, nil)
+	t.Cleanup(func() { r.Close() })
+	charge := store.Charge{Key: "key", Limits: []limit.Limit{
+		limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(100).Using(limit.SlidingLog),
+	}, N: 6}
+	if receipt, decisions, err := r.Take(t.Context(), []store.Charge{charge}); err != nil || receipt == nil {
+		t.Fatal(decisions, err)
+	}
+	serverDo(t, server, "CONFIG", "RESETSTAT")
+	now += int64(2 * time.Minute)
+	for range 3 {
+		charge.N = 11
+		if receipt, decisions, err := r.Take(t.Context(), []store.Charge{charge}); err != nil || receipt != nil || decisions[0].Used != 0 {
+			t.Fatal(decisions, err)
+		}
+		if decisions, err := r.Peek(t.Context(), []store.Charge{charge}); err != nil || decisions[1].Used != 6 {
+			t.Fatal(decisions, err)
+		}
+	}
+	if stats := serverDo(t, server, "INFO", "commandstats").(string); strings.Contains(stats, "cmdstat_strlen") {
+		t.Errorf("a call has decoded an account that was known: %s", stats)
+	}
+	now -= int64(time.Minute + time.Second)
+	if decisions, err := r.Peek(t.Context(), []store.Charge{charge}); err != nil || decisions[0].Used != 6 {
+		t.Errorf("%+v, %v; want 6 used, after the clock went back", decisions, err)
+	}
+}
+
+// A log is empty when the newest entry that counts has left it: a later one that was given back does not prolong it.
+func TestALogEndsWithWhatCounts(t *testing.T) {
+	t.Parallel()
+	now := noon.UnixNano()
+	r := newRemote(dialed(t, redistest.New(t).URL()), "ends", patience, func() int64 { return now }, nil)
+	t.Cleanup(func() { r.Close() })
+	charges := []store.Charge{{Key: "key", Limits: []limit.Limit{limit.PerMinute(10).Using(limit.SlidingLog)}, N: 3}}
+	var receipts [2]store.Receipt
+	for i := range receipts {
+		var err error
+		if receipts[i], _, err = r.Take(t.Context(), charges); err != nil {
+			t.Fatal(err)
+		}
+		now += int64(10 * time.Second)
+	}
+	if err := r.Settle(t.Context(), receipts[1], []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	if decisions, err := r.Peek(t.Context(), charges); err != nil || decisions[0].Used != 3 || decisions[0].ResetAfter != 40*time.Second {
+		t.Errorf("%+v, %v; want 3 used, which ends in 40 s", decisions, err)
 	}
 }

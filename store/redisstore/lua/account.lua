@@ -61,16 +61,20 @@ local function read_account(raw, key)
 	return a, at
 end
 
--- Accounts as this library has last written them, by key. One is used again if Redis still has the
+-- Accounts as this library has last read or written them, by key. One is used again if Redis still has the
 -- same bytes, which no other state of an account has: each change gives it another revision.
 const MOST_KNOWN 1024
 local known, how_many_known = {}, 0
 
--- remember keeps an account that was written with these bytes.
-local function remember(a, bytes)
+-- remember keeps an account, with the bytes that Redis has.
+local function remember(a)
+	local log = a[LOG]
+	if log then
+		if log.cached > MOST_CACHED then log.entries, log.cached = {}, 0 end
+		if #a[RAW] ~= log.ring then log.ring, a.last = #a[RAW], decimal(#a[RAW] - 1) end
+	end
 	if how_many_known >= MOST_KNOWN then known, how_many_known = {}, 0 end
-	if a[LOG] and (not a.last or #bytes ~= #a[RAW]) then a.last = decimal(#bytes - 1) end
-	a[DIRTY], a[RAW], known[a[KEY]], how_many_known = false, bytes, a, how_many_known + 1
+	known[a[KEY]], how_many_known = a, how_many_known + 1
 end
 
 -- decode returns the account of a key whose first bytes are these.
@@ -98,7 +102,7 @@ local function find(key)
 	local raw
 	a = known[key]
 	if a then
-		known[key], how_many_known = nil, how_many_known - 1 -- until it is written again
+		if ARGV[1] ~= '' then known[key], how_many_known = nil, how_many_known - 1 end -- unless the call changes nothing
 		raw = a[LOG] and redis.pcall('GETRANGE', key, '0', a.last) or redis.pcall('GET', key)
 		if raw ~= a[RAW] then a = nil end
 	end

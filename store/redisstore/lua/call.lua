@@ -18,7 +18,7 @@ local function decimal(n) return string.format('%d', n) end
 local KEYS, ARGV
 local call, pack, unpack_from, byte -- functions that are not there while the library is loaded
 local touched                 -- accounts that the call has read, by key
-local nowh, nowl              -- the time of the call
+local nowh, nowl = 0, 0       -- the time of the call
 local trouble                 -- UNREADY or SKEWED if an operation cannot be done here
 local epoch                   -- of the accounts that the call creates
 local pages, marks            -- of the books, and of operations that happen once

@@ -84,11 +84,12 @@ local function lower(a, w, nh, nl)
 		w[SUM], w[SUM + 1] = minus(w[SUM], w[SUM + 1], nh, nl)
 		return
 	end
-	w[SUM], w[SUM + 1] = 0, 0
+	local h, l = 0, 0
 	for i = w[FIRST], a[LOG][NEXT] - 1 do
 		local e = entry(a, i)
-		w[SUM], w[SUM + 1] = correct(w[SUM], w[SUM + 1], e[3], e[4])
+		h, l = correct(h, l, e[3], e[4])
 	end
+	w[SUM], w[SUM + 1] = h, l -- only now: an entry that cannot be read must not lower the sum
 end
 
 -- change_sums adds a difference to the sum of each window that has entry i.
