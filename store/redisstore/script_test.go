@@ -110,3 +110,27 @@ func TestALogEndsWithWhatCounts(t *testing.T) {
 		t.Errorf("%+v, %v; want 3 used, which ends in 40 s", decisions, err)
 	}
 }
+
+// A settlement corrects the windows that the take is still in, and no others.
+func TestSettledInTheWindowsOfTheTake(t *testing.T) {
+	t.Parallel()
+	now := noon.UnixNano()
+	r := newRemote(dialed(t, redistest.New(t).URL()), "windows", patience, func() int64 { return now }, nil)
+	t.Cleanup(func() { r.Close() })
+	limits := []limit.Limit{limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(100).Using(limit.SlidingLog)}
+	first, _, err := r.Take(t.Context(), []store.Charge{{Key: "key", Limits: limits, N: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now += int64(90 * time.Second)
+	if _, _, err := r.Take(t.Context(), []store.Charge{{Key: "key", Limits: limits, N: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Settle(t.Context(), first, []int64{4}); err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := r.Peek(t.Context(), []store.Charge{{Key: "key", Limits: limits, N: 1}})
+	if err != nil || decisions[0].Used != 2 || decisions[1].Used != 6 {
+		t.Errorf("%+v, %v; want 2 used of the minute, and 6 of the hour", decisions, err)
+	}
+}
