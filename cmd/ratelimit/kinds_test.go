@@ -254,7 +254,7 @@ func TestEveryKindSurvivesARestart(t *testing.T) {
 	limit, quota := limitsOfAll()
 	redis := redistest.New(t)
 	for backend, path := range map[string]string{
-		ratelimit.BackendYAML: filepath.Join(t.TempDir(), "state.yaml"), ratelimit.BackendSQLite: filepath.Join(t.TempDir(), "state.db"), ratelimit.BackendRedis: redis.URL(),
+		ratelimit.BackendYAML: filepath.Join(t.TempDir(), "state.yaml"), ratelimit.BackendSQLite: filepath.Join(t.TempDir(), "state.db"), ratelimit.BackendRedis: redis.PatientURL(),
 	} {
 		for begun := range 2 {
 			rl, err := ratelimit.NewWithConfig(ratelimit.Config{Backend: backend, FilePath: path, NoDefaults: true})

@@ -38,7 +38,7 @@ func someOf() (units llm.Units) {
 
 // What a call has used of each unit is in the books of every store, and in every form of the report.
 func TestTheBooksAndUsageHaveEveryUnit(t *testing.T) {
-	path, redis := filepath.Join(t.TempDir(), "state.db"), redistest.New(t).URL()
+	path, redis := filepath.Join(t.TempDir(), "state.db"), redistest.New(t).PatientURL()
 	inFile, err := sqlitestore.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func (r *rig) enqueued() int { return r.Models().Stats("claude-sonnet-4-5").Enqu
 // The prompts of the batches of a model that have not ended have at most as many tokens as the model may have enqueued, on
 // every store and over restarts. A batch gives its tokens back when its results are fetched.
 func TestEnqueuedTokens(t *testing.T) {
-	for store, state := range map[string]string{"memory": "", "SQLite": "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "Redis": "state: " + redistest.New(t).URL() + "\n"} {
+	for store, state := range map[string]string{"memory": "", "SQLite": "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "Redis": "state: " + redistest.New(t).PatientURL() + "\n"} {
 		provider := mockprovider.New(mockprovider.Config{})
 		r := newRigBefore(t, state+enqueuedRig, provider)
 		first := field(t, submitClaude(t, r, "acme", "claude-sonnet-4-5"), "id")

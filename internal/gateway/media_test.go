@@ -393,7 +393,7 @@ var stateStores = []string{"memory", "SQLite", "Redis"}
 
 // stateLines returns the line of a configuration for each of the stores.
 func stateLines(t *testing.T) []string {
-	return []string{"", "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "state: " + redistest.New(t).URL() + "\n"}
+	return []string{"", "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "state: " + redistest.New(t).PatientURL() + "\n"}
 }
 
 // However many calls of an endpoint come at once, a budget for ten of them lets no more pass, on every store: in a short

@@ -95,7 +95,7 @@ func TestTrainingAtOnce(t *testing.T) {
 	rich := newRig(t, strings.Replace(yaml, "BUDGET", "1000", 1), mockprovider.Config{})
 	rich.train(t, "acme", rich.uploadFile(t, trainingFile, "fine-tune"), threeEpochs)
 	budget := 10 * spentOf(t, rich, "acme")
-	for _, state := range []string{"", "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "state: " + redistest.New(t).URL() + "\n"} {
+	for _, state := range []string{"", "state: " + filepath.Join(t.TempDir(), "state.db") + "\n", "state: " + redistest.New(t).PatientURL() + "\n"} {
 		r := newRig(t, state+strings.Replace(yaml, "BUDGET", budget.Decimal(), 1), mockprovider.Config{})
 		file := r.uploadFile(t, trainingFile, "fine-tune")
 		var passed, lost atomic.Int64

@@ -97,6 +97,9 @@ func (s *Server) claimPorts() (err error) {
 // URL returns the address for clients.
 func (s *Server) URL() string { return s.url(nil) }
 
+// PatientURL returns the address for clients that wait for an answer longer than a busy machine takes.
+func (s *Server) PatientURL() string { return s.URL() + "?timeout=10s" }
+
 // LoginURL returns the address for a user of the server's arguments, such as "--user", "alice",
 // "on", ">secret", "~*", "+@all".
 func (s *Server) LoginURL(user, password string) string {

@@ -24,7 +24,7 @@ func startFleet(t *testing.T, n int) (all []*rig, one *rig) {
 	if err := os.WriteFile(token, []byte("the-token-of-the-fleet\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	yaml := strings.Replace(usual, "state: memory", "state: "+redistest.New(t).URL(), 1)
+	yaml := strings.Replace(usual, "state: memory", "state: "+redistest.New(t).PatientURL(), 1)
 	for range n {
 		all = append(all, start(t, yaml, "listen: 127.0.0.1:0, token: {file: "+token+"}"))
 	}

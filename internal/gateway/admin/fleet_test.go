@@ -29,7 +29,7 @@ func (r *rig) meets(t testing.TB, others ...*rig) {
 // returns beside them asks the proxy.
 func newFleet(t testing.TB, n int, yaml string) (all []*rig, one *rig) {
 	t.Helper()
-	yaml = strings.Replace(yaml, "state: memory", "state: "+redistest.New(t).URL()+"?timeout=5s", 1) // however busy the machine is
+	yaml = strings.Replace(yaml, "state: memory", "state: "+redistest.New(t).PatientURL(), 1)
 	var targets []*url.URL
 	for i := range n {
 		r := newRigNamed(t, yaml, Options{}, fmt.Sprintf("gw%d", i+1))

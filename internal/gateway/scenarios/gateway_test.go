@@ -162,7 +162,7 @@ func (p *process) wait(t *testing.T) {
 // lasting are the kinds of stores that outlive a gateway.
 var lasting = map[string]func(t *testing.T) string{
 	"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "state.db") },
-	"redis":  func(t *testing.T) string { return redistest.New(t).URL() + "?timeout=5s" }, // however busy the machine is
+	"redis":  func(t *testing.T) string { return redistest.New(t).PatientURL() },
 }
 
 // onLasting runs a test on each store that outlives a gateway.
