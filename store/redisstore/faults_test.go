@@ -572,7 +572,7 @@ func TestSettledInGoOnce(t *testing.T) {
 func TestMasterOfAClusterIsLost(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.NewCluster(t, 3)
-	n := newNode(t, cluster.URL(), Config{Timeout: time.Second})
+	n := newNode(t, cluster.URL(), Config{Timeout: 4 * time.Second})
 	l := everyKind(10)["sliding log"]
 	lost, masters := cluster.Servers[2], map[string][]string{}
 	for i := range 100 { // some keys of each
