@@ -16,7 +16,9 @@ type Stored struct {
 	Paths []string // the provider's own paths to it; none: the request names it in no form that is read
 	Lines bool     // it is a file, whose lines are to be given to Add one after another
 
-	Late time.Duration // how long after it was read the request may be sent, which the caller sets
+	// The caller sets when it is read, and how long after that the request may be sent.
+	Now  time.Time
+	Late time.Duration
 
 	endpoint Endpoint // that the request is sent to
 	request  Request  // what the body itself says

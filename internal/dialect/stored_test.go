@@ -22,7 +22,7 @@ func readStored(t *testing.T, p llm.Provider, method, path, body, stored string,
 	if err != nil || s == nil {
 		t.Fatalf("%s: %v, %v", body, s, err)
 	}
-	s.Late = late
+	s.Now, s.Late = time.Now(), late
 	s.Add([]byte(stored))
 	q, err := s.Request()
 	if err != nil {

@@ -165,7 +165,7 @@ var aboutStoredFiles = &about{
 		q = s.request
 		q.Form = true // the body is sent as it is
 		q.Units[llm.ByteDays] = -1
-		if before, days := k.searched(s.Late), k.days()+1; before >= 0 && days > 1 {
+		if before, days := k.searched(s.Now.Add(s.Late)), k.days()+1; before >= 0 && days > 1 {
 			q.Units[llm.ByteDays], q.Before, q.Days = before+added*days, before, days
 		}
 		return q, nil
@@ -196,7 +196,7 @@ var aboutSearchedStore = &about{
 		}
 		q = s.request
 		q.Form = true // the body is sent as it is
-		q.Units[llm.ByteDays], q.Units[llm.FileSearches] = k.searched(s.Late), max(q.Units[llm.FileSearches], 1)
+		q.Units[llm.ByteDays], q.Units[llm.FileSearches] = k.searched(s.Now.Add(s.Late)), max(q.Units[llm.FileSearches], 1)
 		return q, nil
 	},
 }
@@ -249,7 +249,7 @@ var aboutToolStores = &about{
 			if json.Unmarshal(text, &k) != nil {
 				return q, errStored
 			}
-			more := k.searched(s.Late + answerTime)
+			more := k.searched(s.Now.Add(s.Late + answerTime))
 			if more < 0 {
 				q.Units[llm.ByteDays] = -1
 				break
@@ -312,14 +312,13 @@ func (k *keptStore) days() int64 {
 	return k.ExpiresAfter.Days
 }
 
-// searched returns how many byte days more the store costs if it becomes active within a time from now, or -1 if nobody
-// knows it. A store without an end lives no longer for that.
-func (k *keptStore) searched(late time.Duration) (byteDays int64) {
+// searched returns how many byte days more the store costs if it becomes active at a time, or -1 if nobody knows it. A store without an end lives no longer for that.
+func (k *keptStore) searched(at time.Time) (byteDays int64) {
 	if k.LastActiveAt == 0 || k.days() == 0 {
 		return 0
 	}
 	const day = 24 * 60 * 60
-	days := max(time.Now().Add(late).Unix()/day-k.LastActiveAt/day, 0)
+	days := max(at.Unix()/day-k.LastActiveAt/day, 0)
 	if days > 0 && k.FileCounts.InProgress > 0 {
 		return -1 // the files that are being read are not among its bytes yet
 	}

@@ -53,7 +53,7 @@ func TestStorageOfStores(t *testing.T) {
 			if want := []string{"/v1/vector_stores/vs_1", "/v1/files/file-1"}; err != nil || s == nil || !slices.Equal(s.Paths, want) {
 				t.Fatalf("%+v, %v", s, err)
 			}
-			s.Late = c.late
+			s.Now, s.Late = time.Now(), c.late
 			s.Add([]byte(c.store))
 			s.Add(fmt.Appendf(nil, `{"bytes":%d,"filename":%q}`, mib, c.name))
 			q, err := s.Request()

@@ -72,6 +72,7 @@ type Gateway struct {
 	users      *namesInUse
 	runs       *namesInUse
 	prune      func()
+	now        func() time.Time // the clock by which the days of vector stores are counted
 	log        *slog.Logger
 
 	ids        *idSource
@@ -109,7 +110,7 @@ const (
 // New returns a gateway with a configuration. It does not listen.
 func New(cfg *config.Config, o Options) (*Gateway, error) {
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{log: log, maxActive: int64(o.MaxRequests), transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
+	g := &Gateway{log: log, maxActive: int64(o.MaxRequests), transports: map[transportKind]http.RoundTripper{}, signers: map[sigv4.Account]*sigv4.Signer{}, now: time.Now, ids: newIDSource(), recent: newRecent(maxRecent), access: newAccessLog(log, cfg.Log.Sample)}
 	if cfg.Log.Requests != "" {
 		file, err := openRotated(cfg.Log.Requests, log)
 		if err != nil {

@@ -61,7 +61,7 @@ func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 		}
 		defer x.g.batches.reads.end(x.Project)
 	}
-	stored.Late = x.maxWait() + sendTime
+	stored.Now, stored.Late = x.g.now(), x.maxWait()+sendTime
 	for _, path := range stored.Paths {
 		if refused := x.fetchOne(stored, path); refused != nil {
 			return refused

@@ -108,13 +108,15 @@ type oldStore struct {
 	byteDays int64 // that a search of it costs
 }
 
-// newOldStore starts a gateway before a mock that has an old store. The clock of the mock is later than the gateway's by
-// how long a request may take, since the gateway counts a request that may be sent after midnight as one of the next day.
-func newOldStore(t *testing.T, yaml string, late time.Duration) (*rig, oldStore) {
+// newOldStore starts a gateway before a mock that has an old store. For both of them it is noon, since the gateway counts a
+// request that may be sent after midnight as one of the next day.
+func newOldStore(t *testing.T, yaml string) (*rig, oldStore) {
 	t.Helper()
+	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
 	var ago atomic.Int64
 	ago.Store(int64(5 * 24 * time.Hour))
-	r := newRig(t, yaml, mockprovider.Config{Now: func() time.Time { return time.Now().Add(late - time.Duration(ago.Load())) }})
+	r := newRig(t, yaml, mockprovider.Config{Now: func() time.Time { return noon.Add(-time.Duration(ago.Load())) }})
+	r.now = func() time.Time { return noon }
 	file := r.uploadFile(t, strings.Repeat("a long text ", 1000), "assistants")
 	store := field(t, r.post(t, storesPath, `{"file_ids":["`+file+`"],`+sevenDays+`}`, "X-Project-ID", "free"), "id")
 	r.do(t, "GET", storesPath+"/"+store, "", "X-Project-ID", "free") // its file is read
@@ -125,7 +127,7 @@ func newOldStore(t *testing.T, yaml string, late time.Duration) (*rig, oldStore)
 // A search makes a store live longer, by the days since it was last active. It is charged for these. A store that was
 // active today costs nothing more.
 func TestSearchesKeepStores(t *testing.T) {
-	r, store := newOldStore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1, max_wait: 0s}}\n", sendTime)
+	r, store := newOldStore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {dollars: 1, max_wait: 0s}}\n")
 	before := r.provider.Totals()["vector_store"].Units[llm.ByteDays]
 	for range 2 {
 		if a := r.post(t, storesPath+"/"+store.id+"/search", `{"query":"what?"}`, "X-Project-ID", "acme"); a.status != 200 {
@@ -152,7 +154,7 @@ func TestResponsesKeepStores(t *testing.T) {
 		{"acme", "gpt-5.4", ``}, {"acme", "gpt-t", ``}, {"acme", "gpt-5.4", `"stream":true,`}, {"acme", "gpt-5.4", `"background":true,`},
 		{"days", "gpt-5.4", ``}, {"other", "gpt-5.4", ``},
 	} {
-		r, store := newOldStore(t, yaml, sendTime+time.Hour)
+		r, store := newOldStore(t, yaml)
 		body := `{` + c.more + searchBody(c.model, `["`+store.id+`","`+store.id+`"]`)[1:]
 		body = strings.Replace(body, `"tools":[`, `"tools":[{"vector_store_ids":["`+store.id+`"],"type":"file_search"},`, 1)
 		for range 2 {
@@ -182,7 +184,7 @@ func TestResponsesKeepStores(t *testing.T) {
 
 // However many responses search an old store at once, none of them is charged less than it costs.
 func TestResponsesSearchAtOnce(t *testing.T) {
-	r, store := newOldStore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {byte_days_per_day: 1_000_000, max_wait: 0s}}\n", sendTime+time.Hour)
+	r, store := newOldStore(t, "providers: {openai: {base_url: MOCK}}\nprojects: {acme: {byte_days_per_day: 1_000_000, max_wait: 0s}}\n")
 	var all sync.WaitGroup
 	for range testkit.Rounds(30, 300) {
 		all.Go(func() {

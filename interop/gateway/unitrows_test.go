@@ -139,22 +139,26 @@ var openAIRows = map[string]sdkRow{
 		upload := func(name string) openai.FileNewParams {
 			return openai.FileNewParams{Purpose: openai.FilePurposeAssistants, File: openai.File(strings.NewReader("one and two.\n"), name, "text/plain")}
 		}
-		store, err := client.VectorStores.New(t.Context(), openai.VectorStoreNewParams{ExpiresAfter: openai.VectorStoreNewParamsExpiresAfter{Days: 7}})
-		if err != nil {
-			return err
+		newStore := func() string { // an empty one: what a store has before a request costs more shortly before midnight
+			store, err := client.VectorStores.New(t.Context(), openai.VectorStoreNewParams{ExpiresAfter: openai.VectorStoreNewParamsExpiresAfter{Days: 7}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store.ID
 		}
-		f, err := client.VectorStores.Files.UploadAndPoll(t.Context(), store.ID, upload("a.txt"), 1)
+		f, err := client.VectorStores.Files.UploadAndPoll(t.Context(), newStore(), upload("a.txt"), 1)
 		if err != nil || f.UsageBytes == 0 {
 			t.Errorf("the SDK sees %+v, %v", f, err)
 		}
-		b, err := client.VectorStores.FileBatches.UploadAndPoll(t.Context(), store.ID, []openai.FileNewParams{upload("b.txt"), upload("c.txt")}, nil, 1)
+		batched := newStore()
+		b, err := client.VectorStores.FileBatches.UploadAndPoll(t.Context(), batched, []openai.FileNewParams{upload("b.txt"), upload("c.txt")}, nil, 1)
 		if err != nil || b.FileCounts.Completed != 2 {
 			t.Errorf("the SDK sees %+v, %v", b, err)
 		}
-		if _, err := client.VectorStores.FileBatches.ListFiles(t.Context(), store.ID, b.ID, openai.VectorStoreFileBatchListFilesParams{}); err != nil {
+		if _, err := client.VectorStores.FileBatches.ListFiles(t.Context(), batched, b.ID, openai.VectorStoreFileBatchListFilesParams{}); err != nil {
 			return err
 		}
-		_, err = client.VectorStores.Search(t.Context(), store.ID, openai.VectorStoreSearchParams{Query: openai.VectorStoreSearchParamsQueryUnion{OfString: openai.String("two?")}})
+		_, err = client.VectorStores.Search(t.Context(), newStore(), openai.VectorStoreSearchParams{Query: openai.VectorStoreSearchParamsQueryUnion{OfString: openai.String("two?")}})
 		return err
 	}, func(t mockprovider.Totals) int64 { return t.Units[llm.ByteDays] / 10 }},
 	"OpenAI's responses search files": {"gpt-5.4", func(t *testing.T, r *rig) error {
