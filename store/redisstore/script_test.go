@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -133,4 +134,41 @@ func TestSettledInTheWindowsOfTheTake(t *testing.T) {
 	if err != nil || decisions[0].Used != 2 || decisions[1].Used != 6 {
 		t.Errorf("%+v, %v; want 2 used of the minute, and 6 of the hour", decisions, err)
 	}
+}
+
+// A peek reads the entries that have left a window. The library keeps few of them, however many logs are only peeked at.
+func TestPeeksKeepFewEntries(t *testing.T) {
+	t.Parallel()
+	server, now := redistest.New(t), noon.UnixNano()
+	r := newRemote(dialed(t, server.URL()), "peeks", patience, func() int64 { return now }, nil)
+	t.Cleanup(func() { r.Close() })
+	limits := []limit.Limit{limit.PerMinute(1e6).Using(limit.SlidingLog), limit.PerHour(1e6).Using(limit.SlidingLog)}
+	charges := make([]store.Charge, 50)
+	for i := range charges {
+		charges[i] = store.Charge{Key: fmt.Sprint("key", i), Limits: limits, N: 1}
+	}
+	for range 250 {
+		now++
+		if receipt, _, err := r.Take(t.Context(), charges); err != nil || receipt == nil {
+			t.Fatal(receipt, err)
+		}
+	}
+	before := functionsMemory(t, server)
+	now += int64(2 * time.Minute)
+	if decisions, err := r.Peek(t.Context(), charges); err != nil || decisions[0].Used != 0 || decisions[1].Used != 250 {
+		t.Fatal(decisions, err)
+	}
+	if more := functionsMemory(t, server) - before; more > 1<<19 {
+		t.Errorf("a peek at %d logs has left %d bytes in the library", len(charges), more)
+	}
+}
+
+// functionsMemory returns how many bytes the libraries of a server have.
+func functionsMemory(t *testing.T, server *redistest.Server) (bytes int) {
+	t.Helper()
+	_, text, _ := strings.Cut(serverDo(t, server, "INFO", "memory").(string), "used_memory_vm_functions:")
+	if _, err := fmt.Sscan(text, &bytes); err != nil {
+		t.Fatal(err)
+	}
+	return bytes
 }

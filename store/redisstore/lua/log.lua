@@ -51,6 +51,10 @@ local function entry(a, i)
 	local slot, entries = i % log[SIZE], log.entries
 	local e = entries[slot]
 	if e then return e end
+	if log.cached > MOST_CACHED and not next(log.changed) then
+		entries = {}
+		log.entries, log.cached = entries, 0
+	end
 	local first = slot - slot % READ_TOGETHER
 	local from, to = first * ENTRY_BYTES, (first + READ_TOGETHER) * ENTRY_BYTES
 	local bytes = log.whole and string.sub(log.whole, from + 1, to)
