@@ -102,6 +102,7 @@ func (x *exchange) readSearched() *refusal {
 	}
 	if limited == "" && (refused != nil || x.call.Request.Units[llm.ByteDays] < 0) {
 		x.call.Request, refused = own, nil
+		x.Limit, x.Scope, x.Owner, x.Error = "", "", "", ""
 	}
 	return refused
 }

@@ -210,6 +210,8 @@ func TestWhatIsNotSearched(t *testing.T) {
 			fmt.Fprint(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
 		case id == "vs_read":
 			fmt.Fprint(w, `{"usage_bytes":10,"last_active_at":1,"file_counts":{"in_progress":1},`+sevenDays+`}`)
+		case id == "vs_lost":
+			panic(http.ErrAbortHandler)
 		case id == "vs_odd":
 			fmt.Fprint(w, `["vs_odd"]`)
 		case id == "vs_large":
@@ -237,6 +239,7 @@ func TestWhatIsNotSearched(t *testing.T) {
 		{`["vs_endless","vs_read"]`, http.StatusForbidden, "still being read"},
 		{`["vs_odd"]`, http.StatusBadRequest, "not what the gateway expects"},
 		{`["vs_none"]`, http.StatusBadRequest, "answers with 404"},
+		{`["vs_lost"]`, http.StatusBadGateway, "the provider"},
 		{`["vs_large"]`, http.StatusBadRequest, "never pass"},
 		{`["vs_endless/../vs_read"]`, http.StatusBadRequest, "vector_store_ids"},
 		{`[""]`, http.StatusBadRequest, "vector_store_ids"},
@@ -265,6 +268,9 @@ func TestWhatIsNotSearched(t *testing.T) {
 		}
 		if a := r.post(t, "/openai/v1/responses", searchBody("gpt-5.4", c.stores), "X-Project-ID", "free"); a.status != http.StatusOK {
 			t.Errorf("without a limit, %.100s: %d %s", c.stores, a.status, a.body)
+		}
+		if rec := r.last(t); rec.Outcome != Passed || rec.Error != "" {
+			t.Errorf("without a limit, %.100s: recorded as %s, %q", c.stores, rec.Outcome, rec.Error)
 		}
 	}
 	before := asked.Load()
