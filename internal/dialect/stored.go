@@ -11,7 +11,8 @@ import (
 )
 
 // A Stored is something that the provider has stored and a request is about, such as the video of a remix, the file
-// with which a model is trained, or the vector stores that a tool searches. What the request costs depends on it, and the body does not say it.
+// with which a model is trained, or the vector stores that a tool searches. What the request costs depends on it, and
+// the body does not say it.
 type Stored struct {
 	Paths []string // the provider's own paths to it; none: the request names it in no form that is read
 	Lines bool     // it is a file, whose lines are to be given to Add one after another

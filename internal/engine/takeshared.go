@@ -87,16 +87,16 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 	return true, nil
 }
 
-// waitsForShare reports whether the limits of a shared scope deny a large call, and so does a share, for longer, or because
-// the call is larger than the share. Others have their turns until the share admits it: the scope's limits do not gather
-// for it before.
+// waitsForShare reports whether the limits of a shared scope deny a large call, and so does a share, for longer, or
+// because the call is larger than the share. Others have their turns until the share admits it: the scope's limits do
+// not gather for it before.
 func (c *claim) waitsForShare(o *Outcome, now int64) bool {
 	of, s := c.said.Quota, o.Of(c.scope)
 	if c.scope.Kind != Shared || !c.said.Large || !s.denies() {
 		return false
 	}
 	rough := c.rules.Limits[c.limits[of]].Limit.Period() / 60 // how exactly a pool knows when a share admits a call
-	return c.said.Share < c.room[of].N || time.Duration(c.said.Until-now) > s.Wait(SlotGuess)+rough
+	return c.said.Share < c.room[of].N || time.Duration(c.said.Until-now)-rough > s.Wait(SlotGuess) // which may be limit.Never
 }
 
 // takeCounted is takeStore of a call that its shares admit, as far as this process knows. If others
