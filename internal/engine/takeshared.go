@@ -96,7 +96,7 @@ func (c *claim) waitsForShare(o *Outcome, now int64) bool {
 		return false
 	}
 	rough := c.rules.Limits[c.limits[of]].Limit.Period() / 60 // how exactly a pool knows when a share admits a call
-	return c.said.Share < c.room[of].N || time.Duration(c.said.Until-now)-rough > s.Wait(SlotGuess) // which may be limit.Never
+	return c.said.Share < c.room[of].N || time.Duration(c.said.Until-now)-rough > s.Wait(SlotGuess)
 }
 
 // takeCounted is takeStore of a call that its shares admit, as far as this process knows. If others
