@@ -217,7 +217,7 @@ func TestStorageOfResponses(t *testing.T) {
 			{[]string{store(25, 10, 0), store(1, 3, 1), store(25, 10, 0)}, 0, -1},
 			{[]string{`{}`, `{"expires_after":null,"usage_bytes":5,"last_active_at":1}`}, 0, 0},
 		} {
-			s := Stored{about: aboutToolStores, request: Request{Endpoint: Endpoint{API: Responses}, Units: llm.Units{llm.FileSearches: 10}}, Late: c.late}
+			s := Stored{about: aboutToolStores, request: Request{Endpoint: Endpoint{API: Responses}, Units: llm.Units{llm.FileSearches: 10}}, Now: time.Now(), Late: c.late}
 			for _, text := range c.stores {
 				s.Add([]byte(text))
 			}
