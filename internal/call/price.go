@@ -90,17 +90,32 @@ func (c *Call) quoteAt(at time.Time) {
 	}
 }
 
-// storage returns the price of what a provider's vector stores keep, or nil if it has none.
+// storage returns the price of what a provider's vector stores keep, or nil if it has none: a price of all models may say
+// nothing of that.
 func (p *Prices) storage(provider string, at time.Time) *price.Price {
 	if p == nil {
 		return nil
 	}
-	found, _ := p.Table.Of(provider, dialect.VectorStore, at)
+	found, ok := p.Table.Of(provider, dialect.VectorStore, at)
+	if !ok {
+		return nil
+	}
+	if own, _ := found.Split(llm.Units{llm.ByteDays: 1}, at); own == (llm.Units{}) {
+		return nil
+	}
 	return found
 }
 
-// PricesStorage reports whether what the vector stores of the call's provider keep has a price.
-func (c *Call) PricesStorage() bool { return c.Prices.storage(c.priceProvider(), time.Now()) != nil }
+// PricesStorage reports whether what the vector stores of the call's provider keep costs something.
+func (c *Call) PricesStorage() bool {
+	now := time.Now()
+	storage := c.Prices.storage(c.priceProvider(), now)
+	if storage == nil {
+		return false
+	}
+	cost, _ := storage.Units(llm.Units{llm.ByteDays: 1e9}, now)
+	return cost > 0
+}
 
 // beside takes those units out of a usage for which a price has none, and returns what they cost, or [price.Unknown]: by
 // the price of vector stores what these keep, and otherwise as unpriced says.

@@ -315,6 +315,32 @@ projects: {acme: {dollars: 1000, max_wait: 0s}, days: {byte_days_per_day: 1000, 
 	}
 }
 
+// A price that a configuration gives to all models has none for storage, or says that storage is free: no provider is
+// asked for stores, and none needs to know them.
+func TestAPriceOfAllModelsIsNotThatOfStorage(t *testing.T) {
+	for _, all := range []string{"{input: 1, output: 1, file_searches: 1, context: 10_000}", "{input: 1, output: 1, file_searches: 1, byte_days: 0, context: 10_000}"} {
+		var asked atomic.Int64
+		r := newRigBefore(t, `
+providers: {mine: {kind: compatible, base_url: MOCK}, openai: {base_url: MOCK}}
+prices: {"*": `+all+`}
+projects: {acme: {dollars: 1000, max_wait: 0s}}
+`, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if q.Method == http.MethodGet {
+				asked.Add(1)
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			fmt.Fprint(w, `{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
+		}))
+		for _, provider := range []string{"mine", "openai"} {
+			a := r.post(t, "/"+provider+"/v1/responses", searchBody("own-t", `["vs_1"]`), "X-Project-ID", "acme")
+			if a.status != 200 || asked.Load() != 0 {
+				t.Errorf("%s, %s: %d %s; the provider was asked %d times", all, provider, a.status, a.body, asked.Load())
+			}
+		}
+	}
+}
+
 // Under a budget, nothing is kept whose cost nobody knows: in a store without an end, or named in a way that can be read
 // in two. Nothing is charged, and the store stays as it was.
 func TestWhatIsNotKept(t *testing.T) {
