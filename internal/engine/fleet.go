@@ -253,8 +253,7 @@ func (f *fleet) untold(keys []string, now int64) (list []string) {
 // there is anything in it.
 func (f *fleet) report(key string, r fair.Report) bool {
 	for part := range slices.Chunk(r.Members, membersAtOnce) {
-		f.sendReport(key, fair.Report{Members: part, Used: r.Used})
-		r.Used = nil
+		f.sendReport(key, fair.Report{Members: part})
 	}
 	return len(r.Members) > 0
 }
@@ -262,7 +261,7 @@ func (f *fleet) report(key string, r fair.Report) bool {
 // sendReport sends a report in one message, or in halves if that is too large.
 func (f *fleet) sendReport(key string, r fair.Report) {
 	if half := len(r.Members) / 2; !f.send(message{Key: key, Report: &r}) && half > 0 {
-		f.sendReport(key, fair.Report{Members: r.Members[:half], Used: r.Used})
+		f.sendReport(key, fair.Report{Members: r.Members[:half]})
 		f.sendReport(key, fair.Report{Members: r.Members[half:]})
 	}
 }

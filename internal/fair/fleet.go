@@ -9,7 +9,6 @@ import (
 // Report is what one node reports to others about a pool.
 type Report struct {
 	Members []MemberReport `json:"m,omitempty"` // that have called there lately
-	Used    [][]int64      `json:"u,omitempty"` // of each quota, in each part of the last period, the oldest first
 }
 
 // MemberReport is what one node reports to others about a member.
@@ -73,9 +72,6 @@ const (
 
 	// mostReported is the largest amount that makes sense in a report.
 	mostReported = 1 << 50
-
-	// maxNodes is of how many other nodes it is known what they use.
-	maxNodes = 1000
 )
 
 // Report returns what this node has to report to others: of all members that have called lately or hold something and,
@@ -84,9 +80,6 @@ func (p *Pool) Report(now int64, whole bool) (all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.move(now)
-	for i := range p.quotas {
-		all.Used = append(all.Used, p.top.parts[i].used.list(now))
-	}
 	for _, m := range p.members {
 		if m.parked || !whole && !m.changed {
 			continue
@@ -122,11 +115,6 @@ func (p *Pool) Hear(from string, now int64, all Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	touched := map[*node]bool{}
-	for i, list := range all.Used {
-		if i < len(p.quotas) {
-			p.quotas[i].hear(from, now, list)
-		}
-	}
 	for _, r := range all.Members {
 		known := p.members[r.Name]
 		if len(r.Parts) != len(p.quotas) || !r.sane() || known == nil && len(p.members) >= mostMembers {
@@ -157,9 +145,14 @@ func (m *node) enterReport(from source, now int64, r MemberReport) {
 	}
 	r.Parts = slices.Clone(r.Parts) // move changes them
 	for i, t := range r.Parts {
-		if known { // none takes or gives back more than the quota between two reports, but one that began anew has taken less than before
-			m.serve(i, min(max(t.Taken-before.Parts[i].Taken, -m.pool.quotas[i].count), m.pool.quotas[i].count))
+		q := &m.pool.quotas[i]
+		if !known {
+			q.others.spread(now, max(t.Used, 0))
+			continue
 		}
+		by := min(max(t.Taken-before.Parts[i].Taken, -q.count), q.count) // a node that began anew has taken less than before
+		m.serve(i, by)
+		q.others.add(now, max(by, 0))
 	}
 	m.nodes[from] = nodeReport{now, r}
 }
@@ -290,45 +283,4 @@ func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Den
 		}
 	}
 	return Denial{}
-}
-
-// nodeUse is what another node has used of a quota in each part of the period before a time, the
-// oldest first.
-type nodeUse struct {
-	at   int64
-	used []int64
-}
-
-// hear enters what another node has used of a quota.
-func (q *quota) hear(node string, now int64, list []int64) {
-	for name, use := range q.nodes {
-		if now >= use.at+lost {
-			delete(q.nodes, name)
-		}
-	}
-	valid := len(list) <= parts && !slices.ContainsFunc(list, func(n int64) bool { return n < -1<<50 || n > 1<<50 })
-	if !valid || len(q.nodes) >= maxNodes {
-		return
-	}
-	if q.nodes == nil {
-		q.nodes = map[string]nodeUse{}
-	}
-	q.nodes[node] = nodeUse{now, list}
-}
-
-// elsewhere fills in what counts as used on other nodes from now on, if nothing else is used.
-func (q *quota) elsewhere(now int64, to *curve) {
-	for _, use := range q.nodes {
-		old := int((now-use.at)/max(q.period/parts, 1)) + len(use.used) - parts // how many of its parts do not count
-		sum := int64(0)
-		for _, n := range use.used[min(max(old, 0), len(use.used)):] {
-			sum += n
-		}
-		for k := range to {
-			to[k] += sum
-			if at := old + k; at >= 0 && at < len(use.used) {
-				sum -= use.used[at]
-			}
-		}
-	}
 }

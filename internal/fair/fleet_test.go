@@ -246,9 +246,70 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 	for i := range big {
 		big[i] = MemberReport{Name: string(rune(i)), Parts: []PartReport{{Calls: 1}}}
 	}
-	p.Hear("other", start, Report{Members: big, Used: [][]int64{{math.MinInt64}, make([]int64, 1000), nil}})
+	p.Hear("other", start, Report{Members: big})
 	if n := int(p.joined.Load()); n > mostMembers {
 		t.Errorf("%d members", n)
+	}
+}
+
+// What others have used comes back a period after they have reported that they took it. Of what they had used before their
+// first report nobody knows when that was, so it comes back evenly.
+func TestWhatOthersUseComesBackAPeriodLater(t *testing.T) {
+	const start, second, quota = 1_700_000_040e9, 1e9, 1000
+	list := nodes(3, quota)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
+	tell(t, list[:2], start)
+	take(list[0], "a", start+second, 10)
+	tell(t, list[:2], start+second)
+	take(list[0], "a", start+20*second, 30)
+	tell(t, list, start+20*second)
+	for i, want := range map[int]map[int]int64{
+		1: {0: 0, 19: 0, 39: 0, 42: 10, 59: 10}, // the times are after start + 20 s
+		2: {0: 0, 15: 10, 30: 20, 45: 30, 59: 40},
+	} {
+		var back, stays curve
+		list[i].comesBack(list[i].top, 0, start+20*second, 40, &back, &stays)
+		for k, n := range want {
+			if math.Abs(float64(back[k]-n)) > 1 {
+				t.Errorf("node %d expects that %d of 40 have come back %d s later; want %d", i, back[k], k, n)
+			}
+		}
+	}
+	if used := list[2].top.parts[0].usedAt(start + 20*second); used != 40 {
+		t.Errorf("a node that has come later knows that %d are used, want 40", used)
+	}
+
+	var back, stays curve
+	list[1].comesBack(list[1].top, 0, start+82*second, 40, &back, &stays)
+	if back[0] != 0 {
+		t.Errorf("%d of 40 come back that no other node has reported for a period", back[0])
+	}
+	list[0].Reset()
+	list[2].Reset()
+	take(list[0], "a", start+21*second, 10)
+	tell(t, []*Pool{list[0], list[2]}, start+21*second)
+	list[2].comesBack(list[2].top, 0, start+21*second, 10, &back, &stays)
+	if back[58] != 0 {
+		t.Errorf("%d of 10 that were taken after a reset come back within the period", back[58])
+	}
+}
+
+// Nothing of a day comes back before it ends, on whichever node it was used.
+func TestWhatOthersUseOfADayComesBackWhenItEnds(t *testing.T) {
+	const start, hour = 1_700_000_040e9, int64(time.Hour)
+	var list []*Pool
+	for range 2 {
+		list = append(list, NewPool([]limit.Limit{limit.New(100, 24*time.Hour).Using(limit.FixedWindow)}, 0))
+	}
+	for at := int64(start); at < start+3*hour; at += hour {
+		list[1].Wait(named("b"), Terms{Weight: 1}, at, nil)
+		list[0].Take(named("a"), Terms{Weight: 1}, at, []Amount{{N: 10, Count: 100}}, false)
+		tell(t, list, at)
+	}
+	var back, stays curve
+	list[1].comesBack(list[1].members["a"], 0, start+3*hour, 30, &back, &stays)
+	if back[0] != 0 || back[parts/2] != 0 || back[parts-1] != 30 {
+		t.Errorf("of 30, %d come back at once, %d in half a day, and %d when the day has ended", back[0], back[parts/2], back[parts-1])
 	}
 }
 

@@ -22,21 +22,20 @@ func (p *Pool) foresee(g *node, i int, now, used, free int64) {
 const marginPart = 50
 
 // comesBack fills in how much of what a group has used comes back by each time, and which part of what is used on other
-// nodes stays used, in thousandths.
+// nodes stays used, in thousandths. Of all members, that is the same part.
 func (p *Pool) comesBack(g *node, i int, now, used int64, back, stays *curve) {
 	q := &p.quotas[i]
 	var here, elsewhere curve
 	g.parts[i].used.ahead(now, &here)
-	q.elsewhere(now, &elsewhere)
+	q.others.ahead(now, &elsewhere)
 	for k := range stays {
-		stays[k] = mulDiv(max(elsewhere[k], 0), 1000, max(elsewhere[0], 1))
+		stays[k] = 1000 // if nothing is known of when it was used
+		if elsewhere[0] > 0 {
+			stays[k] = mulDiv(elsewhere[k], 1000, elsewhere[0])
+		}
 	}
 	for k := range back {
-		remote := elsewhere[0] - elsewhere[k]
-		if g != p.top {
-			remote = mulDiv(max(g.parts[i].remote, 0), 1000-stays[k], 1000)
-		}
-		back[k] = min(here[0]-here[k]+remote, used)
+		back[k] = min(here[0]-here[k]+mulDiv(max(g.parts[i].remote, 0), 1000-stays[k], 1000), used)
 		if q.isReset(now, k) {
 			back[k] = used
 		}

@@ -38,9 +38,7 @@ func (p *Pool) StillDenies(w *Who, now int64, amounts []Amount) Denial {
 	}
 	used := make([]int64, len(p.quotas))
 	for k := range p.quotas {
-		var elsewhere curve
-		p.quotas[k].elsewhere(now, &elsewhere)
-		used[k] = p.top.parts[k].used.sumAt(now) + elsewhere[0]
+		used[k] = p.top.parts[k].usedAt(now)
 	}
 	if !p.lends(m, now, amounts, used) {
 		return d

@@ -58,11 +58,11 @@ type quota struct {
 	period  int64
 	steady  int64 // for how long time alone does not change what members want much
 	count   int64
-	scale   uint               // see fine
-	nodes   map[string]nodeUse // what is used on other nodes
-	began   int64              // when a fixed window began
-	resetAt int64              // when it ends; 0 for a quota that slides
-	shares  outdated           // the shares of all nodes of the tree
+	scale   uint     // see fine
+	others  ring     // what other nodes have taken, when they reported that: see comesBack
+	began   int64    // when a fixed window began
+	resetAt int64    // when it ends; 0 for a quota that slides
+	shares  outdated // the shares of all nodes of the tree
 
 	waiting int64 // of a quota that is held, the calls that wait for it here
 	waitsTo int64 // until when calls wait for it on other nodes, by their reports
@@ -86,7 +86,7 @@ func NewPool(quotas []limit.Limit, reserve int64) *Pool {
 	p := &Pool{reserve: reserve, members: map[string]*node{}, groups: map[string]*node{}, shortest: math.MaxInt64}
 	for _, l := range quotas {
 		period := int64(l.Period())
-		p.quotas = append(p.quotas, quota{limit: l, period: period, steady: period / steadyParts})
+		p.quotas = append(p.quotas, quota{limit: l, period: period, steady: period / steadyParts, others: newRing(l, false)})
 		p.quotas[len(p.quotas)-1].setCount(l.Count())
 		p.shortest = min(p.shortest, period)
 	}

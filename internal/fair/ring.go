@@ -162,18 +162,3 @@ func (r *ring) ahead(now int64, to *curve) {
 		}
 	}
 }
-
-// list returns what was used in each part of the last period, the oldest first, without the parts
-// before anything was used.
-func (r *ring) list(now int64) (list []int64) {
-	if r.part == 0 || r.used == nil {
-		return nil
-	}
-	r.move(max(now, r.end-1))
-	for k := range int64(parts) {
-		if n := *r.slot(r.first + 1 + k); n != 0 || list != nil {
-			list = append(list, n)
-		}
-	}
-	return list
-}

@@ -40,6 +40,7 @@ func (p *Pool) moveOn(now int64) {
 // clear forgets what was used of a quota.
 func (p *Pool) clear(i int) {
 	p.quotas[i].shares.dirty = true
+	p.quotas[i].others.clear()
 	p.each(func(x *node) {
 		x.parts[i].used.clear()
 		x.parts[i].remote, x.parts[i].unheard = 0, 0
@@ -68,7 +69,6 @@ func (p *Pool) Reset() {
 		if p.quotas[i].held {
 			continue // the calls are still under way
 		}
-		clear(p.quotas[i].nodes)
 		p.clear(i)
 		p.each(func(x *node) {
 			t := &x.parts[i]
