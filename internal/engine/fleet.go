@@ -15,9 +15,9 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/fair"
 )
 
-// fleet is this process among those that share its store. They tell each other who calls and who
-// waits, so that shares and turns hold over all of them, and what is given back, so that calls which
-// wait elsewhere ask again at once. All of it may be lost: then calls ask again by themselves.
+// fleet is this process among those that share its store. They report to each other which members call and wait, so
+// that shares and turns hold over all of them, and what is given back, so that calls which wait elsewhere ask again at
+// once. Any message may be lost: then calls ask again by themselves.
 type fleet struct {
 	engine *Engine
 	bus    bus.Bus
@@ -28,23 +28,23 @@ type fleet struct {
 	mu          sync.Mutex
 	unsubscribe func()
 	closed      bool
-	timer       *time.Timer         // at whose end the others are told; nil: it was never needed
-	due         int64               // when that is; 0: nothing is to be told
-	telling     bool                // the others are being told
+	timer       *time.Timer         // at whose end messages are sent; nil: it was never needed
+	due         int64               // when that is; 0: nothing is to be sent
+	telling     bool                // messages are being sent
 	divided     map[string]*divided // the scopes whose limits are divided, by their keys
 	wakes       map[string]bool     // the keys of scopes to which something was given back, for the next message
 	waiting     map[string]int64    // the keys of scopes for which calls wait elsewhere, and until when that counts
-	told        map[string]int64    // the keys of scopes for which the others know that calls wait here, and until when
+	told        map[string]int64    // the keys of scopes for which other processes know that calls wait here, and until when
 }
 
 // divided is a scope whose limits are divided.
 type divided struct {
 	scope *Scope
-	due   int64 // when the others are told of its pool; 0: there is nothing to tell
+	due   int64 // when a report on its pool is sent; 0: there is nothing to report
 	whole int64 // when a report on its pool has all members again, and not only those that have changed
 }
 
-// message is what one process tells the others.
+// message is what one process sends to the others.
 type message struct {
 	Node   string       `json:"node"`
 	Wakes  []string     `json:"wakes,omitempty"`  // the keys of scopes to which something was given back
@@ -55,8 +55,8 @@ type message struct {
 }
 
 const (
-	// tellAtOnce and tellSoon are how long a process collects what it has to tell: that something was given
-	// back, and that somebody calls or waits.
+	// tellAtOnce and tellSoon are for how long a process collects what it has to report: that something was given back,
+	// and that a member calls or waits.
 	tellAtOnce = time.Millisecond
 	tellSoon   = 20 * time.Millisecond
 
@@ -64,7 +64,7 @@ const (
 	membersAtOnce = 50
 )
 
-// join lets the process be one of a fleet, if its store carries messages.
+// join returns the fleet that the process is in, and enters it at first; nil: its store carries no messages.
 func (e *Engine) join() *fleet {
 	e.joining.Do(func() {
 		carrier, ok := bus.Of(e.store)
@@ -118,8 +118,8 @@ func (f *fleet) changed(s *Scope, d *sharing) {
 	f.tellIn(wait)
 }
 
-// collects returns for how long a process collects what it tells of the pool of a scope: for longer than the
-// least if it is an own scope, of which there may be very many. The caller holds mu.
+// collects returns for how long a process collects what it reports on the pool of a scope: for longer than the least if
+// it is an own scope, of which there may be very many. The caller holds mu.
 func (f *fleet) collects(s *Scope, least time.Duration) time.Duration {
 	if s.Kind == Shared {
 		return least
@@ -127,11 +127,10 @@ func (f *fleet) collects(s *Scope, least time.Duration) time.Duration {
 	return max(least, tellSoon*time.Duration(1+len(f.divided)/fewDivided))
 }
 
-// fewDivided is how many own scopes may be divided before a process collects for longer what it tells of
-// their pools.
+// fewDivided is how many own scopes may be divided before a process collects for longer what it reports on their pools.
 const fewDivided = 10
 
-// gave says that something was given back to a scope.
+// gave reports to other processes that something was given back to a scope, if calls wait for it there.
 func (f *fleet) gave(s *Scope) {
 	if f.elsewhere.Load() == 0 {
 		return
@@ -144,7 +143,7 @@ func (f *fleet) gave(s *Scope) {
 	}
 }
 
-// tellIn lets the others be told after a time at the latest. The caller holds mu.
+// tellIn has messages sent after a time at the latest. The caller holds mu.
 func (f *fleet) tellIn(d time.Duration) {
 	due := f.engine.clock() + int64(d)
 	if f.closed || f.due != 0 && f.due <= due {
@@ -160,8 +159,8 @@ func (f *fleet) tellIn(d time.Duration) {
 	}
 }
 
-// tell tells the others what happens here. It goes on as long as calls come or wait, so that the
-// others know that the process lives.
+// tell sends messages on what happens here. They go on as long as calls come or wait, so that other processes know that
+// this one lives.
 func (f *fleet) tell() {
 	f.mu.Lock()
 	if f.closed || f.telling || f.due == 0 {
@@ -234,8 +233,8 @@ func (f *fleet) dueReports(now int64) map[string]divided {
 // isWhole reports whether a report on the pool that is sent now has all members, and not only those that have changed.
 func (d *divided) isWhole(now int64) bool { return d.whole <= now+int64(tellAtOnce) }
 
-// untold returns the keys of scopes of which the others do not know that calls wait for them here, or
-// will have forgotten it soon. From now on they know.
+// untold returns the keys of scopes for which other processes do not know that calls wait here, or will have forgotten
+// it soon. From now on they know.
 func (f *fleet) untold(keys []string, now int64) (list []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,8 +248,8 @@ func (f *fleet) untold(keys []string, now int64) (list []string) {
 	return list
 }
 
-// report sends a report on the pool of a scope, in as many messages as it takes, and says whether
-// there is anything in it.
+// report sends a report on the pool of a scope, in as many messages as it takes. It returns whether there is anything
+// in it.
 func (f *fleet) report(key string, r fair.Report) bool {
 	for part := range slices.Chunk(r.Members, membersAtOnce) {
 		f.sendReport(key, fair.Report{Members: part})
@@ -279,11 +278,11 @@ func (f *fleet) send(m message) (fits bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	f.bus.Publish(ctx, text) // what is lost is told again, or found by asking
+	f.bus.Publish(ctx, text) // what is lost is reported again, or found by asking
 	return true
 }
 
-// receive enters what another process has told. A message that cannot be read does not count.
+// receive enters a message of another process. One that cannot be read does not count.
 func (f *fleet) receive(text []byte) {
 	var m message
 	if json.Unmarshal(text, &m) != nil || m.Node == "" || m.Node == f.node {
@@ -337,8 +336,8 @@ func (f *fleet) receive(text []byte) {
 // mostWaited is how many keys of scopes are known at most for which calls wait elsewhere.
 const mostWaited = 1 << 14
 
-// tellOfWaits lets other processes know soon that calls wait here for scopes, unless they do. The
-// caller holds the engine's mu.
+// tellOfWaits reports to other processes soon that calls wait here for scopes, unless they know it. The caller holds
+// the engine's mu.
 func (e *Engine) tellOfWaits(scopes Scopes) {
 	f := e.fleet.Load()
 	if f == nil {
@@ -371,7 +370,7 @@ func (e *Engine) waitedFor() (keys []string) {
 // by themselves.
 const mostTold = 100
 
-// wakeKey lets calls ask again that wait for the scope of a key.
+// wakeKey wakes the calls that wait for the scope of a key, so that they ask again.
 func (e *Engine) wakeKey(key string) {
 	if s := e.waitedForBy(key); s != nil {
 		e.wakeHere(s)

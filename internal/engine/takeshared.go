@@ -68,7 +68,7 @@ func (e *Engine) borrow(ctx context.Context, c *Call, o *Outcome, all claims, no
 			return false, nil
 		}
 	}
-	if o.Denied { // the limits deny it too, and it is theirs to say when it passes
+	if o.Denied { // the limits deny it too, and decide when it passes
 		return false, e.reconsider(ctx, c, o)
 	}
 	for i := range all {
@@ -145,7 +145,8 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 	return res, nil
 }
 
-// peekShares says what the shares of a call say that all limits admit, or that waits for a share all the same.
+// peekShares enters the denial of a share into the outcome of a Peek, if all limits admit the call or it waits for a
+// share all the same.
 func (e *Engine) peekShares(c *Call, o *Outcome) {
 	in, own := o.pools(e, c, true)
 	if in == 0 {

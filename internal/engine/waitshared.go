@@ -31,15 +31,15 @@ func (p *inPool) turn(e *Engine, own bool, name string) {
 	}
 }
 
-// tell lets other processes know who waits for what calls hold.
+// tell reports to other processes which members wait for what calls hold.
 func (p *inPool) tell(e *Engine) {
 	if f := e.fleet.Load(); f != nil {
 		f.changed(p.scope, p.sharing)
 	}
 }
 
-// waitInPools says that a call waits from now on. said is what its scopes have said to it, if they were
-// asked.
+// waitInPools enters a call that waits into the pools of its scopes. said is what its scopes have answered, if they
+// were asked.
 func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools) {
 	var o Outcome
 	o.begin(e, c.part, all)
@@ -61,8 +61,8 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 }
 
 // wantInPools records in the pools of a call's shared scopes that the call was turned away, and does not wait. So its
-// flow's share is not lent to calls that wait, until the flow comes again. said is what its scopes have said to it, if
-// they were asked, and counted says that the pools have counted that it asked.
+// flow's share is not lent to calls that wait, until the flow comes again. said is what its scopes have answered, if
+// they were asked, and counted is whether the pools have counted that it asked.
 func (all Scopes) wantInPools(e *Engine, c *Call, said *Outcome, counted bool) {
 	var o Outcome
 	o.begin(e, c.part, all)
@@ -90,8 +90,8 @@ func (o *Outcome) scarce(said *Outcome) (in uint32) {
 	return in
 }
 
-// turn says what the call has found in its turn: o is what its scopes said, and aside says whether its own
-// scopes deny it longest.
+// turn enters into the pools what the call has found in its turn: o is what its scopes answered, and aside is whether
+// its own scopes deny it longest.
 func (all inPools) turn(e *Engine, o *Outcome, aside bool) {
 	for i := range all {
 		p := &all[i]
@@ -106,7 +106,7 @@ func (all inPools) turn(e *Engine, o *Outcome, aside bool) {
 	}
 }
 
-// behind says that the call waits behind others, which wait for a limit, of their own or not.
+// behind enters into the pools that the call waits behind others, which wait for a limit, of their own or not.
 func (all inPools) behind(e *Engine, ahead fair.Ahead) {
 	for i := range all {
 		if p := &all[i]; (p.scope.Kind == Shared) == ahead.Own || p.sharing.held {
@@ -115,7 +115,7 @@ func (all inPools) behind(e *Engine, ahead fair.Ahead) {
 	}
 }
 
-// leave says that the call waits no more.
+// leave takes the call out of the pools, because it waits no more.
 func (all inPools) leave(e *Engine) {
 	for i := range all {
 		if p := &all[i]; p.waiting.Leave(e.clock()) {

@@ -19,10 +19,10 @@ func (d *Dedicated) empty() bool {
 	return terms == nil || len(*terms) == 0
 }
 
-// Follow lets the pool have dedicated members. It is called before any other method.
+// Follow gives the pool dedicated members. It is called before any other method.
 func (p *Pool) Follow(d *Dedicated) { p.dedicated = d }
 
-// dedicate lets the members be dedicated that are so now, and no others.
+// dedicate marks exactly these members as dedicated.
 func (p *Pool) dedicate(now int64) {
 	p.seen = p.dedicated.terms.Load()
 	for _, m := range p.members {

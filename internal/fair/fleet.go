@@ -54,7 +54,7 @@ const (
 	// lost is for how long the report of another node counts.
 	lost = int64(3 * ReportEvery)
 
-	// heardIn is after how long at most a node hears what others have used.
+	// heardIn is after how long at most a report reaches other nodes.
 	heardIn = int64(100 * time.Millisecond)
 
 	// rough is by which part of a share the counts of a pool and of a store may differ, because a

@@ -92,7 +92,7 @@ func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 	return l.Wait(ctx, t, ask)
 }
 
-// Wake lets the first waiter of a flow that has stepped aside ask again, because something was
+// Wake wakes the first waiter of a flow that has stepped aside, so that it asks again, because something was
 // given back to the flow's own limits. Waiters of the flow that are asking may have asked a moment
 // too early, so they ask once more.
 func (h *Hall) Wake(flow string) {

@@ -13,7 +13,7 @@ func (p *Pool) Lend(w *Who, now int64, amounts []Amount, used []int64) bool {
 	return true
 }
 
-// WouldLend says what Lend would, and takes nothing.
+// WouldLend returns what Lend would, and takes nothing.
 func (p *Pool) WouldLend(w *Who, now int64, amounts []Amount, used []int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,8 +21,8 @@ func (p *Pool) WouldLend(w *Who, now int64, amounts []Amount, used []int64) bool
 	return m != nil && p.lends(m, now, amounts, used)
 }
 
-// StillDenies says which share denies amounts that are not lent either, as far as this node knows what
-// is used of each quota. It takes nothing.
+// StillDenies returns which share denies amounts that are not lent either, as far as this node knows what is used of
+// each quota. It takes nothing.
 func (p *Pool) StillDenies(w *Who, now int64, amounts []Amount) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()

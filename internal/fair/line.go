@@ -271,7 +271,7 @@ func (l *Line) answered(w *waiter, a Answer) {
 	}
 }
 
-// goAside lets w step aside, and with it its flow: the flow has no turns until w comes back.
+// goAside moves w aside, and with it its flow: the flow has no turns until w comes back.
 func (l *Line) goAside(w *waiter) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)

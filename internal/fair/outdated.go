@@ -16,7 +16,7 @@ const (
 	steadyParts = 600
 )
 
-// outdated says whether a result that depends on all members may be out of date.
+// outdated is whether a result that depends on all members may be out of date.
 type outdated struct {
 	dirty bool  // something has changed
 	uses  int   // of the result, since it was computed

@@ -12,7 +12,7 @@
 // What is expected of a member is what it does: how much it asks for, and how fast. One that waits, or was turned away
 // lately, wants its whole share. What is expected of a quota is known: what was used comes back a period later.
 //
-// A pool only denies. It does not know what the quotas themselves say. It decides by whole numbers.
+// A pool only denies. It does not know whether the quotas themselves admit a call. It decides by whole numbers.
 //
 // Calls that do not pass at once wait in a [Line], in which projects have turns by weight.
 package fair

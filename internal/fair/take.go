@@ -26,7 +26,7 @@ func (a *Amount) charged() int64 {
 // ForCorrect reports whether [Pool.Correct] needs the amount, because it is not what the call asked for, or is held.
 func (a *Amount) ForCorrect() bool { return a.Extra != 0 || a.of != nil }
 
-// Denial says which share denies a call. The zero Denial denies nothing.
+// Denial is the answer of a share that denies a call. The zero Denial denies nothing.
 type Denial struct {
 	Denied  bool
 	Never   bool   // the call is larger than a maximum
@@ -41,7 +41,7 @@ type Denial struct {
 }
 
 // Take takes amounts, one of each quota, of a member's shares, or nothing if a share
-// denies. again says that the call has asked before.
+// denies. again is whether the call has asked before.
 func (p *Pool) Take(w *Who, t Terms, now int64, amounts []Amount, again bool) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Pool) Take(w *Who, t Terms, now int64, amounts []Amount, again bool) De
 	return Denial{}
 }
 
-// Peek says what Take would, and takes nothing.
+// Peek returns what Take would, and takes nothing.
 func (p *Pool) Peek(w *Who, now int64, amounts []Amount) (d Denial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *Pool) denies(m *node, now int64, amounts []Amount) Denial {
 	least := m.least()
 	for i := range amounts {
 		if most := p.quotas[i].most(least); amounts[i].N > most {
-			d := p.denial(m, m, i, now, amounts[i].N) // before a share that only says later
+			d := p.denial(m, m, i, now, amounts[i].N) // before a share that denies it only for now
 			d.Never, d.Share = true, most
 			return d
 		}

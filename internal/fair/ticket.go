@@ -53,7 +53,7 @@ type waiter struct {
 	refusedAt int64     // Line.wakes at that time
 }
 
-// denial says when a denied waiter asks again, and which limit has denied it.
+// denial is when a denied waiter asks again, and which limit has denied it.
 type denial struct {
 	due   time.Time
 	by    string

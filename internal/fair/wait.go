@@ -10,7 +10,7 @@ type Waiting struct {
 	quota  int  // the quota for which it counts in part.waiting, from 1; 0: none
 }
 
-// Wait says that one more call of a member, which asks for amounts, waits from now on.
+// Wait enters one more call of a member, which asks for amounts and waits from now on.
 func (p *Pool) Wait(w *Who, t Terms, now int64, amounts []Amount) Waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *Pool) lift(m *node, now int64) {
 	}
 }
 
-// Turn says what a waiting call of a member has found when it asked: whether something else than the pool's quotas
+// Turn enters what a waiting call of a member has found when it asked: whether something else than the pool's quotas
 // denies it, and which quota of what calls hold does, if nothing else does, or -1. If something else does, the member
 // does not want its share until a call of it finds otherwise. Calls of one member wait for many models, so in a pool
 // with a root the member wants its share as long as any of them waits for that. It reports whether other nodes should
@@ -118,7 +118,7 @@ func (w *Waiting) Turn(own bool, held int) (tell bool) {
 	return tell
 }
 
-// waitsHere says whether nothing but the quotas of a pool with a root denies the call.
+// waitsHere reports whether nothing but the quotas of a pool with a root denies the call.
 func (w *Waiting) waitsHere(here bool) {
 	if w.here == here {
 		return
@@ -143,7 +143,7 @@ func (p *Pool) wantsMore(m *node) {
 	}
 }
 
-// Leave says that the call waits no more. It reports whether other nodes should know, as Turn does.
+// Leave takes out the call, because it waits no more. It reports whether other nodes should know, as Turn does.
 func (w *Waiting) Leave(now int64) (tell bool) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()

@@ -77,7 +77,7 @@ func (p *Pool) Reset() {
 	}
 }
 
-// Began says when the window of a quota began and when it ends, by the quota's own count; a time of 0,
+// Began enters when the window of a quota began and when it ends, by the quota's own count; a time of 0,
 // that none has begun. The window of a pool that is younger than the count, or was not asked first,
 // differs if windows begin with the first call. What was used before the quota's window is forgotten.
 func (p *Pool) Began(i int, now, began, end int64) {
@@ -88,7 +88,7 @@ func (p *Pool) Began(i int, now, began, end int64) {
 		return
 	}
 	if start, _ := q.limit.Window(now); start != now {
-		return // the calendar says it
+		return // the calendar decides when it begins
 	}
 	if began == 0 {
 		began, end = now, now+q.period
@@ -112,7 +112,7 @@ func (p *Pool) Seed(w *Who, t Terms, now int64, used []int64) {
 	for x := p.member(w, t, now); x != nil; x = x.above {
 		x.called, x.asked, x.last = now, now, now
 		for i := range p.quotas {
-			if !p.quotas[i].held { // of what is held, nobody would say that it was given back
+			if !p.quotas[i].held { // of what is held, nobody would report that it was given back
 				x.parts[i].used.spread(now, used[i])
 			}
 		}

@@ -90,7 +90,7 @@ func (l *Line) WakeHeld() {
 	}
 }
 
-// wakeHeld lets those ask again that have yielded for what calls hold, and have not asked since the last Wake.
+// wakeHeld wakes the waiters that have yielded for what calls hold, and have not asked since the last Wake.
 func (l *Line) wakeHeld() {
 	for e := l.yielded.Front(); e != nil && e.Value.(*waiter).asked < l.wakes; e = l.yielded.Front() {
 		e.Value.(*waiter).wake()
