@@ -312,10 +312,14 @@ func (k *keptStore) days() int64 {
 	return k.ExpiresAfter.Days
 }
 
-// searched returns how many byte days more the store costs if it becomes active at a time, or -1 if nobody knows it. A store without an end lives no longer for that.
+// searched returns how many byte days more the store costs if it becomes active at a time, or -1 if nobody knows it: its
+// end may be of another kind. A store without an end lives no longer for that.
 func (k *keptStore) searched(at time.Time) (byteDays int64) {
-	if k.LastActiveAt == 0 || k.days() == 0 {
+	switch end := k.ExpiresAfter; {
+	case k.LastActiveAt == 0, end.Anchor == "" && end.Days == 0:
 		return 0
+	case k.days() == 0:
+		return -1
 	}
 	const day = 24 * 60 * 60
 	days := max(at.Unix()/day-k.LastActiveAt/day, 0)
