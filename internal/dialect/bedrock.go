@@ -3,6 +3,7 @@ package dialect
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"hash/crc32"
 	"net/http"
 	"strings"
@@ -40,7 +41,7 @@ var _ = register(dialect{
 				{name: "textGenerationConfig", kind: fieldObject, parts: inferenceConfig.parts},
 			},
 			bounds: []setting{maxTokens, maxCompletionTokens, inferenceTokens, inferenceNewTokens, inferenceTokenCount, maxGenLen},
-			counts: []setting{answerCount, generations},
+			counts: []setting{answerCount, generations}, measure: measureInvoked,
 			usageHeaders: []headerNumber{
 				{"X-Amzn-Bedrock-Input-Token-Count", inputTokens},
 				{"X-Amzn-Bedrock-Output-Token-Count", outputTokens},
@@ -183,6 +184,35 @@ var (
 		{"maxTokens", inferenceTokens}, {"max_new_tokens", inferenceNewTokens}, {"maxTokenCount", inferenceTokenCount},
 	}}
 )
+
+// measureInvoked returns how many images a model of Bedrock makes for a request, or how many searches a ranking is billed
+// as. Requests to other models are paid for by tokens alone.
+func measureInvoked(b measuredBody) (m measured) {
+	is := func(name string) bool { return strings.Contains(b.model, name) } // the model may be an ARN
+	switch {
+	case is("cohere.rerank"), is("amazon.rerank"):
+		return measureRanking(b)
+	case is("stability."):
+		m.units[llm.Images] = 1
+	case is("amazon.titan-image"), is("amazon.nova-canvas"):
+		m.units[llm.Images] = imagesAskedFor(b.text)
+	}
+	return m
+}
+
+// imagesAskedFor returns how many images a request to one of Amazon's own models asks for, or -1 if it can be read in two
+// ways.
+func imagesAskedFor(text []byte) int64 {
+	var body struct {
+		ImageGenerationConfig struct {
+			NumberOfImages int64 `json:"numberOfImages"`
+		} `json:"imageGenerationConfig"`
+	}
+	if objectOf(text) == nil || json.Unmarshal(text, &body) != nil || body.ImageGenerationConfig.NumberOfImages > mostCounted {
+		return -1
+	}
+	return max(body.ImageGenerationConfig.NumberOfImages, 1)
+}
 
 // amazonCodeHeader has the code of an error.
 const amazonCodeHeader = "X-Amzn-Errortype"

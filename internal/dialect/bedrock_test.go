@@ -3,6 +3,7 @@ package dialect_test
 import (
 	"bytes"
 	"net/http"
+	"strings"
 	"testing"
 
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
@@ -133,5 +134,36 @@ func TestALowerBoundLeavesTheNumberOfAnswers(t *testing.T) {
 	edited, _ := r.Edited(body)
 	if got, want := string(bytes.Join(edited, nil)), `{"prompt":"Hi","max_tokens":100,"num_generations":500}`; got != want {
 		t.Errorf("it becomes %s: want %s", got, want)
+	}
+}
+
+// What a request to Bedrock's Invoke can use beside tokens depends on its model. A number of images that can be read in two
+// ways is one that nobody knows.
+func TestInvokedUnits(t *testing.T) {
+	images := func(n int64) (u llm.Units) { u[llm.Images] = n; return u }
+	searches := func(n int64) (u llm.Units) { u[llm.SearchUnits] = n; return u }
+	documents := `{"query":"two","documents":["one"` + strings.Repeat(`,"two"`, 100) + `]}`
+	for _, c := range []struct {
+		model, body string
+		want        llm.Units
+	}{
+		{"amazon.nova-canvas-v1:0", `{"taskType":"TEXT_IMAGE","imageGenerationConfig":{"numberOfImages":5}}`, images(5)},
+		{"us.amazon.nova-canvas-v1:0", `{"imageGenerationConfig":{"numberOfImages":2}}`, images(2)},
+		{"arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-image-generator-v1", `{"taskType":"BACKGROUND_REMOVAL"}`, images(1)},
+		{"amazon.titan-image-generator-v2:0", `{"imageGenerationConfig":{"numberOfImages":-3}}`, images(1)},
+		{"amazon.nova-canvas-v1:0", `{"imageGenerationConfig":{"numberOfImages":5,"numberOfImages":1}}`, images(-1)},
+		{"amazon.nova-canvas-v1:0", `{"imageGenerationConfig":{"numberOfImages":5},"ImageGenerationConfig":{}}`, images(-1)},
+		{"amazon.nova-canvas-v1:0", `{"imageGenerationConfig":{"numberOfImages":"5"}}`, images(-1)},
+		{"amazon.nova-canvas-v1:0", `{"imageGenerationConfig":{"numberOfImages":9000000000}}`, images(-1)},
+		{"stability.stable-image-ultra-v1:1", `{"prompt":"a cat"}`, images(1)},
+		{"cohere.rerank-v3-5:0", documents, searches(2)},
+		{"amazon.rerank-v1:0", `{"query":"two","documents":["one"]}`, searches(1)},
+		{"amazon.titan-embed-image-v1", `{"inputText":"one"}`, llm.Units{}},
+		{"amazon.nova-pro-v1:0", `{"messages":[]}`, llm.Units{}},
+	} {
+		r, err := dialect.Endpoint{Provider: dialect.Bedrock, API: dialect.Invoke, Model: c.model}.Read([]byte(c.body))
+		if err != nil || r.Units != c.want {
+			t.Errorf("%s, %.100s: %v, %v; want %v", c.model, c.body, r.Units, err, c.want)
+		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/llm"
+	"dappco.re/go/core/go-ratelimit/price"
 )
 
 // sound returns a WAV file of so many seconds.
@@ -54,7 +55,8 @@ func form(fields ...string) (body, contentType string) {
 
 const mediaRig = `
 providers: {openai: {base_url: MOCK}, anthropic: {base_url: MOCK}, gemini: {base_url: MOCK}, vertex: {kind: vertex, base_url: MOCK}, cohere: {kind: cohere, base_url: MOCK}, mistral: {kind: mistral, base_url: MOCK}, voyageai: {kind: voyageai, base_url: MOCK}, groq: {kind: groq, base_url: MOCK}, jina: {kind: compatible, base_url: MOCK}, together: {kind: compatible, base_url: MOCK}, fireworks: {kind: compatible, base_url: MOCK}, azure: {kind: azure, base_url: MOCK}, ollama: {kind: ollama, base_url: MOCK}, vllm: {kind: compatible, base_url: MOCK}, bedrock: {kind: bedrock, base_url: MOCK}}
-prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}, gemini-2.5-flash-image: {max_output: 32768}, text-embedding-005: {input: 0.025}, rerank-2.5: {input: 0.05}, voyage-multimodal-3: {input: 0.12}, jina-t: {input: 0.05}, flux-t: {image: 0.04}, tts-t: {characters: 65}, whisper-t: {audio_minute: 0.0015}, rank-t: {input: 0.10}, embed-t: {input: 0.008}}
+prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000}, gpt-tts-t: {input: 0.60, output: 12, max_output: 1000}, gemini-2.5-flash-image: {max_output: 32768}, text-embedding-005: {input: 0.025}, rerank-2.5: {input: 0.05}, voyage-multimodal-3: {input: 0.12}, jina-t: {input: 0.05}, flux-t: {image: 0.04}, tts-t: {characters: 65}, whisper-t: {audio_minute: 0.0015}, rank-t: {input: 0.10}, embed-t: {input: 0.008},
+  "amazon.nova-canvas-v1:0": {image: 0.06}, "amazon.titan-image-generator-v2:0": {image: 0.01}, "stability.sd3-5-large-v1:0": {image: 0.08}, "cohere.rerank-v3-5:0": {search_units: 2}, "amazon.rerank-v1:0": {search_units: 1}}
 projects: {acme: {dollars: 1000}}
 `
 
@@ -148,6 +150,8 @@ func otherCalls() []endpointCall {
 // others returns calls of providers with OpenAI's API, some of which have APIs of their own beside it.
 func others() []endpointCall {
 	short, kind := form("model", "whisper-large-v3", "@file", sound(3))
+	minute, minuteKind := form("@file", sound(60))
+	named, namedKind := form("model", "whisper-1", "@file", sound(60))
 	heard, heardKind := form("model", "whisper-t", "@file", sound(60))
 	const rank = `,"query":"two","documents":["one","two and three"]}`
 	embed := func(model string) string { return `{"model":"` + model + `","input":["one","two and three"]}` }
@@ -161,6 +165,12 @@ func others() []endpointCall {
 	), of("azure",
 		endpointCall{endpoint: "POST /openai/deployments/text-embedding-3-small/embeddings?api-version=2024-10-21", model: "text-embedding-3-small", body: `{"input":["one","two and three"]}`, counted: "tokens", bill: perToken(20, 0)},
 		endpointCall{endpoint: "POST /openai/deployments/dall-e-3/images/generations?api-version=2024-10-21", model: "dall-e-3", body: `{"prompt":"a cat","quality":"hd"}`, counted: "images", bill: perUnit(llm.Images, 80_000_000)},
+		endpointCall{endpoint: "POST /openai/deployments/tts-1/audio/speech?api-version=2025-03-01-preview", model: "tts-1", body: `{"input":"Hello, you","voice":"alloy"}`, counted: "characters", bill: perUnit(llm.Characters, 15_000)},
+		endpointCall{endpoint: "POST /openai/deployments/whisper-1/audio/transcriptions?api-version=v1", model: "whisper-1", body: minute, kind: minuteKind, counted: "seconds of audio", bill: perUnit(llm.AudioSeconds, 100_000)},
+		endpointCall{endpoint: "POST /openai/deployments/whisper-1/audio/translations?api-version=v1", model: "whisper-1", body: minute, kind: minuteKind, counted: "seconds of audio", bill: perUnit(llm.AudioSeconds, 100_000)},
+		endpointCall{endpoint: "POST /openai/v1/audio/speech", model: "tts-1", body: `{"model":"tts-1","input":"Hello, you","voice":"alloy"}`, counted: "characters", bill: perUnit(llm.Characters, 15_000)},
+		endpointCall{endpoint: "POST /openai/v1/audio/transcriptions", model: "whisper-1", body: named, kind: namedKind, counted: "seconds of audio", bill: perUnit(llm.AudioSeconds, 100_000)},
+		endpointCall{endpoint: "POST /openai/v1/audio/translations", model: "whisper-1", body: named, kind: namedKind, counted: "seconds of audio", bill: perUnit(llm.AudioSeconds, 100_000)},
 	), of("ollama",
 		endpointCall{endpoint: "POST /api/embed", model: "embed-t", body: embed("embed-t"), counted: "tokens", bill: perToken(8, 0)},
 	), of("vllm",
@@ -169,6 +179,14 @@ func others() []endpointCall {
 	), of("bedrock",
 		endpointCall{endpoint: "POST /model/amazon.titan-embed-text-v1/invoke", model: "amazon.titan-embed-text-v1", body: `{"inputText":"one and two"}`, counted: "tokens", bill: perToken(100, 0)},
 		endpointCall{endpoint: "POST /model/amazon.titan-embed-text-v2:0/invoke", model: "amazon.titan-embed-text-v2:0", body: `{"inputText":"one and two"}`, counted: "tokens", bill: perToken(20, 0)},
+		endpointCall{
+			endpoint: "POST /model/amazon.nova-canvas-v1:0/invoke", model: "amazon.nova-canvas-v1:0", counted: "images", bill: perUnit(llm.Images, 60_000_000),
+			body: `{"taskType":"TEXT_IMAGE","textToImageParams":{"text":"a cat"},"imageGenerationConfig":{"numberOfImages":3,"quality":"premium","width":1024,"height":1024}}`,
+		},
+		endpointCall{endpoint: "POST /model/amazon.titan-image-generator-v2:0/invoke", model: "amazon.titan-image-generator-v2:0", body: `{"taskType":"TEXT_IMAGE","textToImageParams":{"text":"a cat"}}`, counted: "images", bill: perUnit(llm.Images, 10_000_000)},
+		endpointCall{endpoint: "POST /model/stability.sd3-5-large-v1:0/invoke", model: "stability.sd3-5-large-v1:0", body: `{"prompt":"a cat","mode":"text-to-image","output_format":"png"}`, counted: "images", bill: perUnit(llm.Images, 80_000_000)},
+		endpointCall{endpoint: "POST /model/cohere.rerank-v3-5:0/invoke", model: "cohere.rerank-v3-5:0", body: `{"api_version":2` + rank, counted: "search units", bill: perUnit(llm.SearchUnits, 2_000_000)},
+		endpointCall{endpoint: "POST /model/amazon.rerank-v1:0/invoke", model: "amazon.rerank-v1:0", body: `{"top_n":1` + rank, counted: "search units", bill: perUnit(llm.SearchUnits, 1_000_000)},
 	), of("groq",
 		endpointCall{endpoint: "POST /openai/v1/audio/transcriptions", model: "whisper-large-v3", body: short, kind: kind, counted: "seconds of audio, 10 at least", bill: func(t mockprovider.Totals) int64 { return (t.Units[llm.AudioSeconds]*1_850_000 + 59) / 60 }},
 	), of("together",
@@ -347,6 +365,7 @@ func TestEveryEndpointIsBilledExactly(t *testing.T) {
 		{"openai", false, []string{"POST /v1/videos/edits (of a video in the form)", "POST /v1/vector_stores/vs_1 (of another end)"}},
 		{"gemini", false, []string{"POST /v1beta/models/gemini-e:asyncBatchEmbedContent"}},
 		{"vertex", false, []string{"POST /v1/projects/p/locations/l/batchPredictionJobs"}},
+		{"bedrock", false, []string{"POST /rerank (of the agent runtime)", "POST /async-invoke"}},
 		{"jina", false, []string{"POST /v1/classify"}},
 		{"fireworks", false, []string{"POST /inference/v1/workflows/m/text_to_image"}},
 	} {
@@ -559,5 +578,20 @@ func TestUnitsOfADeniedCall(t *testing.T) {
 	a := r.post(t, "/openai/v1/images/generations", `{"model":"dall-e-2","prompt":"a cat","n":3}`, "X-Project-ID", "p")
 	if want := `may use 2 images a day, and this call needs 3: it can never pass`; a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
 		t.Errorf("%d %s, want %s", a.status, a.body, want)
+	}
+}
+
+// An alias of a model of Bedrock's that makes images is charged what the model costs, and no more than a budget has passes.
+func TestAliasOfAnImageModel(t *testing.T) {
+	r := newRig(t, `
+providers: {bedrock: {kind: bedrock, base_url: MOCK, models: {"amazon.nova-canvas-v1:0": {max_rpm: 9, aliases: [painter]}}}}
+prices: {"amazon.nova-canvas-v1:0": {image: 0.06}}
+projects: {acme: {dollars: 0.20, max_wait: 0s}}
+`, mockprovider.Config{})
+	for _, status := range []int{http.StatusOK, http.StatusPaymentRequired} {
+		a := r.post(t, "/bedrock/model/painter/invoke", `{"taskType":"TEXT_IMAGE","imageGenerationConfig":{"numberOfImages":2}}`, "X-Project-ID", "acme")
+		if got := spentOf(t, r, "acme"); a.status != status || got != 12*price.Dollar/100 {
+			t.Errorf("%d %.300s, and %v is spent; want %d", a.status, a.body, got, status)
+		}
 	}
 }

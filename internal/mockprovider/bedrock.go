@@ -5,9 +5,12 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"dappco.re/go/core/go-ratelimit/internal/dialect"
+	"dappco.re/go/core/go-ratelimit/llm"
 )
 
 var _ = register(imitation{
@@ -137,12 +140,21 @@ func (s *converseStream) tool(t *tool) {
 	s.block(t.arguments, func(token string) object { return object{"toolUse": object{"input": token}} }, event{output: 1})
 }
 
-// invoke is Bedrock's invoke and invoke-with-response-stream, with one of Anthropic's models.
+// invoke is Bedrock's invoke and invoke-with-response-stream, with one of Anthropic's models, or one that embeds, ranks or
+// makes images.
 type invoke struct{ messages }
 
 func (f invoke) read(c *Call) error {
-	if c.fields["inputText"] != nil { // one of Titan's embeddings
+	switch {
+	case c.fields["inputText"] != nil: // one of Titan's embeddings
 		c.API, c.Prompt = dialect.Embeddings, c.fields.count("inputText")
+		return nil
+	case c.fields["documents"] != nil:
+		c.API = dialect.CohereRerank
+		return cohereRerank{}.read(c)
+	case c.fields["taskType"] != nil, strings.HasPrefix(c.Model, "stability."):
+		c.API, c.Answers = dialect.ImageGeneration, max(c.fields.in("imageGenerationConfig").number("numberOfImages"), 1)
+		c.units[llm.Images] = int64(c.Answers)
 		return nil
 	}
 	stream := c.Stream // from the path
@@ -152,8 +164,13 @@ func (f invoke) read(c *Call) error {
 }
 
 func (f invoke) whole(a *answer) object {
-	if a.API == dialect.Embeddings {
+	switch a.API {
+	case dialect.Embeddings:
 		return object{"embedding": embeddings{}.vector(a, 0), "inputTextTokenCount": a.usage.input}
+	case dialect.CohereRerank:
+		return object{"results": cohereRerank{}.whole(a)["results"]}
+	case dialect.ImageGeneration:
+		return object{"images": slices.Repeat([]string{"iVBORw0KGgo="}, a.Answers), "error": nil}
 	}
 	return f.messages.whole(a)
 }

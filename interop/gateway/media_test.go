@@ -18,7 +18,8 @@ import (
 
 const mediaBudget = `
 prices: {gpt-image-t: {input: 5, image_input: 10, output: 40, max_output: 7000}, gpt-4o-transcribe: {max_output: 2000},
-  jina-t: {input: 0.05}, flux-t: {image: 0.04}, tts-t: {characters: 65}, whisper-t: {audio_minute: 0.0015}, voxtral-t: {audio_minute: 0.003}, embed-t: {input: 0.008}}
+  jina-t: {input: 0.05}, flux-t: {image: 0.04}, tts-t: {characters: 65}, whisper-t: {audio_minute: 0.0015}, voxtral-t: {audio_minute: 0.003}, embed-t: {input: 0.008},
+  "amazon.nova-canvas-v1:0": {image: 0.06}, "stability.sd3-5-large-v1:0": {image: 0.08}, "cohere.rerank-v3-5:0": {search_units: 2}}
 projects: {acme: {dollars: 100}}
 `
 
