@@ -24,22 +24,22 @@ local function session(KEYS, ARGV)
 	if number ~= '' then
 		marker = redis.call('GETRANGE', KEYS[1], '0', '63') -- which has all but the answers
 	end
-	local known
+	local current
 	if marker then
-		last, known = string.match(marker, '^(%d+) (%S+)')
+		last, current = string.match(marker, '^(%d+) (%S+)')
 	end
-	if known ~= born then -- or the server has the birth mark that the caller knows
-		known = redis.call('GET', KEYS[2])
+	if current ~= born then -- or the server has the birth mark that the caller knows
+		current = redis.call('GET', KEYS[2])
 	end
-	if (known or '') ~= born or not known and number ~= '' then -- the server is new to the caller, or has forgotten everything
-		if not known then
-			known = time[1] .. '.' .. time[2]
-			local written = redis.pcall('SET', KEYS[2], known)
+	if (current or '') ~= born or not current and number ~= '' then -- the server is new to the caller, or has forgotten everything
+		if not current then
+			current = time[1] .. '.' .. time[2]
+			local written = redis.pcall('SET', KEYS[2], current)
 			if written.err then
 				return written
 			end
 		end
-		return redis.error_reply('BORN ' .. known)
+		return redis.error_reply('BORN ' .. current)
 	end
 
 	if number ~= '' then
