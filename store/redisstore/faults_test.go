@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,10 +59,14 @@ func (n *node) fallback() *fallback { return n.top.(*fallback) }
 
 func (n *node) link() *link { return linkOf(n.Store) }
 
-// opened returns a store in the server at a URL, which is closed when the test ends.
+// opened returns a store in the server at a URL, which is closed when the test ends. To connect takes as long as it does on
+// a busy machine, unless the URL has parameters.
 func opened(t testing.TB, url string, cfg Config) *Store {
 	t.Helper()
 	cfg.URL = url
+	if !strings.Contains(url, "?") {
+		cfg.URL += "?dial_timeout=10s"
+	}
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
