@@ -14,7 +14,7 @@ import (
 // which.
 func TestLinkChaos(t *testing.T) {
 	t.Parallel()
-	x := newLinkTest(t, 50*time.Millisecond)
+	x := newLinkTest(t, 250*time.Millisecond) // a busy machine answers sooner
 	server := func(command string) func() { return func() { serverDoAll(t, x.server, command) } }
 	faults := []struct{ begin, end func() }{
 		{x.proxy.DropAnswer, x.proxy.Heal},
@@ -22,7 +22,7 @@ func TestLinkChaos(t *testing.T) {
 		{x.proxy.Cut, x.proxy.Heal},
 		{x.proxy.Stall, x.proxy.Heal},
 		{x.proxy.StallAnswers, x.proxy.Heal},
-		{func() { x.proxy.Delay(60 * time.Millisecond) }, x.proxy.Heal},
+		{func() { x.proxy.Delay(300 * time.Millisecond) }, x.proxy.Heal},
 		{x.server.Pause, x.server.Resume},
 		{server("FUNCTION FLUSH"), func() {}},
 		{server("CONFIG SET maxmemory 1"), server("CONFIG SET maxmemory 0")},

@@ -20,7 +20,7 @@ projects:
 // are. On a busy machine a call is late with its next request, so this allows for twelve points; without shares it was
 // 25 to 54%, and TestSlotsAreSharedOverNodes has exact bounds in simulated time.
 func TestGatewaysShareSlots(t *testing.T) {
-	warm, counted := 100, testkit.Rounds(200, 400)
+	warm, counted := 60, testkit.Rounds(150, 400)
 	onLasting(t, func(t *testing.T, state string) {
 		p := newProvider(t)
 		file := written(t, slotShares, p)
@@ -31,7 +31,7 @@ func TestGatewaysShareSlots(t *testing.T) {
 		enough := func() bool { return len(p.arrivals("")) >= warm+counted }
 		var tasks sync.WaitGroup
 		work := func(project string, at *gatewayURLs) {
-			each := call{model: "m", project: project, text: project, mock: "delay=100ms"}
+			each := call{model: "m", project: project, text: project, mock: "delay=300ms"}
 			for !enough() {
 				if a, err := each.to(at); err != nil || a.status != 200 {
 					t.Errorf("%s: %d %s, %v", project, a.status, a.body, err)
