@@ -44,7 +44,7 @@ type divided struct {
 	whole int64 // when a report on its pool has all members again, and not only those that have changed
 }
 
-// message is what one process sends to the others.
+// message is what one process of a fleet sends to all other processes that share its store.
 type message struct {
 	Node   string       `json:"node"`
 	Wakes  []string     `json:"wakes,omitempty"`  // the keys of scopes to which something was given back
@@ -278,7 +278,7 @@ func (f *fleet) send(m message) (fits bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	f.bus.Publish(ctx, text) // what is lost is reported again, or found by asking
+	f.bus.Publish(ctx, text) // if the message is lost, a later one repeats it, or waiting calls ask the store by themselves
 	return true
 }
 

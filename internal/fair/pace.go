@@ -41,7 +41,7 @@ func (p *Pool) whole(g *node, i int) int64 {
 
 const (
 	largest   = 32 // calls that ask for more than a thirty-second of what is shared are large
-	paceFew   = 8  // whose share is less than so many of its calls is not paced
-	paceMore  = 4  // one that is paced takes its part faster than evenly by a quarter, so that it catches up
-	paceBurst = 20 // and the part of a twentieth of the period at once
+	paceFew   = 8  // a member is not paced if its share is less than this many of its calls
+	paceMore  = 4  // a member that is paced may take its share faster than evenly by a quarter, so that it catches up
+	paceBurst = 20 // a member that is paced may take at once what is its part of a twentieth of the period
 )
