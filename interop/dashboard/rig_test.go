@@ -141,7 +141,7 @@ func (r *rig) get(t testing.TB, path string) map[string]any {
 	return r.api(t, "GET", path, nil)
 }
 
-var client = &http.Client{Timeout: 20 * time.Second}
+var client = &http.Client{Timeout: 2 * time.Minute}
 
 func send[T any](t testing.TB, req *http.Request, answer *T) int {
 	t.Helper()
