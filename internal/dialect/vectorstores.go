@@ -316,13 +316,16 @@ func (k *keptStore) days() int64 {
 // end may be of another kind. A store without an end lives no longer for that.
 func (k *keptStore) searched(at time.Time) (byteDays int64) {
 	switch end := k.ExpiresAfter; {
-	case k.LastActiveAt == 0, end.Anchor == "" && end.Days == 0:
+	case end.Anchor == "" && end.Days == 0:
 		return 0
 	case k.days() == 0:
 		return -1
 	}
 	const day = 24 * 60 * 60
-	days := max(at.Unix()/day-k.LastActiveAt/day, 0)
+	days := k.days() // at most, since it has not ended
+	if k.LastActiveAt != 0 {
+		days = max(at.Unix()/day-k.LastActiveAt/day, 0)
+	}
 	if days > 0 && k.FileCounts.InProgress > 0 {
 		return -1 // the files that are being read are not among its bytes yet
 	}

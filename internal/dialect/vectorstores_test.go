@@ -216,6 +216,7 @@ func TestStorageOfResponses(t *testing.T) {
 			{[]string{store(0, 10, 0)}, 23 * time.Hour, 10},
 			{[]string{store(25, 10, 0), store(1, 3, 1), store(25, 10, 0)}, 0, -1},
 			{[]string{`{}`, `{"expires_after":null,"usage_bytes":5,"last_active_at":1}`}, 0, 0},
+			{[]string{`{"expires_after":{"anchor":"last_active_at","days":7},"usage_bytes":5,"last_active_at":null}`}, 0, 35},
 			{[]string{`{"expires_after":{"anchor":"created_at","days":7},"usage_bytes":5,"last_active_at":1}`}, 0, -1},
 			{[]string{`{"expires_after":{"anchor":"last_active_at","days":366},"usage_bytes":5,"last_active_at":1}`}, 0, -1},
 		} {

@@ -68,7 +68,7 @@ func (x *exchange) fetchStored(stored *dialect.Stored) *refusal {
 		}
 	}
 	r, err := stored.Request()
-	if err != nil || r.Model == "" {
+	if err != nil || r.Model == "" && x.endpoint.API.IsAbout() {
 		return refusalf(http.StatusBadRequest, "what the request costs is not known: what the provider says of %.200q is not what the gateway expects", stored.Paths)
 	}
 	x.call.Request = r

@@ -280,7 +280,7 @@ func TestWhatIsNotSearched(t *testing.T) {
 }
 
 // A provider without a price for storage is not asked for stores unless byte days are limited. Of several deployments,
-// the one that was asked gets the response.
+// the one that was asked gets the response. The response need not name a model.
 func TestStoresAreAskedForWhenTheyCost(t *testing.T) {
 	var asked, elsewhere atomic.Int64
 	r := newRigBefore(t, `
@@ -304,7 +304,7 @@ projects: {acme: {dollars: 1000, max_wait: 0s}, days: {byte_days_per_day: 1000, 
 		project, provider, model string
 		asked                    int64
 	}{
-		{"acme", "mine", "own-t", 0}, {"days", "mine", "own-t", 1}, {"free", "mine", "own-t", 0},
+		{"acme", "mine", "own-t", 0}, {"days", "mine", "own-t", 1}, {"days", "mine", "", 1}, {"free", "mine", "own-t", 0},
 		{"acme", "openai", "gpt-5.4", 1}, {"acme", "openai", "gpt-5.4", 1}, {"days", "openai", "gpt-5.4", 1}, {"free", "openai", "gpt-5.4", 1},
 	} {
 		before := asked.Load()
