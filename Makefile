@@ -51,7 +51,7 @@ lint:
 	@$(TOOL) actionlint # the workflows in .github
 
 unit:
-	@go run ./scripts/suite -first '$(LONG)' -plain '$(PLAIN)' -modules 'interop benchmarks deploy' -- $(RACE) $(SHORT) -timeout 15m
+	@go run ./scripts/suite -first '$(LONG)' -plain '$(PLAIN)' -modules 'interop benchmarks deploy' -- $(RACE) $(SHORT) -timeout 30m
 
 demo: ## see quotas, limits, an SDK and a service with projects at work in the terminal
 	@go run ./examples/quotas

@@ -67,7 +67,7 @@ func TestDemoEndsEarly(t *testing.T) {
 		if got != exitFine || !strings.Contains(stdout.String(), "Overshoot: 0") {
 			t.Errorf("code %d\n%s", got, stdout)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it does not end")
 	}
 }

@@ -113,7 +113,7 @@ func (p *program) wait(t *testing.T) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(15 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("it does not end\n%s", p.stderr)
 		return nil
 	}

@@ -49,7 +49,7 @@ func (h *hook) next(t *testing.T) webhook.Data {
 	select {
 	case m := <-h.got:
 		return m.Data
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("no message")
 		return webhook.Data{}
 	}

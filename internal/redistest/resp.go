@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 // Refusal is an error that a server answers with. Its first word is the kind of the error.
@@ -30,7 +32,7 @@ func do(socket string, args ...string) (any, error) {
 		return nil, fmt.Errorf("ratelimit: redis-server is not there: %w", err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(2 * time.Second))
+	conn.SetDeadline(time.Now().Add(testkit.Patience))
 	if _, err := conn.Write(command(args)); err != nil {
 		return nil, fmt.Errorf("ratelimit: not sent: %w", err)
 	}

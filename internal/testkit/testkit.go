@@ -12,8 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Patience is how long a test waits for something that should happen soon.
-const Patience = 30 * time.Second
+// Patience is how long a test waits for something that should happen soon. A machine that does much else may need most of
+// it.
+const Patience = 2 * time.Minute
 
 // Eventually polls until a condition holds, more rarely the longer that takes: to ask a process costs what it needs to
 // get there. The test fails if it takes too long.

@@ -113,7 +113,7 @@ func TestUnsavedRedisIsReported(t *testing.T) {
 // stateOnce waits until the state meets a condition, and returns it.
 func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 	t.Helper()
-	for late := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(testkit.Patience); ; time.Sleep(time.Millisecond) {
 		s := as[State](t, r.get(t, "/v1/state"))
 		if is(s) {
 			return s

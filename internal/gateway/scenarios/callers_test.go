@@ -55,7 +55,7 @@ func (c call) raw() string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: gateway\r\n%sContent-Length: %d\r\n\r\n%s", cmp.Or(c.path, chat), h.String(), len(body), body)
 }
 
-var client = &http.Client{Timeout: 2 * testkit.Patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+var client = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
 // answer is an answer to a client.
 type answer struct {

@@ -152,7 +152,7 @@ func (p *process) wait(t *testing.T) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(2 * testkit.Patience):
+	case <-time.After(testkit.Patience):
 		p.signal(t, syscall.SIGQUIT)
 		<-p.ended
 		t.Fatalf("it does not end:\n%s", p.log)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/alone"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 )
 
 func TestPercentFor(t *testing.T) {
@@ -25,7 +26,7 @@ func TestTuneGC(t *testing.T) {
 	t.Setenv("GOGC", "")
 	_, stop := tuneGC()
 	kept := make([]byte, 128<<20)
-	for deadline := time.Now().Add(10 * time.Second); gcPercent() != defaultPercent; {
+	for deadline := time.Now().Add(testkit.Patience); gcPercent() != defaultPercent; {
 		runtime.GC()
 		if time.Now().After(deadline) {
 			t.Fatalf("with much in use, it is still %d%%", gcPercent())
@@ -33,7 +34,7 @@ func TestTuneGC(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 	kept = nil
-	for deadline := time.Now().Add(10 * time.Second); gcPercent() == defaultPercent; {
+	for deadline := time.Now().Add(testkit.Patience); gcPercent() == defaultPercent; {
 		runtime.GC()
 		if time.Now().After(deadline) {
 			t.Fatal("with little in use, it is as usual")

@@ -109,7 +109,7 @@ func (r *running) result(t *testing.T) error {
 	select {
 	case err := <-r.ended:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("it does not end; the log:\n%s", r.log)
 		return nil
 	}
