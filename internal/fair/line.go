@@ -164,7 +164,7 @@ func (l *Line) leave(w *waiter, passed bool) {
 	switch {
 	case f.waiters.Len() == 0:
 		l.hall.setWaitsForOwn(f, false)
-		l.takeOut(f)
+		l.ready.remove(f)
 		delete(l.flows, f.name)
 	case blocking:
 		l.putBackUnlessAside(f)
@@ -275,7 +275,7 @@ func (l *Line) answered(w *waiter, a Answer) {
 func (l *Line) goAside(w *waiter) {
 	f := w.flow
 	f.deficit = min(f.deficit, w.Cost)
-	l.takeOut(f)
+	l.ready.remove(f)
 	l.hall.setWaitsForOwn(f, true)
 	l.hall.goAside(w)
 	if l.turn == w {
@@ -288,13 +288,6 @@ func (l *Line) goAside(w *waiter) {
 func (l *Line) deniedByOwn(f *flow, d denial) {
 	l.hall.setWaitsForOwn(f, true)
 	l.hall.ownWaits[f.name].denial = d
-}
-
-// takeOut removes a flow from those that are ready.
-func (l *Line) takeOut(f *flow) {
-	if f.element != nil {
-		l.ready.remove(f)
-	}
 }
 
 // putBack adds a flow to those that are ready, unless a group that it is in rests.
@@ -318,7 +311,7 @@ func (l *Line) rank(f *flow, to int) {
 		return
 	}
 	isReady := f.element != nil
-	l.takeOut(f)
+	l.ready.remove(f)
 	if f.rank = to; isReady {
 		l.putBack(f)
 	}

@@ -26,9 +26,12 @@ func (r *ready) add(f *flow) {
 	f.element = f.circle.flows.PushBack(f)
 }
 
-// remove removes a flow from the round of its rank.
+// remove removes a flow from the round of its rank, if it is in it.
 func (r *ready) remove(f *flow) {
 	c := f.circle
+	if c == nil {
+		return
+	}
 	c.flows.Remove(f.element)
 	f.circle, f.element, f.visited = nil, nil, false
 	if c.flows.Len() == 0 {

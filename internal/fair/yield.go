@@ -11,7 +11,7 @@ func (l *Line) yield(w *waiter, a Answer, d denial) {
 	l.waitsForTurn(w)
 	if a.Group == "" {
 		f.yields, f.denial = true, d
-		l.takeOut(f)
+		l.ready.remove(f)
 	} else {
 		l.rest(w, a.Group)
 	}
@@ -37,7 +37,7 @@ func (l *Line) rest(w *waiter, group string) {
 	l.resting[group] = w
 	for _, f := range l.flows {
 		if slices.Contains(f.groups, group) {
-			l.takeOut(f)
+			l.ready.remove(f)
 		}
 	}
 }
