@@ -41,7 +41,7 @@ type Engine struct {
 	errors   unreported.Error
 	closed   atomic.Bool
 	owed     owed
-	hall     fair.Hall
+	hall     *fair.Hall
 	queues   sync.Map // of the batches of models that limit them: a *Scope for the name of a model
 
 	dedicated fair.Dedicated // flows that keep their MinShare in every shared scope
@@ -69,7 +69,7 @@ type Config struct {
 
 // New returns an engine.
 func New(cfg Config) *Engine {
-	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, waits: map[string]map[string]map[*wait]bool{}}
+	e := &Engine{store: cfg.Store, remote: !isLocal(cfg.Store), owned: cfg.Owned, clock: cfg.Clock, observer: cfg.Observer, hall: fair.NewHall(), waits: map[string]map[string]map[*wait]bool{}}
 	e.books = hidden.Of[books.Keeper](cfg.Store)
 	e.deposits = hidden.Of[accounts.Depository](cfg.Store)
 	e.later = hidden.Of[accounts.Later](cfg.Store)

@@ -8,20 +8,24 @@ import (
 )
 
 // Hall is a set of lines with the same flows. It sees to it that calls of one flow that have stepped aside in several
-// lines are served in order too. The zero Hall is ready for use.
+// lines are served in order too. Make it with [NewHall].
 type Hall struct {
-	mu         sync.Mutex // guards the hall and all of its lines
-	arrivals   int64
-	aside      map[string][]*waiter // for each flow, the waiters that have stepped aside, in the order in which they are served
-	asking     map[*waiter]bool     // waiters whose ask has not returned yet
-	own        map[string]*Line     // for each flow, the line of the calls that wait for nothing but the flow's own limits
-	ownWaits   map[string]*ownWait  // the flows that wait for their own limits
-	ownWaiting atomic.Int32         // the number of flows in ownWaits
-	wakeable   atomic.Int32         // the number of waiters that are aside or asking
+	mu       sync.Mutex // guards the hall and all of its lines
+	arrivals int64
+	aside    map[string][]*waiter // for each flow, the waiters that have stepped aside, in the order in which they are served
+	asking   map[*waiter]bool     // waiters whose ask has not returned yet
+	own      map[string]*Line     // for each flow, the line of the calls that wait for nothing but the flow's own limits
+	ownWaits map[string]*ownWait  // the flows that wait for their own limits
+	busy     atomic.Int32         // the number of these flows, and of waiters that are aside or asking
+}
+
+// NewHall returns a hall without lines.
+func NewHall() *Hall {
+	return &Hall{aside: map[string][]*waiter{}, asking: map[*waiter]bool{}, own: map[string]*Line{}, ownWaits: map[string]*ownWait{}}
 }
 
 // Idle reports whether no flow waits for its own limits, and no waiter is asking.
-func (h *Hall) Idle() bool { return h.wakeable.Load() == 0 && h.ownWaiting.Load() == 0 }
+func (h *Hall) Idle() bool { return h.busy.Load() == 0 }
 
 // Ahead reports whether a call of the flow waits for the flow's own limits, so that no new call of
 // the flow should take anything.
@@ -54,18 +58,15 @@ func (h *Hall) setWaitsForOwn(f *flow, waits bool) {
 	own := h.ownWaits[f.name]
 	switch {
 	case waits && own == nil:
-		if h.ownWaits == nil {
-			h.ownWaits = map[string]*ownWait{}
-		}
 		h.ownWaits[f.name] = &ownWait{lines: 1}
-		h.ownWaiting.Add(1)
+		h.busy.Add(1)
 	case waits:
 		own.lines++
 	case own.lines > 1:
 		own.lines--
 	default:
 		delete(h.ownWaits, f.name)
-		h.ownWaiting.Add(-1)
+		h.busy.Add(-1)
 	}
 }
 
@@ -75,9 +76,6 @@ func (h *Hall) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 	l := h.own[t.Flow]
 	if l == nil {
 		l = h.NewLine()
-		if h.own == nil {
-			h.own = map[string]*Line{}
-		}
 		h.own[t.Flow] = l
 	}
 	l.users++
@@ -110,11 +108,8 @@ func (h *Hall) Wake(flow string) {
 
 // asks records that w is asking.
 func (h *Hall) asks(w *waiter) {
-	if h.asking == nil {
-		h.asking = map[*waiter]bool{}
-	}
 	h.asking[w] = true
-	h.wakeable.Add(1)
+	h.busy.Add(1)
 }
 
 // hasAsked records that w has the answer.
@@ -123,7 +118,7 @@ func (h *Hall) hasAsked(w *waiter) {
 		return
 	}
 	delete(h.asking, w)
-	h.wakeable.Add(-1)
+	h.busy.Add(-1)
 	if q := h.aside[w.Flow]; len(q) > 0 && q[0] != w {
 		q[0].wake() // it may have stepped aside for w
 	}
@@ -145,10 +140,7 @@ func (h *Hall) goAside(w *waiter) {
 		return
 	}
 	w.aside = true
-	h.wakeable.Add(1)
-	if h.aside == nil {
-		h.aside = map[string][]*waiter{}
-	}
+	h.busy.Add(1)
 	q := h.aside[w.Flow]
 	at, _ := slices.BinarySearchFunc(q, w, func(a, b *waiter) int { return a.compare(b) })
 	h.aside[w.Flow] = slices.Insert(q, at, w)
@@ -161,7 +153,7 @@ func (h *Hall) comeBack(w *waiter) {
 		return
 	}
 	w.aside = false
-	h.wakeable.Add(-1)
+	h.busy.Add(-1)
 	q := h.aside[w.Flow]
 	i := slices.Index(q, w)
 	if q = slices.Delete(q, i, i+1); len(q) == 0 {

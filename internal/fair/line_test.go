@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // office is a hall, and the limits that its waiters ask: those of each line, and those of each flow.
 type office struct {
 	t    *testing.T
-	hall Hall
+	hall *Hall
 
 	mu     sync.Mutex
 	open   map[*Line]int              // how many more a line lets pass; a flow's own line lets all pass
@@ -36,7 +36,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	o := &office{
-		t: t, again: time.Hour, open: map[*Line]int{}, own: map[string]int{}, asking: map[*Line]int{},
+		t: t, again: time.Hour, hall: NewHall(), open: map[*Line]int{}, own: map[string]int{}, asking: map[*Line]int{},
 		errs: map[string]error{}, quit: map[string]context.CancelFunc{},
 	}
 	t.Cleanup(func() {
@@ -187,12 +187,12 @@ func ahead(l *Line, flow string) (Ahead, bool) {
 func (o *office) wantNobody() {
 	o.t.Helper()
 	synctest.Wait()
-	h := &o.hall
+	h := o.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.aside) != 0 || h.ownWaiting.Load() != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.wakeable.Load() != 0 {
-		o.t.Errorf("the hall has %d aside (%d), %d own lines, %d asking (%d); want none",
-			len(h.aside), h.ownWaiting.Load(), len(h.own), len(h.asking), h.wakeable.Load())
+	if len(h.aside) != 0 || len(h.ownWaits) != 0 || len(h.own) != 0 || len(h.asking) != 0 || h.busy.Load() != 0 {
+		o.t.Errorf("the hall has %d aside, %d flows that wait for their own limits, %d own lines, %d asking (%d); want none",
+			len(h.aside), len(h.ownWaits), len(h.own), len(h.asking), h.busy.Load())
 	}
 	for l := range o.open {
 		if len(l.flows) != 0 || l.yielded.Len() != 0 || len(l.ready) != 0 || l.turn != nil || l.overtaking != nil || l.denying || l.waiting.Load() != 0 {

@@ -37,7 +37,7 @@ type drop struct {
 }
 
 func newTank(t *testing.T, count int) *tank {
-	k := &tank{t: t, line: new(Hall).NewLine(), count: count, due: map[string]time.Time{}}
+	k := &tank{t: t, line: NewHall().NewLine(), count: count, due: map[string]time.Time{}}
 	k.ctx, k.quit = context.WithCancel(context.Background())
 	t.Cleanup(k.quit)
 	return k

@@ -12,7 +12,7 @@ import (
 // A call of a higher priority that comes meanwhile asks when the one does for which its group rests.
 func TestAGroupDoesNotRestForACallThatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, began := new(Hall).NewLine(), time.Now()
+		l, began := NewHall().NewLine(), time.Now()
 		wait := func(priority int, answers ...Answer) {
 			go l.Wait(t.Context(), Ticket{Flow: "a/1", Groups: []string{"a"}, Weight: 1, Priority: priority}, func() (Answer, error) {
 				a := answers[0]
@@ -39,8 +39,7 @@ func TestFlowsOfAGroupRestTogether(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var (
-				hall  Hall
-				l     = hall.NewLine()
+				l     = NewHall().NewLine()
 				mu    sync.Mutex
 				asked []string
 				began = time.Now()
