@@ -326,7 +326,7 @@ func (f *fleet) receive(text []byte) {
 		switch { // the report may leave to calls that wait here what was another's share
 		case !pools.held:
 		case s.Kind == Shared:
-			s.line.WakeHeld()
+			s.line.Wake(false)
 		default:
 			e.wakeKey(m.Key)
 		}

@@ -197,7 +197,7 @@ func (e *Engine) wakeHere(s *Scope) {
 
 func (e *Engine) wake(s *Scope) {
 	if s.Kind == Shared {
-		s.line.Wake()
+		s.line.Wake(true)
 		return
 	}
 	e.mu.Lock()

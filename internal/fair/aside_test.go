@@ -229,7 +229,7 @@ func TestWakeWhileAsking(t *testing.T) {
 			if asked++; asked > 1 {
 				return Answer{Done: true}, nil
 			}
-			l.Wake()
+			l.Wake(true)
 			return Answer{Again: time.Hour}, nil
 		})
 		if err != nil || time.Since(start) != 0 {

@@ -131,7 +131,7 @@ func (o *office) raise(l *Line, n int) {
 	o.mu.Lock()
 	o.open[l] += n
 	o.mu.Unlock()
-	l.Wake()
+	l.Wake(true)
 }
 
 // give raises the limit of a flow by n, and returns when all wait or have passed.
@@ -469,8 +469,8 @@ func TestSpuriousWakes(t *testing.T) {
 		o.own["x"] = 0
 		wake := func() {
 			for range 3 {
-				l.Wake()
-				other.Wake()
+				l.Wake(true)
+				other.Wake(true)
 				o.hall.Wake("x")
 				o.hall.Wake("a")
 				o.hall.Wake("nobody")

@@ -187,7 +187,7 @@ func TestOvertakesAfterAWake(t *testing.T) {
 		k.mu.Lock()
 		k.taken[0].n = 90
 		k.mu.Unlock()
-		k.line.Wake()
+		k.line.Wake(true)
 		k.want("small", "small", "small")
 		time.Sleep(time.Minute)
 		k.want("large", "", "")
@@ -232,7 +232,7 @@ func TestOvertakingGoesRound(t *testing.T) {
 		k.mu.Lock()
 		k.taken[0].n = 960
 		k.mu.Unlock()
-		k.line.Wake()
+		k.line.Wake(true)
 		k.want("a0 b0 a1 b1", "a0 b0 a1 b1", "a0 b0 a1 b1 a2 b2")
 		k.quit()
 		synctest.Wait()

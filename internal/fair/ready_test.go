@@ -137,7 +137,7 @@ func TestHeldByRank(t *testing.T) {
 		check(5, true)
 		check(6, false)
 		o.own["high"] = 0
-		l.Wake()
+		l.Wake(true)
 		synctest.Wait() // it steps aside
 		check(4, false)
 		check(3, true)

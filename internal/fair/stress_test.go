@@ -89,8 +89,8 @@ func TestStress(t *testing.T) {
 		go func() {
 			for !over.Load() {
 				if rand.IntN(2) == 0 {
-					lines[rand.IntN(len(lines))].Wake()
-					lines[rand.IntN(len(lines))].WakeHeld()
+					lines[rand.IntN(len(lines))].Wake(true)
+					lines[rand.IntN(len(lines))].Wake(false)
 				} else {
 					o.hall.Wake(string(rune('a' + rand.IntN(5))))
 				}
@@ -176,7 +176,7 @@ func (o *office) wantNoneAsleep() {
 	denied, before := o.denied, len(o.passed)
 	o.denied = nil
 	for l := range o.open {
-		l.Wake()
+		l.Wake(true)
 	}
 	for flow := range o.own {
 		o.hall.Wake(flow)

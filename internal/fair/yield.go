@@ -62,31 +62,20 @@ func (l *Line) endYield(w *waiter) {
 }
 
 // Wake lets the waiter that has the turn ask again, because something was given back, and when none has it, those that have
-// yielded for what calls hold.
-func (l *Line) Wake() {
+// yielded for what calls hold. If nothing was given back, but others hold or want less than before, the one that has the
+// turn need not ask: the line's limits have denied it.
+func (l *Line) Wake(given bool) {
 	if l.waiting.Load() == 0 {
 		return
 	}
 	l.hall.mu.Lock()
 	defer l.hall.mu.Unlock()
 	l.wakes++
-	if l.turn != nil {
+	switch {
+	case l.turn == nil:
+		l.wakeHeld()
+	case given:
 		l.turn.wake()
-	} else {
-		l.wakeHeld()
-	}
-}
-
-// WakeHeld is Wake because others hold or want less than before: a call that the line's limits have denied need not ask.
-func (l *Line) WakeHeld() {
-	if l.waiting.Load() == 0 {
-		return
-	}
-	l.hall.mu.Lock()
-	defer l.hall.mu.Unlock()
-	l.wakes++
-	if l.turn == nil {
-		l.wakeHeld()
 	}
 }
 
