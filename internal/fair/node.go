@@ -39,7 +39,7 @@ type caller struct {
 	byOwn     bool  // something else than the pool's quotas denies its calls that wait
 	waiting   int   // calls that wait
 	open      int   // admitted calls that are not settled yet
-	here      int   // of the calls that wait, those that the quotas of a pool with a root deny, and nothing else
+	here      int   // of the calls that wait, those that the pool's quotas deny, and nothing else
 	turned    int64 // when a call that does not wait was denied last
 	seen      int64 // until when its time is accounted for: see pass
 	free      int64 // for how long none of its calls has waited, in all

@@ -25,16 +25,20 @@ func (p *Pool) Wait(w *Who, t Terms, now int64, amounts []Amount) Waiting {
 			}
 		}
 	}
-	if p.root != nil {
-		m.byOwn = m.here == 0
-	}
 	m.setWanting()
 	p.wantsMore(m)
 	return Waiting{member: m}
 }
 
-// setWanting counts whether the member's calls that wait do so for its share, for all above it too.
+// setWanting counts whether the member's calls that wait do so for its share, for all above it too. Calls of one member
+// wait for many models, so in a pool with a root the member wants its share as long as any of them waits for that.
 func (m *node) setWanting() {
+	switch {
+	case m.waiting == 0:
+		m.byOwn = false
+	case m.pool.root != nil:
+		m.byOwn = m.here == 0
+	}
 	wanting := m.waiting
 	if m.byOwn {
 		wanting = 0
@@ -95,21 +99,17 @@ func (p *Pool) lift(m *node, now int64) {
 
 // Turn enters what a waiting call of a member has found when it asked: whether something else than the pool's quotas
 // denies it, and which quota of what calls hold does, if nothing else does, or -1. If something else does, the member
-// does not want its share until a call of it finds otherwise. Calls of one member wait for many models, so in a pool
-// with a root the member wants its share as long as any of them waits for that. It reports whether other nodes should
-// know of it at once, because calls wait for what others hold or do so no more.
+// does not want its share until a call of it finds otherwise. It reports whether other nodes should know of it at once,
+// because calls wait for what others hold or do so no more.
 func (w *Waiting) Turn(own bool, held int) (tell bool) {
 	m, p := w.member, w.member.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tell = w.waitFor(held)
-	if p.root != nil {
-		w.waitsHere(!own)
-		own = m.here == 0
-	}
+	w.waitsHere(!own)
 	m.byOwn = own
 	m.setWanting()
-	if own {
+	if m.byOwn {
 		p.endGathering(m, m.seen)
 	} else {
 		p.gather(m)
@@ -118,7 +118,7 @@ func (w *Waiting) Turn(own bool, held int) (tell bool) {
 	return tell
 }
 
-// waitsHere reports whether nothing but the quotas of a pool with a root denies the call.
+// waitsHere records whether nothing but the quotas of the pool denies the call.
 func (w *Waiting) waitsHere(here bool) {
 	if w.here == here {
 		return
@@ -159,13 +159,7 @@ func (w *Waiting) Leave(now int64) (tell bool) {
 	}
 	w.waitsHere(false)
 	tell = w.waitFor(-1)
-	if p.root != nil {
-		m.byOwn = m.here == 0
-	}
 	m.waiting--
-	if m.waiting == 0 {
-		m.byOwn = false
-	}
 	m.setWanting()
 	for x := m; x != nil && x.wanting == 0; x = x.above {
 		x.left = now
