@@ -1,9 +1,6 @@
 package fair
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // asks is how much and how fast a member has asked, in this period and in the one before.
 type asks struct {
@@ -65,23 +62,13 @@ func (p *Pool) pass(m *node, now int64) {
 	if now >= m.nodesEnd {
 		p.sum(m, now)
 	}
-	if now >= m.nextTurn {
-		p.turn(m, now)
+	for i := range m.parts {
+		m.parts[i].asks.move(now, p.quotas[i].period, m.free)
 	}
 	if m.waiting == 0 && m.seen > 0 {
 		m.free += now - m.seen
 	}
 	m.seen = now
-}
-
-// turn ends the periods of a member that are over.
-func (p *Pool) turn(m *node, now int64) {
-	m.nextTurn = math.MaxInt64
-	for i := range m.parts {
-		t, period := &m.parts[i], p.quotas[i].period
-		t.asks.move(now, period, m.free)
-		m.nextTurn = min(m.nextTurn, t.asks.end)
-	}
 }
 
 // active reports whether a member has asked within the period of a quota.
@@ -109,25 +96,28 @@ func (p *Pool) present(m *node, i int, now int64) bool {
 // wants reports whether calls of the node wait for its share, or for what is shared.
 func (x *node) wants(now int64) bool { return x.wanting > 0 || now < x.waitsTo }
 
-// asks returns how much of a quota a member is expected to ask for: at once, which is what its waiting
-// calls ask for, and in a period from now on, which is what it asks for when it is free to. One
-// that has not called for longer than it usually pauses asks for no more.
-func (p *Pool) asks(m *node, i int, now int64) (atOnce, inPeriod int64) {
-	t := &m.parts[i]
+// asks returns how much of a quota a member, or all in a group, are expected to ask for: at once, which is what their
+// waiting calls ask for, and in a period from now on, which is a quarter more than what they ask for when they are free
+// to. A member that has not called for longer than it usually pauses asks for no more.
+func (p *Pool) asks(x *node, i int, now int64) (atOnce, inPeriod int64) {
+	t := &x.parts[i]
 	switch {
-	case now < m.waitsTo:
+	case x.group != nil:
+		for _, o := range x.below {
+			a, b := p.asks(o, i, now)
+			atOnce, inPeriod = min(atOnce+a, endless), min(inPeriod+b, endless)
+		}
+		return atOnce, inPeriod
+	case now < x.waitsTo:
 		return endless, 0
-	case m.wanting > 0:
-		atOnce = int64(m.waiting) * t.size
-	case !p.present(m, i, now):
+	case x.wanting > 0:
+		atOnce = int64(x.waiting) * t.size
+	case !p.present(x, i, now):
 		return 0, 0
 	}
-	return atOnce, growth(t.asks.in(p.quotas[i].period, m.free) + t.elsewhere.Rate)
+	inPeriod = t.asks.in(p.quotas[i].period, x.free) + t.elsewhere.Rate
+	return atOnce, min(inPeriod+inPeriod/4, endless)
 }
-
-// growth returns how much a member is expected to ask for that has asked for an amount in the period before: a quarter
-// more.
-func growth(n int64) int64 { return min(n+n/4, endless) }
 
 // want returns how much of a quota a member is expected to use within a period at most, in fine units.
 func (p *Pool) want(m *node, i int, now int64) int64 {

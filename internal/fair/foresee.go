@@ -54,7 +54,7 @@ func (q *quota) after(k int) int64 { return int64(k) * q.period / parts }
 // quota of which free is left now. Two calls of the node may come at any time: margin is what may be kept free for them.
 func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, wanted *curve) {
 	q, t := &p.quotas[i], &x.parts[i]
-	atOnce, inPeriod := p.asksIn(x, i, now)
+	atOnce, inPeriod := p.asks(x, i, now)
 	if inPeriod > 0 && atOnce == 0 && t.size <= margin {
 		atOnce = min(2*t.size, margin)
 	}
@@ -83,16 +83,4 @@ func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, w
 		}
 		wanted[k] += max(min(left, atOnce+inPeriod*int64(k)/parts), kept-used, 0)
 	}
-}
-
-// asksIn is asks of a member, or of all in a group.
-func (p *Pool) asksIn(x *node, i int, now int64) (atOnce, inPeriod int64) {
-	if x.group == nil {
-		return p.asks(x, i, now)
-	}
-	for _, o := range x.below {
-		a, b := p.asksIn(o, i, now)
-		atOnce, inPeriod = min(atOnce+a, endless), min(inPeriod+b, endless)
-	}
-	return atOnce, inPeriod
 }

@@ -43,7 +43,6 @@ type caller struct {
 	turned    int64 // when a call that does not wait was denied last
 	seen      int64 // until when its time is accounted for: see pass
 	free      int64 // for how long none of its calls has waited, in all
-	nextTurn  int64 // when the first period ends of what it asks for, or of an excess
 
 	nodes    map[source]nodeReport // what other nodes have reported
 	nodesEnd int64                 // when the first of these counts no longer
