@@ -7,7 +7,11 @@ func (p *Pool) forget(now int64) {
 	for name, m := range p.members {
 		p.pass(m, now)
 		idle := !m.wants(now) && m.waiting == 0 && !m.dedicated && !p.holds(m) && now-m.called > p.shortest
-		if idle && !p.activeInAny(m, now) {
+		active := !idle
+		for i := range p.quotas {
+			active = active || p.active(m, i, now)
+		}
+		if !active {
 			p.takeOut(m)
 			delete(p.members, name)
 			p.joined.Add(-1)
@@ -27,15 +31,6 @@ func (p *Pool) forget(now int64) {
 			}
 		}
 	}
-}
-
-func (p *Pool) activeInAny(m *node, now int64) bool {
-	for i := range p.quotas {
-		if p.active(m, i, now) {
-			return true
-		}
-	}
-	return false
 }
 
 // unpark gives a member its shares again.

@@ -48,7 +48,7 @@ type Pool struct {
 	gathering *node             // the member that gathers what its call asks for; nil: none does
 	sorted    []*node           // room for the computation of shares
 	sweepAt   int64             // when members that do not call any more are parked or forgotten next
-	moveAt    int64             // when time next changes something: see moveOn
+	moveAt    int64             // when time next changes something: see move
 }
 
 // quota is one of the quotas of a pool.

@@ -133,7 +133,13 @@ func (r *ring) correct(at, more int64) {
 }
 
 // sumAt returns what counts as used now: all but what was used in the part that has begun a period before.
-func (r *ring) sumAt(now int64) int64 { return r.longAt(now) - r.leaving() }
+func (r *ring) sumAt(now int64) int64 {
+	sum := r.longAt(now)
+	if r.used != nil {
+		sum -= *r.slot(r.first)
+	}
+	return sum
+}
 
 // longAt is sumAt with the part that has begun a period before and not ended, so that it is never less than what was
 // used in the last period.
@@ -142,14 +148,6 @@ func (r *ring) longAt(now int64) int64 {
 		r.move(now)
 	}
 	return r.sum
-}
-
-// leaving returns what was used in the oldest part.
-func (r *ring) leaving() int64 {
-	if r.used == nil {
-		return 0
-	}
-	return *r.slot(r.first)
 }
 
 // ahead fills in what counts as used from now on, if nothing else is used.

@@ -11,13 +11,9 @@ func (p *Pool) move(now int64) {
 	if p.dedicated != nil && p.dedicated.terms.Load() != p.seen {
 		p.dedicate(now)
 	}
-	if now >= p.moveAt {
-		p.moveOn(now)
+	if now < p.moveAt {
+		return
 	}
-}
-
-// moveOn is move once it is time.
-func (p *Pool) moveOn(now int64) {
 	p.moveAt = math.MaxInt64
 	for i := range p.quotas {
 		q := &p.quotas[i]
