@@ -53,7 +53,7 @@ func (p *Pool) heldBy(m *node, i int, now, n int64) *node {
 
 // yieldsBy returns the outermost of a member and those above it that has its share of what calls hold, beside a sibling
 // that wants more and has not its share; nil: the call may have what is free.
-func (p *Pool) yieldsBy(m *node, i int, now, n int64) (by *node) {
+func (p *Pool) yieldsBy(m *node, i int, now, n int64) *node {
 	q := &p.quotas[i]
 	if !q.isWanted(now) && p.top.parts[i].floor == 0 {
 		return nil
@@ -63,13 +63,10 @@ func (p *Pool) yieldsBy(m *node, i int, now, n int64) (by *node) {
 		held := t.usedAt(now)
 		return q.fine(held) < t.floor || t.waits > 0 && t.fits(q, held, max(t.size, 1))
 	}
-	for x := m; x.above != nil; x = x.above {
+	return m.outermost(func(x *node) bool {
 		t := &x.parts[i]
-		if !t.fits(q, t.usedAt(now), n) && slices.ContainsFunc(x.above.below, func(o *node) bool { return o != x && lacks(o) }) {
-			by = x
-		}
-	}
-	return by
+		return !t.fits(q, t.usedAt(now), n) && slices.ContainsFunc(x.above.below, func(o *node) bool { return o != x && lacks(o) })
+	})
 }
 
 // wantHeld returns how much a member wants of what calls hold, in fine units: everything if calls of it wait, and

@@ -250,9 +250,6 @@ func (p *Pool) enter(x *node) {
 	}
 	for i := range p.quotas {
 		q := &p.quotas[i]
-		if g == p.top && g.parts[i].share == 0 {
-			g.parts[i].share = q.part(Whole - p.reserve)
-		}
 		x.parts[i].share = min(mulDiv(g.parts[i].share, x.terms().weight(), g.weights), q.fine(q.most(x.least()))) // until shares are computed
 	}
 	p.disturb()
@@ -276,18 +273,33 @@ func (p *Pool) leave(x *node) {
 	p.disturb()
 }
 
+// maximum returns the node's maximum, which is that of its own calls too; 0 is none.
+func (x *node) maximum() int64 {
+	if x.group != nil {
+		return x.group.Terms().Max
+	}
+	return x.own.Max
+}
+
 // least returns the smallest maximum of the node and of those above it; 0 is none.
 func (x *node) least() (least int64) {
 	for ; x != nil; x = x.above {
-		most := x.own.Max
-		if x.group != nil {
-			most = x.group.Terms().Max
-		}
-		if most > 0 && (least == 0 || most < least) {
+		if most := x.maximum(); most > 0 && (least == 0 || most < least) {
 			least = most
 		}
 	}
 	return least
+}
+
+// outermost returns the outermost of a member and those above it, without the top, of which something is true; nil: it is
+// true of none.
+func (m *node) outermost(is func(x *node) bool) (found *node) {
+	for x := m; x.above != nil; x = x.above {
+		if is(x) {
+			found = x
+		}
+	}
+	return found
 }
 
 // usedAt returns what was used at a time, on all nodes.

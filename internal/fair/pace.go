@@ -2,13 +2,8 @@ package fair
 
 // pacedBy returns the outermost of a member and those above it that has taken so much lately that it has to wait, or
 // nil.
-func (p *Pool) pacedBy(m *node, i int, now int64) (by *node) {
-	for x := m; x.above != nil; x = x.above {
-		if x.parts[i].paid > now && p.isPaced(x, i, now) {
-			by = x
-		}
-	}
-	return by
+func (p *Pool) pacedBy(m *node, i int, now int64) *node {
+	return m.outermost(func(x *node) bool { return x.parts[i].paid > now && p.isPaced(x, i, now) })
 }
 
 // isPaced reports whether a node takes its part of a quota at an even pace. One whose calls wait does beside siblings that

@@ -91,6 +91,9 @@ func NewPool(quotas []limit.Limit, reserve int64) *Pool {
 		p.shortest = min(p.shortest, period)
 	}
 	p.top = p.newNode("")
+	for i := range p.quotas {
+		p.top.parts[i].share = p.quotas[i].part(Whole - reserve) // until shares are computed
+	}
 	return p
 }
 

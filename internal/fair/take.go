@@ -56,15 +56,20 @@ func (p *Pool) Take(w *Who, t Terms, now int64, amounts []Amount, again bool) De
 }
 
 // Peek returns what Take would, and takes nothing.
-func (p *Pool) Peek(w *Who, now int64, amounts []Amount) (d Denial) {
+func (p *Pool) Peek(w *Who, now int64, amounts []Amount) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	_, d := p.peek(w, now, amounts)
+	return d
+}
+
+func (p *Pool) peek(w *Who, now int64, amounts []Amount) (m *node, d Denial) {
 	p.move(now)
-	if m := p.find(w); m != nil {
+	if m = p.find(w); m != nil {
 		p.unpark(m)
 		d = p.denies(m, now, amounts)
 	}
-	return d
+	return m, d
 }
 
 // ask records that a member wants amounts.
@@ -152,13 +157,8 @@ func (p *Pool) denier(m *node, i int, now, n int64) *node {
 }
 
 // beyond returns the outermost of a member and those above it whose share of a quota a call does not fit into, or nil.
-func (p *Pool) beyond(m *node, i int, now, n int64) (denier *node) {
-	for x := m; x.above != nil; x = x.above {
-		if !p.admits(x, i, now, n) {
-			denier = x
-		}
-	}
-	return denier
+func (p *Pool) beyond(m *node, i int, now, n int64) *node {
+	return m.outermost(func(x *node) bool { return !p.admits(x, i, now, n) })
 }
 
 // mostCompared is among how many siblings a large call waits for those who were served less.
@@ -200,17 +200,11 @@ func (p *Pool) lacks(x *node, i int, now int64) bool {
 }
 
 // capped returns the outermost of a member and those above it whose maximum denies a call of an amount, or nil.
-func (p *Pool) capped(m *node, i int, now, n int64) (denier *node) {
-	for x := m; x.above != nil; x = x.above {
-		most := x.own.Max
-		if x.group != nil {
-			most = x.group.Terms().Max
-		}
-		if most > 0 && x.parts[i].used.longAt(now)+x.parts[i].remote+n > p.quotas[i].most(most) {
-			denier = x
-		}
-	}
-	return denier
+func (p *Pool) capped(m *node, i int, now, n int64) *node {
+	return m.outermost(func(x *node) bool {
+		most := x.maximum()
+		return most > 0 && x.parts[i].used.longAt(now)+x.parts[i].remote+n > p.quotas[i].most(most)
+	})
 }
 
 // learned is over how many calls it is learned by how much they use more than they ask for.
@@ -287,12 +281,9 @@ func (p *Pool) denial(m, by *node, i int, now, n int64) Denial {
 // share, if it is expected to use another amount, and into its maximum.
 func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	q, t := &p.quotas[i], &x.parts[i]
-	most := x.own.Max
-	if x.group != nil {
-		most = x.group.Terms().Max
-	}
+	most := q.most(x.maximum())
 	long := t.used.longAt(now) + t.remote // what counts for the maximum
-	switch fits := t.fits(q, t.counts(now), expected) && long+amount <= q.most(most); {
+	switch fits := t.fits(q, t.counts(now), expected) && long+amount <= most; {
 	case fits && p.admits(x, i, now, expected):
 		return now
 	case fits: // others that were served less come first
@@ -306,7 +297,7 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	t.used.ahead(now, &here)
 	for k, n := range here {
 		used := t.counts(now) - here[0] + n
-		if t.fits(q, used, expected) && long+amount <= q.most(most) {
+		if t.fits(q, used, expected) && long+amount <= most {
 			return now + q.after(k)
 		}
 		long = used - t.carry // a part later
