@@ -158,10 +158,13 @@ func (e *Engine) peekShares(c *Call, o *Outcome) {
 	for i := range all {
 		cl := &all[i]
 		var room [mostShared]int64
-		cl.said = cl.pool.Peek(cl.member, now, cl.amounts())
-		denies := cl.waitsForShare(o, now)
-		if !o.Denied {
-			denies = cl.said.Denied && !cl.pool.WouldLend(cl.member, now, cl.amounts(), cl.used(o, room[:0]))
+		denies := false
+		if o.Denied {
+			cl.said = cl.pool.Peek(cl.member, now, cl.amounts())
+			denies = cl.waitsForShare(o, now)
+		} else {
+			cl.said = cl.pool.StillDenies(cl.member, now, cl.amounts(), cl.used(o, room[:0]))
+			denies = cl.said.Denied
 		}
 		if denies {
 			cl.deny(o, cl.said, now)

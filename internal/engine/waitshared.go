@@ -143,7 +143,7 @@ func (w *wait) stillDenied() (a fair.Answer, denied bool) {
 		if cl.scope != by.Scope {
 			continue
 		}
-		if d := cl.pool.StillDenies(cl.member, now, cl.amounts()); d.Denied {
+		if d := cl.pool.StillDenies(cl.member, now, cl.amounts(), nil); d.Denied {
 			return cl.denial(d, now).answer(), true
 		}
 	}

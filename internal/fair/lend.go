@@ -13,38 +13,24 @@ func (p *Pool) Lend(w *Who, now int64, amounts []Amount, used []int64) bool {
 	return true
 }
 
-// WouldLend returns what Lend would, and takes nothing.
-func (p *Pool) WouldLend(w *Who, now int64, amounts []Amount, used []int64) bool {
+// StillDenies returns which share denies amounts that are not lent either: used is what is used of each quota by its own
+// count; nil is what this node knows of. It takes nothing.
+func (p *Pool) StillDenies(w *Who, now int64, amounts []Amount, used []int64) Denial {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.find(w)
-	return m != nil && p.lends(m, now, amounts, used)
-}
-
-// StillDenies returns which share denies amounts that are not lent either, as far as this node knows what is used of
-// each quota. It takes nothing.
-func (p *Pool) StillDenies(w *Who, now int64, amounts []Amount) Denial {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.move(now)
-	m := p.find(w)
-	if m == nil {
-		return Denial{}
-	}
-	p.unpark(m)
-	d := p.denies(m, now, amounts)
+	m, d := p.peek(w, now, amounts)
 	if !d.Denied {
 		return d
 	}
-	used := make([]int64, len(p.quotas))
-	for k := range p.quotas {
-		used[k] = p.top.parts[k].usedAt(now)
+	guesses := used == nil
+	for i := 0; guesses && i < len(p.quotas); i++ {
+		used = append(used, p.top.parts[i].usedAt(now))
 	}
 	if !p.lends(m, now, amounts, used) {
 		return d
 	}
-	for k := range p.quotas {
-		p.top.parts[k].lending = outdated{} // by what this node knows: Lend knows better
+	for i := 0; guesses && i < len(p.quotas); i++ {
+		p.top.parts[i].lending = outdated{} // Lend knows better
 	}
 	return Denial{}
 }
