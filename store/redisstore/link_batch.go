@@ -26,6 +26,7 @@ type batch struct {
 	ops        []*op
 	reads      bool      // all ops of the batch only read
 	firstTry   time.Time // when the batch was first sent
+	tries      int       // how often the batch has been sent without an answer
 	sent       int64     // the batch has not run before this time, in the server's Unix seconds
 	mayHaveRun bool      // the batch may have run, and the answer was lost
 	probes     bool      // the batch is sent while the breaker is open: to probe the server, or to put back what it has forgotten
@@ -46,7 +47,7 @@ func (l *link) sendBatch(b *batch) {
 	b.firstTry = time.Now()
 	overdue := time.AfterFunc(l.cfg.timeout, func() { l.overdue(b) })
 	defer overdue.Stop()
-	for tries := 0; ; tries++ {
+	for ; ; b.tries++ {
 		r, err := l.try(b)
 		if err == nil {
 			l.deliver(b, r)
@@ -59,7 +60,7 @@ func (l *link) sendBatch(b *batch) {
 		if errors.Is(err, errForgotten) {
 			l.failTakes(b)
 		}
-		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, tries)) {
+		if !l.pause(l.healed(b.queue.breaker), backoff(2*time.Millisecond, b.tries)) {
 			l.fail(b, store.ErrClosed) // the link was closed
 			l.giveUp(b, store.ErrClosed)
 			return
@@ -89,11 +90,22 @@ func (l *link) giveUp(b *batch, err error) {
 type reply struct {
 	at      int64
 	answers [][]byte
+	slow    bool // the answer took longer than a call waits
+}
+
+// attemptTimeout returns how long the next attempt to send b may take. The first one ends when the calls of b stop
+// waiting. A later one, and that of a prober, may have to connect first, which can take longer than any call waits: if
+// such an attempt ended as soon as a call, no new connection to a distant or busy server would ever be ready.
+func (l *link) attemptTimeout(b *batch) time.Duration {
+	if b.tries == 0 && !b.probes {
+		return l.cfg.timeout
+	}
+	return max(l.cfg.timeout, patience)
 }
 
 // try sends b once.
 func (l *link) try(b *batch) (reply, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.attemptTimeout(b))
 	defer cancel()
 	sentAt := time.Now()
 	if !b.mayHaveRun {
@@ -107,6 +119,7 @@ func (l *link) try(b *batch) (reply, error) {
 		return reply{}, err
 	}
 	r, err := read(result, len(b.ops))
+	r.slow = time.Since(sentAt) > l.cfg.timeout
 	if err == nil && l.cfg.clock == nil && !b.mayHaveRun { // a remembered answer has an old time
 		l.server.observe(r.at, time.Since(sentAt))
 	}
@@ -190,7 +203,7 @@ func read(result rueidis.RedisResult, ops int) (reply, error) {
 func (l *link) deliver(b *batch, r reply) {
 	l.mu.Lock()
 	b.resolved = true
-	if !b.reads {
+	if !b.reads && !r.slow {
 		l.heal(b.queue.breaker)
 	}
 	l.mu.Unlock()

@@ -57,7 +57,8 @@ func (l *link) heal(b *breaker) {
 }
 
 // probe sends empty batches until one is answered, which closes the breaker. An empty batch writes its
-// marker, because a server that cannot write is as good as lost.
+// marker, because a server that cannot write is as good as lost. So is one that takes longer to answer than calls wait:
+// if a probe had to connect first and was slow, the next one finds out.
 func (l *link) probe(q *queue, healed <-chan struct{}) {
 	for tries := 0; l.pause(healed, backoff(50*time.Millisecond, tries)); tries++ {
 		l.mu.Lock()
@@ -72,7 +73,7 @@ func (l *link) probe(q *queue, healed <-chan struct{}) {
 		if errors.Is(err, errForgotten) { // it has, and knows that now
 			r, err = l.try(b)
 		}
-		if err == nil && l.restore(q.breaker) {
+		if err == nil && !r.slow && l.restore(q.breaker) {
 			l.deliver(b, r)
 			return
 		}

@@ -41,7 +41,14 @@ const patient = time.Minute
 
 func dial(t testing.TB, addrs ...string) rueidis.Client {
 	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs, DisableCache: true})
+	return connect(t, rueidis.ClientOption{InitAddress: addrs})
+}
+
+// connect returns a client that is closed when the test ends.
+func connect(t testing.TB, option rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	option.DisableCache = true
+	client, err := rueidis.NewClient(option)
 	if err != nil {
 		t.Fatal(err)
 	}

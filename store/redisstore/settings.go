@@ -15,8 +15,8 @@ import (
 
 func (s *Store) settings() string { return s.namespace + ":settings" }
 
-// patience is how long a command for settings may take at least: no call waits for it, but the start of a
-// gateway does, and a change by an operator. The command may have to connect first.
+// patience is how long a command may take at least that no call waits for, such as one for settings: the start of a
+// gateway waits for it, or a change by an operator. The command may have to connect first.
 const patience = 2 * time.Second
 
 // Settings returns all settings by their names.
