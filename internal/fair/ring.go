@@ -1,10 +1,6 @@
 package fair
 
-import (
-	"math"
-
-	"dappco.re/go/core/go-ratelimit/limit"
-)
+import "dappco.re/go/core/go-ratelimit/limit"
 
 const (
 	// parts is into how many parts a period is divided.
@@ -29,7 +25,7 @@ type ring struct {
 
 func newRing(l limit.Limit, held bool) ring {
 	if held || l.Algorithm() == limit.FixedWindow {
-		return ring{end: math.MaxInt64}
+		return ring{}
 	}
 	return ring{part: max(int64(l.Period())/parts, 1)}
 }
@@ -47,12 +43,7 @@ func (r *ring) number(at int64) int64 {
 }
 
 // clear forgets what was used.
-func (r *ring) clear() {
-	r.sum = 0
-	if r.part > 0 {
-		*r = ring{part: r.part}
-	}
-}
+func (r *ring) clear() { *r = ring{part: r.part} }
 
 // move drops the parts that have ended a period before now.
 func (r *ring) move(now int64) {
@@ -74,7 +65,7 @@ func (r *ring) move(now int64) {
 
 // add adds what was used now.
 func (r *ring) add(now, n int64) {
-	if now >= r.end || r.used == nil && r.part > 0 {
+	if r.part > 0 && (now >= r.end || r.used == nil) {
 		r.move(now)
 	}
 	r.sum += n
@@ -123,7 +114,7 @@ func (r *ring) correct(at, more int64) {
 	if !r.has(at) {
 		return
 	}
-	if at >= r.end {
+	if r.part > 0 && at >= r.end {
 		r.move(at)
 	}
 	r.sum += more
