@@ -12,9 +12,6 @@ type Dedicated struct {
 func (d *Dedicated) Set(terms map[string]Terms) { d.terms.Store(&terms) }
 
 func (d *Dedicated) empty() bool {
-	if d == nil {
-		return true
-	}
 	terms := d.terms.Load()
 	return terms == nil || len(*terms) == 0
 }

@@ -79,7 +79,7 @@ func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, w
 		}
 		left := int64(0)
 		if t.fits(q, counts, t.size) {
-			left = q.ceil(share - q.fine(max(counts, 0)))
+			left = (share - q.fine(max(counts, 0)) + 1<<q.scale - 1) >> q.scale // rounded up
 		}
 		wanted[k] += max(min(left, atOnce+inPeriod*int64(k)/parts), kept-used, 0)
 	}

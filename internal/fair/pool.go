@@ -33,7 +33,7 @@ type Pool struct {
 	shortest int64        // the shortest period of a quota
 	joined   atomic.Int32 // the number of members
 
-	dedicated *Dedicated // nil: no members are dedicated
+	dedicated *Dedicated // the members that are
 	root      *Group     // whose limits the quotas are; nil: they are a model's
 	depth     int        // the number of groups that root is in, plus one; 0 without a root
 
@@ -83,7 +83,7 @@ func (t Terms) weight() int64 { return int64(max(t.Weight, 1)) }
 // NewPool returns a pool of quotas without members. reserve is the part of every quota, in millionths, that only those
 // have who have begun to call within the last period.
 func NewPool(quotas []limit.Limit, reserve int64) *Pool {
-	p := &Pool{reserve: reserve, members: map[string]*node{}, groups: map[string]*node{}, shortest: math.MaxInt64}
+	p := &Pool{reserve: reserve, dedicated: new(Dedicated), members: map[string]*node{}, groups: map[string]*node{}, shortest: math.MaxInt64}
 	for _, l := range quotas {
 		period := int64(l.Period())
 		p.quotas = append(p.quotas, quota{limit: l, period: period, steady: period / steadyParts, others: newRing(l, false)})
@@ -112,9 +112,6 @@ func (q *quota) setCount(n int64) {
 // fine returns an amount in the units in which shares are counted: of a small quota they are parts of its own unit, so
 // that a hundred members can share ten requests.
 func (q *quota) fine(n int64) int64 { return min(n, endless>>q.scale) << q.scale }
-
-// ceil returns an amount in fine units in the quota's own, rounded up.
-func (q *quota) ceil(fine int64) int64 { return (fine + 1<<q.scale - 1) >> q.scale }
 
 // part returns so many millionths of the quota, as shares are counted.
 func (q *quota) part(millionths int64) int64 { return mulDiv(q.fine(q.count), millionths, Whole) }

@@ -93,18 +93,13 @@ func (p *Pool) ask(m *node, now int64, amounts []Amount, again bool) {
 			continue
 		}
 		for x := m; x != nil; x = x.above {
-			x.parts[i].asksFor(n)
+			of := &x.parts[i]
+			of.size, of.large = n, max(n, of.large-of.large/largeCalls)
 		}
 		if !again {
 			t.asks.add(n)
 		}
 	}
-}
-
-// asksFor records the size of a call.
-func (t *part) asksFor(n int64) {
-	t.size = n
-	t.large = max(n, t.large-t.large/largeCalls)
 }
 
 // largeCalls is over how many calls it is forgotten that one was large.

@@ -8,7 +8,7 @@ import (
 
 // move begins new fixed windows where they have ended, and forgets members that do not call any more.
 func (p *Pool) move(now int64) {
-	if p.dedicated != nil && p.dedicated.terms.Load() != p.seen {
+	if p.dedicated.terms.Load() != p.seen {
 		p.dedicate(now)
 	}
 	if now < p.moveAt {
