@@ -61,14 +61,11 @@ const (
 	// pool counts in parts of a period: a tenth.
 	rough = 10
 
-	// mostMembers is how many members that call elsewhere are known at most.
+	// mostMembers is how many members that call elsewhere are known at most, and how many reports count for one.
 	mostMembers = 10_000
 
 	// mostGroups is in how many groups a member may be.
 	mostGroups = maxDepth - 1
-
-	// mostSources is how many reports count for a member.
-	mostSources = 10_000
 
 	// mostReported is the largest amount that makes sense in a report.
 	mostReported = 1 << 50
@@ -140,7 +137,7 @@ func (m *node) enterReport(from source, now int64, r MemberReport) {
 		m.nodes = map[source]nodeReport{}
 	}
 	before, known := m.nodes[from]
-	if !known && len(m.nodes) >= mostSources {
+	if !known && len(m.nodes) >= mostMembers {
 		return
 	}
 	r.Parts = slices.Clone(r.Parts) // move changes them
@@ -204,14 +201,22 @@ func (p *Pool) sum(m *node, now int64) {
 		m.parts[i].elsewhere, m.parts[i].unheard = PartReport{}, 0
 	}
 	for node, r := range m.nodes {
-		if now >= r.at+lost {
-			kept := int64(0)
-			for i, t := range r.Parts {
-				if p.quotas[i].resetAt > 0 {
-					remote[i] += t.Used
-					kept += t.Used
-				}
+		gone, kept := now >= r.at+lost, int64(0)
+		for i, t := range r.Parts {
+			q, e := &p.quotas[i], &m.parts[i].elsewhere
+			if !gone || q.resetAt > 0 {
+				remote[i] += t.Used
+				kept += t.Used
 			}
+			if gone {
+				continue
+			}
+			e.Calls, e.Rate, e.Pressed, e.Gathers = e.Calls+t.Calls, min(e.Rate+t.Rate, endless), e.Pressed || t.Pressed, max(e.Gathers, t.Gathers)
+			if e.Waiting += t.Waiting; t.Waiting > 0 {
+				q.waitsTo = max(q.waitsTo, r.at+lost)
+			}
+		}
+		if gone {
 			if kept == 0 {
 				delete(m.nodes, node)
 			}
@@ -221,15 +226,6 @@ func (p *Pool) sum(m *node, now int64) {
 		m.last = max(m.last, r.at-r.Idle)
 		if r.Waits {
 			m.waitsTo = max(m.waitsTo, r.at+lost)
-		}
-		for i, t := range r.Parts {
-			e := &m.parts[i].elsewhere
-			e.Calls, e.Rate, e.Pressed, e.Gathers = e.Calls+t.Calls, min(e.Rate+t.Rate, endless), e.Pressed || t.Pressed, max(e.Gathers, t.Gathers)
-			e.Waiting += t.Waiting
-			remote[i] += t.Used
-			if t.Waiting > 0 {
-				p.quotas[i].waitsTo = max(p.quotas[i].waitsTo, r.at+lost)
-			}
 		}
 	}
 	for i := range remote {
