@@ -38,8 +38,9 @@ func (p *Pool) clear(i int) {
 	p.quotas[i].shares.dirty = true
 	p.quotas[i].others.clear()
 	p.each(func(x *node) {
-		x.parts[i].used.clear()
-		x.parts[i].remote, x.parts[i].unheard = 0, 0
+		t := &x.parts[i]
+		t.used.clear()
+		t.remote, t.unheard, t.carry, t.excess, t.since = 0, 0, 0, 0, 0
 		for _, r := range x.nodes {
 			r.Parts[i].Used = 0
 		}
@@ -62,14 +63,9 @@ func (p *Pool) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.quotas {
-		if p.quotas[i].held {
-			continue // the calls are still under way
+		if !p.quotas[i].held { // otherwise the calls are still under way
+			p.clear(i)
 		}
-		p.clear(i)
-		p.each(func(x *node) {
-			t := &x.parts[i]
-			t.carry, t.excess, t.since = 0, 0, 0
-		})
 	}
 }
 
