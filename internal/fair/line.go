@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -47,7 +48,9 @@ type Line struct {
 }
 
 // NewLine returns an empty line.
-func (h *Hall) NewLine() *Line { return &Line{hall: h, flows: map[string]*flow{}, wakes: 1} }
+func (h *Hall) NewLine() *Line {
+	return &Line{hall: h, flows: map[string]*flow{}, resting: map[string]*waiter{}, wakes: 1}
+}
 
 // Waiting returns how many calls are in the line.
 func (l *Line) Waiting() int { return int(l.waiting.Load()) }
@@ -129,7 +132,12 @@ func (l *Line) join(t Ticket) (*waiter, error) {
 	if t.MaxWaiting > 0 && f.waiters.Len() >= t.MaxWaiting {
 		return nil, fmt.Errorf("%w: %d calls of the project: try again later", ErrCrowded, f.waiters.Len())
 	}
-	l.rank(f, t.Rank)
+	if f.rank != t.Rank && f.element != nil {
+		l.ready.remove(f)
+		f.rank = t.Rank
+		l.putBack(f)
+	}
+	f.rank = t.Rank
 	f.weight = int64(max(t.Weight, 1))
 	t.Cost = max(t.Cost, minCost)
 	w := &waiter{Ticket: t, flow: f, arrived: l.hall.arrivals, woken: make(chan struct{}, 1)}
@@ -293,7 +301,7 @@ func (l *Line) deniedByOwn(f *flow, d denial) {
 // putBack adds a flow to those that are ready, unless a group that it is in rests.
 func (l *Line) putBack(f *flow) {
 	f.yields = false
-	if f.element == nil && !l.rests(f) {
+	if f.element == nil && !slices.ContainsFunc(f.groups, func(g string) bool { return l.resting[g] != nil }) {
 		l.ready.add(f)
 	}
 }
@@ -301,18 +309,6 @@ func (l *Line) putBack(f *flow) {
 // putBackUnlessAside adds a flow to those that are ready, unless its first waiter has stepped aside.
 func (l *Line) putBackUnlessAside(f *flow) {
 	if !f.first().aside {
-		l.putBack(f)
-	}
-}
-
-// rank changes the rank of a flow.
-func (l *Line) rank(f *flow, to int) {
-	if f.rank == to {
-		return
-	}
-	isReady := f.element != nil
-	l.ready.remove(f)
-	if f.rank = to; isReady {
 		l.putBack(f)
 	}
 }

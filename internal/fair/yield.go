@@ -24,16 +24,8 @@ func (l *Line) yield(w *waiter, a Answer, d denial) {
 	l.pass()
 }
 
-// rests reports whether a group that the flow is in rests.
-func (l *Line) rests(f *flow) bool {
-	return len(l.resting) > 0 && slices.ContainsFunc(f.groups, func(g string) bool { return l.resting[g] != nil })
-}
-
 // rest gives the flows of a group no turns until w asks again.
 func (l *Line) rest(w *waiter, group string) {
-	if l.resting == nil {
-		l.resting = map[string]*waiter{}
-	}
 	l.resting[group] = w
 	for _, f := range l.flows {
 		if slices.Contains(f.groups, group) {
