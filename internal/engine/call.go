@@ -115,7 +115,7 @@ type Call struct {
 	ask     Ask   // what the call asks for
 	invalid error // why the call cannot be decided on, or nil
 	limited bool  // for observers: its model was configured
-	again   bool  // it waits, and has asked before
+	again   bool  // it has asked before
 }
 
 // Errors of calls of which a limit must know more.

@@ -16,6 +16,7 @@ type Outcome struct {
 
 	asked    bool   // the limits were asked
 	shadowed bool   // some of them count the call, and do not deny it
+	counted  bool   // a share denies it by what the store has counted, of which this process had not known
 	divided  uint32 // the scopes whose limits may be divided, one bit for each
 	capped   uint32 // the scopes with a maximum share of the limits of others
 

@@ -72,8 +72,19 @@ func (e *Engine) lookThrough(ctx context.Context, c *Call, scopes Scopes, o *Out
 	return err
 }
 
-// takeLimits takes what a call asks for of every limit, or nothing.
+// takeLimits takes what a call asks for of every limit, or nothing. If a share denies the call by what this process has
+// just learned, the call asks once more: others may lend it what is free.
 func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
+	res, err := e.takeOnce(ctx, c, scopes, o)
+	if o.counted && !c.again {
+		c.again = true
+		res, err = e.takeOnce(ctx, c, scopes, o)
+		c.again = false
+	}
+	return res, err
+}
+
+func (e *Engine) takeOnce(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	o.begin(e, c.part, scopes)
 	in, own := o.pools(e, c, false)
 	switch {

@@ -139,6 +139,7 @@ func (e *Engine) takeCounted(ctx context.Context, c *Call, o *Outcome, all claim
 		if d := cl.pool.Confirm(cl.member, now, cl.amounts(), cl.counted(o, counter, room[:0])); d.Denied {
 			res.giveBack()
 			cl.deny(o, d, now)
+			o.counted = true
 			return nil, nil
 		}
 	}

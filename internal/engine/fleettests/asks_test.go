@@ -51,3 +51,35 @@ func TestWaitingForAShareRarelyAsksTheStore(t *testing.T) {
 		}
 	})
 }
+
+// A project that calls more than it has before, on two nodes at one moment, has what is free: neither node knows what the
+// other one admits, so the store says that the project has used more than its share, which nobody else wants.
+func TestWhatIsFreeIsLentToWhoCallsOnTwoNodesAtOnce(t *testing.T) {
+	onFakeTime(t, func(t *testing.T, b *memorybus.Bus) {
+		list := newNodes(t, b.Open, 2, func() *engine.Rules {
+			log := limit.New(100_000, time.Minute).Using(limit.SlidingLog)
+			return &engine.Rules{Limits: []engine.Limit{{Name: "requests", Unit: engine.Requests, Limit: log}}}
+		}, map[string]int{"a": 1, "b": 1, "new": 1})
+		try := func(k int, project string) {
+			t.Helper()
+			var r engine.Result
+			if err := list[k].Try(t.Context(), &engine.Call{Requests: 1}, list[k].scopes(project), &r); err != nil || r.Reservation == nil {
+				t.Fatalf("a call of %s is denied on node %d although nearly nothing is used: %+v, %v", project, k, r.Outcome, err)
+			}
+		}
+		for range 18 {
+			for k := range list {
+				try(k, "a")
+				try(k, "b")
+			}
+			time.Sleep(10 * time.Second)
+		}
+		try(0, "new")
+		time.Sleep(time.Second)
+		for range 20 {
+			for k := range list {
+				try(k, "a")
+			}
+		}
+	})
+}
