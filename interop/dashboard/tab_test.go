@@ -30,7 +30,7 @@ type tab struct {
 func open(t *testing.T, r *rig, page string, excused ...string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
-	ctx, end := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, end := context.WithTimeout(ctx, 10*time.Minute) // a busy machine takes minutes for a test of many pages
 	b := &tab{t: t, ctx: ctx, url: r.url}
 	b.do(chromedp.Navigate("about:blank"))
 	console, requests := chromedp.Console(ctx), chromedp.Events(ctx, network.RequestWillBeSent)
