@@ -15,15 +15,22 @@ import (
 
 // Within seconds the demo shows waiting, shares by weight, denials, and no overshoot.
 func TestDemo(t *testing.T) {
-	got := run(t, "demo", "--for", "6s", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	if !strings.Contains(got.stdout, "In a browser: http://127.0.0.1:") {
-		t.Errorf("it does not say where the dashboard is:\n%s", got.stdout)
+	ctx, stop := context.WithCancel(t.Context())
+	stdout, stderr, code := new(testkit.Log), new(testkit.Log), make(chan int, 1)
+	go func() {
+		code <- Main(ctx, []string{"demo", "--for", "1h", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, strings.NewReader(""), stdout, stderr)
+	}()
+	stdout.Await(t, `(?m)^ +([6-9]|\d\d+)s .*intern \d+ passed, \d+ wait, [1-9]`) // the last to reach its limit
+	stop()
+	if got := <-code; got != exitFine || stderr.String() != "" {
+		t.Fatalf("code %d: %s", got, stderr)
 	}
-	if got.code != exitFine || got.stderr != "" {
-		t.Fatalf("%+v", got)
+	got := stdout.String()
+	if !strings.Contains(got, "In a browser: http://127.0.0.1:") {
+		t.Errorf("it does not say where the dashboard is:\n%s", got)
 	}
 	for _, want := range []string{
-		`(?m)^  \ds \| search \d+ passed, \d+ wait, `,
+		`(?m)^ +\d+s \| search \d+ passed, \d+ wait, `,
 		`overshoot 0`,
 		`Overshoot: 0, as the provider itself has counted.`,
 		`(?m)^search .* [1-9]\d* .*%`,
@@ -34,22 +41,29 @@ func TestDemo(t *testing.T) {
 		`(?m)^batch .* \d+ +\d+ +[1-9]\d* +0 +\d+ +[\d,]+ +\d+% `, // some calls wait, even at the end
 		`reports +3,000 tokens a minute, waits .* / 3,000`,
 	} {
-		if !regexp.MustCompile(want).MatchString(got.stdout) {
-			t.Errorf("there is no %s in\n%s", want, got.stdout)
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("there is no %s in\n%s", want, got)
 		}
 	}
-	shares := regexp.MustCompile(`get (\d+)%, (\d+)% and (\d+)% of it`).FindStringSubmatch(got.stdout)
+	shares := regexp.MustCompile(`get (\d+)%, (\d+)% and (\d+)% of it`).FindStringSubmatch(got)
 	if shares == nil {
-		t.Fatalf("there are no shares in\n%s", got.stdout)
+		t.Fatalf("there are no shares in\n%s", got)
 	}
-	search, _ := strconv.Atoi(shares[1]) // about 60%: how close that is in six seconds depends on what else the machine does
+	search, _ := strconv.Atoi(shares[1]) // about 60%: how close that is in seconds depends on what else the machine does
 	chat, _ := strconv.Atoi(shares[2])
 	batch, _ := strconv.Atoi(shares[3])
 	if search <= chat || search <= batch {
-		t.Errorf("search has not the most\n%s", got.stdout)
+		t.Errorf("search has not the most\n%s", got)
 	}
-	if strings.Contains(got.stdout, "\x1b") {
+	if strings.Contains(got, "\x1b") {
 		t.Error("a terminal's codes are printed to what is none")
+	}
+}
+
+// The demo ends after the time that it was given.
+func TestDemoEnds(t *testing.T) {
+	if got := run(t, "demo", "--for", "1s", "--listen", "127.0.0.1:0", "--admin", "off"); got.code != exitFine || !strings.Contains(got.stdout, "Overshoot: 0") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestOverviewOnRedis(t *testing.T) {
 // A store elsewhere is asked about many projects, some at a time, and not again within a few seconds.
 func TestManyProjectsOnRedis(t *testing.T) {
 	server := redistest.New(t)
-	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.PatientURL(), 1))
 	limits := map[string]project.Limit{}
 	for i := range 500 {
 		limits[fmt.Sprintf("p%03d", i)] = project.Limit{RequestsPerMinute: 10}

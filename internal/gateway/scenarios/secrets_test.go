@@ -39,7 +39,7 @@ log: {level: debug}
 // a refusal, and a provider gets only its own secret.
 func TestSecrets(t *testing.T) {
 	redis := redistest.New(t, "--user", "alice", "on", ">"+secrets.redis, "~*", "&*", "+@all", "--user", "default", "off")
-	t.Setenv("SCENARIO_STATE", redis.LoginURL("alice", secrets.redis))
+	t.Setenv("SCENARIO_STATE", redis.LoginURL("alice", secrets.redis)+"?timeout=10s") // longer than a busy machine takes
 	t.Setenv("SCENARIO_TOKEN", secrets.token)
 	t.Setenv("SCENARIO_ANTHROPIC", secrets.anthropic)
 	t.Setenv("SCENARIO_TEAM", secrets.team)
