@@ -18,22 +18,12 @@ import (
 )
 
 // nodeOf returns a store that is closed when the test ends.
-func nodeOf(t testing.TB, cfg redisstore.Config) *redisstore.Store {
-	t.Helper()
-	s, err := redisstore.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
 func TestBus(t *testing.T) {
 	t.Parallel()
 	bustest.Run(t, func(t *testing.T) bustest.Connect {
 		url := redistest.New(t).URL()
 		return func() bustest.Node {
-			return hidden.Of[bustest.Node](nodeOf(t, redisstore.Config{URL: url, Timeout: 10 * time.Second}))
+			return hidden.Of[bustest.Node](connect(t, redisstore.Config{URL: url}))
 		}
 	})
 }
@@ -44,22 +34,22 @@ func TestBusInACluster(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bustest.Connect {
 		namespace := strings.ReplaceAll(t.Name(), "/", ":")
 		return func() bustest.Node {
-			return hidden.Of[bustest.Node](nodeOf(t, redisstore.Config{URL: url, Namespace: namespace, Timeout: 10 * time.Second}))
+			return hidden.Of[bustest.Node](connect(t, redisstore.Config{URL: url, Namespace: namespace}))
 		}
 	})
 }
 
 func BenchmarkBus(b *testing.B) {
 	url := redistest.New(b).URL()
-	bustest.Benchmark(b, func() bustest.Node { return hidden.Of[bustest.Node](nodeOf(b, redisstore.Config{URL: url})) })
+	bustest.Benchmark(b, func() bustest.Node { return hidden.Of[bustest.Node](connect(b, redisstore.Config{URL: url})) })
 }
 
 // Nodes of another namespace do not receive messages, and data that is not a message is dropped.
 func TestBusOfANamespace(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	a, b := nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second}), nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second})
-	stranger := nodeOf(t, redisstore.Config{URL: server.URL(), Namespace: "other", Timeout: 10 * time.Second})
+	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
+	stranger := connect(t, redisstore.Config{URL: server.URL(), Namespace: "other"})
 	received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
 	bustest.Publish(t, hidden.Of[bus.Bus](stranger), "not for you")
 	for _, text := range []string{"", "short", strings.Repeat("x", 2*bus.MaxMessage)} {
@@ -88,7 +78,7 @@ func TestSubscribedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.New(t)
-			a, b := nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second}), nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: 10 * time.Second})
+			a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
 			received := bustest.Subscribe(t, hidden.Of[bus.Bus](b))
 			bustest.Publish(t, hidden.Of[bus.Bus](a), "before")
 			bustest.Want(t, received, "before")
@@ -111,7 +101,7 @@ func TestBusWithoutRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.New(t)
-			a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
+			a, b := connect(t, redisstore.Config{URL: server.URL(), Timeout: time.Second}), connect(t, redisstore.Config{URL: server.URL(), Timeout: time.Second})
 			c.lose(server)
 			for range 1000 { // with the store's timeout each, they would take minutes
 				if err := hidden.Of[bus.Bus](a).Publish(t.Context(), []byte("x")); !errors.Is(err, redisstore.ErrLost) {
@@ -132,7 +122,7 @@ func TestBusWithoutRedis(t *testing.T) {
 func TestBusClosesWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
+	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL()})
 	bustest.Subscribe(t, hidden.Of[bus.Bus](a))
 	unsubscribe, err := hidden.Of[bus.Bus](b).Subscribe(func([]byte) {})
 	if err != nil {
@@ -149,7 +139,7 @@ func TestBusClosesWithoutRedis(t *testing.T) {
 func TestPublishCancelled(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	s := nodeOf(t, redisstore.Config{URL: server.URL(), Timeout: time.Minute})
+	s := connect(t, redisstore.Config{URL: server.URL(), Timeout: time.Minute})
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -182,7 +172,7 @@ func TestPublishClosed(t *testing.T) {
 func TestSubscribeRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
-	a, b := nodeOf(t, redisstore.Config{URL: server.URL()}), nodeOf(t, redisstore.Config{URL: server.URL()})
+	a, b := connect(t, redisstore.Config{URL: server.URL()}), connect(t, redisstore.Config{URL: server.URL(), Timeout: time.Second})
 	allow := func(channels string) {
 		if _, err := server.Do("ACL", "SETUSER", "default", channels); err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 )
 
 // connect returns a store that waits for Redis as long as a busy machine may take, unless cfg has a timeout.
-func connect(t *testing.T, cfg redisstore.Config) *redisstore.Store {
+func connect(t testing.TB, cfg redisstore.Config) *redisstore.Store {
 	t.Helper()
 	cfg.Timeout = cmp.Or(cfg.Timeout, 20*time.Second)
 	s, err := redisstore.New(cfg)
