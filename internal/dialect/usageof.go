@@ -41,7 +41,7 @@ func (s *numbers) inputParts(u *llm.Usage) {
 	u.CacheWriteHour = min(u.CacheWrite, int(s.n[cacheWriteHour]))
 	u.InputAudio = min(all, int(s.n[inputAudio]))
 	u.InputImage = min(all-u.InputAudio, int(s.n[inputImage]))
-	overlap := u.InputAudio + u.Cached - all // at least so many tokens of audio were cached, or the two would exceed all
+	overlap := u.InputAudio + u.Cached - all // audio and cached tokens together exceed all by this: at least so many tokens are both
 	u.CachedAudio = min(max(int(s.n[cachedAudio]), overlap), u.InputAudio, u.Cached)
 }
 

@@ -84,6 +84,7 @@ func (e *Engine) takeLimits(ctx context.Context, c *Call, scopes Scopes, o *Outc
 	return res, err
 }
 
+// takeOnce is takeLimits of a call that asks once.
 func (e *Engine) takeOnce(ctx context.Context, c *Call, scopes Scopes, o *Outcome) (*Reservation, error) {
 	o.begin(e, c.part, scopes)
 	in, own := o.pools(e, c, false)

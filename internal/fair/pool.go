@@ -33,7 +33,7 @@ type Pool struct {
 	shortest int64        // the shortest period of a quota
 	joined   atomic.Int32 // the number of members
 
-	dedicated *Dedicated // the members that are
+	dedicated *Dedicated // the members that are dedicated
 	root      *Group     // whose limits the quotas are; nil: they are a model's
 	depth     int        // the number of groups that root is in, plus one; 0 without a root
 

@@ -93,9 +93,9 @@ type reply struct {
 	slow    bool // the answer took longer than a call waits
 }
 
-// attemptTimeout returns how long the next attempt to send b may take. The first one ends when the calls of b stop
-// waiting. A later one, and that of a prober, may have to connect first, which can take longer than any call waits: if
-// such an attempt ended as soon as a call, no new connection to a distant or busy server would ever be ready.
+// attemptTimeout returns how long the next attempt to send b may take. The first attempt ends when the calls of b
+// stop waiting. A later attempt, and one of a prober, may have to connect first, which can take longer than any call
+// waits: if it ended as soon as a call, no new connection to a distant or busy server would ever be ready.
 func (l *link) attemptTimeout(b *batch) time.Duration {
 	if b.tries == 0 && !b.probes {
 		return l.cfg.timeout
