@@ -59,6 +59,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // URL returns the address for clients.
 func (p *Proxy) URL() string { return "redis://" + p.Addr }
 
+// PatientURL is URL for clients that take a slow answer of a busy machine for no loss, and notice within two seconds
+// that nothing answers.
+func (p *Proxy) PatientURL() string { return p.URL() + "?timeout=2s" }
+
 // Cut closes all connections and refuses new ones.
 func (p *Proxy) Cut() {
 	p.listenerMu.Lock()

@@ -10,7 +10,7 @@ import (
 // While Redis is lost, the dashboard says so, and what becomes of calls. It has no figure that nobody knows.
 func TestStoreIsLost(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
-	yaml := strings.Replace(usual, "state: memory", "state: "+proxy.URL()+"\non_store_loss: share", 1)
+	yaml := strings.Replace(usual, "state: memory", "state: "+proxy.PatientURL()+"\non_store_loss: share", 1)
 	r := start(t, yaml, "listen: 127.0.0.1:0")
 	start(t, yaml, "listen: 127.0.0.1:0")
 	r.call(t, "idle", "gpt-small")

@@ -159,7 +159,7 @@ func TestEvents(t *testing.T) {
 // A client that follows events gets one when the store is lost, and one when it is back.
 func TestEventsOfTheStore(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
-	r := newRig(t, strings.Replace(usual, "state: memory", "on_store_loss: allow\nstate: "+proxy.URL(), 1))
+	r := newRig(t, strings.Replace(usual, "state: memory", "on_store_loss: allow\nstate: "+proxy.PatientURL(), 1))
 	f := r.follows(t, "/v1/events?kind=store")
 	proxy.Cut()
 	r.call(t, "search", "gpt-4o")

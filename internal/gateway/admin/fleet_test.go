@@ -151,7 +151,7 @@ func TestSilentGatewayIsNamed(t *testing.T) {
 	start := func(name, address string) *rig {
 		return newRigNamed(t, strings.Replace(usual, "state: memory", "state: "+address, 1), Options{}, name)
 	}
-	one, cut := start("one", server.URL()), start("cut", proxy.URL())
+	one, cut := start("one", server.PatientURL()), start("cut", proxy.PatientURL())
 	one.meets(t, cut)
 	one.call(t, "search", "gpt-4o")
 	cut.call(t, "search", "gpt-4o")

@@ -15,7 +15,7 @@ func TestNothingIsInvented(t *testing.T) {
 	for _, mode := range []string{"allow", "share"} {
 		t.Run(mode, func(t *testing.T) {
 			proxy := redistest.NewProxy(t, redistest.New(t).Addr)
-			yaml := strings.Replace(usual, "state: memory", "state: "+proxy.URL()+"\non_store_loss: "+mode, 1)
+			yaml := strings.Replace(usual, "state: memory", "state: "+proxy.PatientURL()+"\non_store_loss: "+mode, 1)
 			yaml = strings.Replace(yaml, "small: {", "small: {dollars: 5, ", 1)
 			r := newRig(t, yaml)
 			newRig(t, yaml) // has half of every limit while Redis is lost

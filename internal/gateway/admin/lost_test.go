@@ -13,7 +13,7 @@ import (
 func TestStoreIsLost(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
-	url := strings.Replace(proxy.URL(), "redis://", "redis://user:hunter2@", 1)
+	url := strings.Replace(proxy.PatientURL(), "redis://", "redis://user:hunter2@", 1)
 	if _, err := server.Do("ACL", "SETUSER", "user", "on", ">hunter2", "allkeys", "allchannels", "+@all"); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestStateReportsLoss(t *testing.T) {
 	for mode, ready := range map[string]bool{"deny": false, "allow": true, "share": true} {
 		t.Run(mode, func(t *testing.T) {
 			proxy := redistest.NewProxy(t, redistest.New(t).Addr)
-			r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL()+"\non_store_loss: "+mode, 1))
+			r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.PatientURL()+"\non_store_loss: "+mode, 1))
 			r.stateOnce(t, func(s State) bool { return s.StoreLost == "" && s.Ready }) // a busy machine may have lost Redis for a moment
 			proxy.Cut()
 			s := r.stateOnce(t, func(s State) bool { return s.StoreLost != "" })
@@ -81,7 +81,7 @@ func TestStateReportsLoss(t *testing.T) {
 func TestVanishedKeysAreReported(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
-	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL(), 1))
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.PatientURL(), 1))
 	for range 2 {
 		r.want(t, 201, "POST", "/v1/keys", `{"project": "search"}`)
 	}
@@ -100,7 +100,7 @@ func TestVanishedKeysAreReported(t *testing.T) {
 func TestUnsavedRedisIsReported(t *testing.T) {
 	for persistence, want := range map[string]bool{"no": true, "yes": false} {
 		server := redistest.New(t, "--appendonly", persistence)
-		r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
+		r := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.PatientURL(), 1))
 		line := `"level":"WARN","msg":"Redis forgets limits, budgets, usage and virtual keys when it is restarted","error":"ratelimit: ` + server.Addr + `: appendonly is no"`
 		if want {
 			testkit.Eventually(t, "a warning", func() bool { return strings.Contains(r.logged.String(), line) })
@@ -128,8 +128,8 @@ func (r *rig) stateOnce(t *testing.T, is func(State) bool) State {
 // second. A caller with the token always gets the present state.
 func TestStrangersProbeACache(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
-	r := newRig(t, strings.Replace(withToken(t), "state: memory", "state: "+proxy.URL(), 1))
-	testkit.Eventually(t, "the gateway is ready", func() bool { return r.get(t, "/readyz").status == 200 }) // Redis may be late
+	r := newRig(t, strings.Replace(withToken(t), "state: memory", "state: "+proxy.PatientURL(), 1))
+	testkit.Eventually(t, "the gateway is ready", func() bool { return r.get(t, "/readyz").status == 200 })
 	found := time.Now()
 	proxy.Cut()
 	if a := r.send(t, "GET", "/readyz", "", "Authorization", "Bearer "+secretToken); a.status != 503 {

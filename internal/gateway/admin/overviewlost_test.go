@@ -15,8 +15,8 @@ import (
 func TestOverviewOnRedis(t *testing.T) {
 	server := redistest.New(t)
 	proxy := redistest.NewProxy(t, server.Addr)
-	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.URL(), 1))
-	other := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.URL(), 1))
+	r := newRig(t, strings.Replace(usual, "state: memory", "state: "+proxy.PatientURL(), 1))
+	other := newRig(t, strings.Replace(usual, "state: memory", "state: "+server.PatientURL(), 1))
 	r.meets(t, other)
 	r.call(t, "small", "gpt-4o")
 	other.call(t, "small", "gpt-4o")

@@ -209,7 +209,7 @@ func TestSignaturesAreSlowToGuess(t *testing.T) {
 // that was signed out at one of them has ended for all, while Redis does not answer for this browser alone.
 func TestSessionsOfAFleet(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.New(t).Addr)
-	yaml := strings.Replace(withToken(t), "state: memory", "state: "+proxy.URL(), 1)
+	yaml := strings.Replace(withToken(t), "state: memory", "state: "+proxy.PatientURL(), 1)
 	one, two := newRig(t, yaml), newRig(t, yaml)
 	_, value, _ := strings.Cut(one.signedIn(t), "=")
 	status := func(r *rig) int {
