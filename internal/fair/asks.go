@@ -133,8 +133,5 @@ func (p *Pool) want(m *node, i int, now int64) int64 {
 	if m.dedicated || p.active(m, i, now) {
 		want = max(want, q.part(terms.Min))
 	}
-	if terms.Max > 0 {
-		want = min(want, q.part(terms.Max))
-	}
-	return want
+	return min(want, q.most(terms.Max))
 }

@@ -63,10 +63,7 @@ func (p *Pool) measure(g *node, i int, now int64) {
 		sum.want = max(sum.want, q.part(terms.Min))
 	}
 	sum.floor = max(sum.floor, min(q.part(terms.Min), sum.want))
-	if terms.Max > 0 {
-		sum.want = min(sum.want, q.part(terms.Max))
-	}
-	sum.want = max(sum.want, sum.floor)
+	sum.want = max(min(sum.want, q.most(terms.Max)), sum.floor)
 }
 
 // among divides the share of a group among those in it, but for what was used by those that are parked. Each has its
@@ -96,9 +93,7 @@ func (p *Pool) among(g *node, i int, now int64) {
 		if g == p.top {
 			t.share += p.newcomer(x, i, now)
 		}
-		if terms.Max > 0 {
-			t.share = min(t.share, q.part(terms.Max))
-		}
+		t.share = min(t.share, q.most(terms.Max))
 		if x.group != nil {
 			p.among(x, i, now)
 		}

@@ -1,5 +1,7 @@
 package fair
 
+import "slices"
+
 // Lend takes amounts for a member whose share has denied them, if the others are expected to
 // find their shares all the same: used is what is used of each quota by its own count.
 func (p *Pool) Lend(w *Who, now int64, amounts []Amount, used []int64) bool {
@@ -61,13 +63,16 @@ func (p *Pool) lends(m *node, now int64, amounts []Amount, used []int64) bool {
 func (p *Pool) borrows(m *node, i int, now, n, used int64) bool {
 	q := &p.quotas[i]
 	var list [maxDepth]*node
-	way := m.path(&list)
+	way := list[:0]
+	for x := m; x.above != nil; x = x.above {
+		way = append(way, x)
+	}
 	room := q.count - used
-	if !p.isNew(way[0], i, now) {
+	if !p.isNew(way[len(way)-1], i, now) {
 		room -= mulDiv(q.count, p.reserve, Whole)
 	}
 	expected := m.parts[i].expected(n)
-	for _, x := range way {
+	for _, x := range slices.Backward(way) {
 		t := &x.parts[i]
 		spare := p.spare(x.above, i, now, used)
 		if p.admits(x, i, now, expected) {

@@ -81,7 +81,6 @@ func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 	}
 	passed := false
 	defer func() { l.leave(w, passed) }()
-	var timer *time.Timer
 	var due <-chan time.Time
 	var again time.Duration
 	for {
@@ -96,13 +95,7 @@ func (l *Line) Wait(ctx context.Context, t Ticket, ask func() (Answer, error)) e
 				continue // until it is woken
 			}
 			again = answer.Again
-			if timer == nil {
-				timer = time.NewTimer(again)
-				defer timer.Stop()
-				due = timer.C
-			} else {
-				timer.Reset(again)
-			}
+			due = time.After(again)
 		}
 		select {
 		case <-w.woken:

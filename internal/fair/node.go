@@ -113,16 +113,6 @@ func (x *node) terms() Terms {
 // maxDepth is how deep a tree is at most. No project is deeper.
 const maxDepth = 16
 
-// path returns the way from the top to a member, without the top.
-func (m *node) path(to *[maxDepth]*node) []*node {
-	at := maxDepth
-	for x := m; x.above != nil && at > 0; x = x.above {
-		at--
-		to[at] = x
-	}
-	return to[at:]
-}
-
 // mostSingle is how many members a pool has at most. Calls of those beyond count for the groups
 // that these are in, so that very many users of a project do not make the pool large.
 const mostSingle = 1000
@@ -249,8 +239,7 @@ func (p *Pool) enter(x *node) {
 		p.awake++
 	}
 	for i := range p.quotas {
-		q := &p.quotas[i]
-		x.parts[i].share = min(mulDiv(g.parts[i].share, x.terms().weight(), g.weights), q.fine(q.most(x.least()))) // until shares are computed
+		x.parts[i].share = min(mulDiv(g.parts[i].share, x.terms().weight(), g.weights), x.most(i)) // until shares are computed
 	}
 	p.disturb()
 }
@@ -281,14 +270,13 @@ func (x *node) maximum() int64 {
 	return x.own.Max
 }
 
-// least returns the smallest maximum of the node and of those above it; 0 is none.
-func (x *node) least() (least int64) {
+// most returns how much of a quota the node has at most, by its maximum and by those of all above it, in fine units.
+func (x *node) most(i int) int64 {
+	most := int64(endless)
 	for ; x != nil; x = x.above {
-		if most := x.maximum(); most > 0 && (least == 0 || most < least) {
-			least = most
-		}
+		most = min(most, x.pool.quotas[i].most(x.maximum()))
 	}
-	return least
+	return most
 }
 
 // outermost returns the outermost of a member and those above it, without the top, of which something is true; nil: it is

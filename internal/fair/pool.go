@@ -116,12 +116,12 @@ func (q *quota) fine(n int64) int64 { return min(n, endless>>q.scale) << q.scale
 // part returns so many millionths of the quota, as shares are counted.
 func (q *quota) part(millionths int64) int64 { return mulDiv(q.fine(q.count), millionths, Whole) }
 
-// most returns how much of the quota a part of it is at most; a part of 0 is no maximum.
-func (q *quota) most(part int64) int64 {
-	if part == 0 {
+// most returns a maximum of so many millionths of the quota, as shares are counted; one of 0 is none.
+func (q *quota) most(millionths int64) int64 {
+	if millionths == 0 {
 		return endless
 	}
-	return mulDiv(q.count, part, Whole)
+	return q.part(millionths)
 }
 
 // endless is more than anybody can use. Sums of a few such amounts do not overflow.

@@ -73,10 +73,7 @@ func (p *Pool) portion(m *node, i int, now int64) Portion {
 	part := t.weight
 	if t.active {
 		terms := m.terms()
-		part = max(part, q.part(terms.Min))
-		if terms.Max > 0 {
-			part = min(part, q.part(terms.Max))
-		}
+		part = min(max(part, q.part(terms.Min)), q.most(terms.Max))
 	}
 	part >>= q.scale
 	share, used := t.share>>q.scale, t.usedAt(now)

@@ -107,11 +107,11 @@ const largeCalls = 256
 
 // denies returns which share denies a call of a member, if one does: the outermost that does.
 func (p *Pool) denies(m *node, now int64, amounts []Amount) Denial {
-	least := m.least()
 	for i := range amounts {
-		if most := p.quotas[i].most(least); amounts[i].N > most {
+		q, most := &p.quotas[i], m.most(i)
+		if q.fine(amounts[i].N) > most {
 			d := p.denial(m, m, i, now, amounts[i].N) // before a share that denies it only for now
-			d.Never, d.Share = true, most
+			d.Never, d.Share = true, most>>q.scale
 			return d
 		}
 	}
@@ -196,9 +196,9 @@ func (p *Pool) lacks(x *node, i int, now int64) bool {
 
 // capped returns the outermost of a member and those above it whose maximum denies a call of an amount, or nil.
 func (p *Pool) capped(m *node, i int, now, n int64) *node {
+	q := &p.quotas[i]
 	return m.outermost(func(x *node) bool {
-		most := x.maximum()
-		return most > 0 && x.parts[i].used.longAt(now)+x.parts[i].remote+n > p.quotas[i].most(most)
+		return q.fine(x.parts[i].used.longAt(now)+x.parts[i].remote+n) > q.most(x.maximum())
 	})
 }
 
@@ -278,7 +278,7 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	q, t := &p.quotas[i], &x.parts[i]
 	most := q.most(x.maximum())
 	long := t.used.longAt(now) + t.remote // what counts for the maximum
-	switch fits := t.fits(q, t.counts(now), expected) && long+amount <= most; {
+	switch fits := t.fits(q, t.counts(now), expected) && q.fine(long+amount) <= most; {
 	case fits && p.admits(x, i, now, expected):
 		return now
 	case fits: // others that were served less come first
@@ -292,7 +292,7 @@ func (p *Pool) until(x *node, i int, now, amount, expected int64) int64 {
 	t.used.ahead(now, &here)
 	for k, n := range here {
 		used := t.counts(now) - here[0] + n
-		if t.fits(q, used, expected) && long+amount <= most {
+		if t.fits(q, used, expected) && q.fine(long+amount) <= most {
 			return now + q.after(k)
 		}
 		long = used - t.carry // a part later
