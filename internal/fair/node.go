@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -142,12 +143,9 @@ func (p *Pool) member(w *Who, t Terms, now int64) *node {
 	m := p.find(w)
 	if m == nil {
 		m = p.newNode(name)
+		m.own = t
 		p.members[name] = m
 		p.joined.Add(1)
-		w.last[p.depth].Store(m)
-		m.own = t
-		p.put(m, p.home(name, in))
-		return m
 	}
 	p.unpark(m)
 	if m.own != t {
@@ -155,10 +153,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *node {
 		p.disturb()
 	}
 	if above := p.home(name, in); above != m.above {
-		p.takeOut(m)
 		p.put(m, above)
-	} else if in != nil && p.groups[in.Name] != nil {
-		p.groups[in.Name].group = in
 	}
 	return m
 }
@@ -166,10 +161,7 @@ func (p *Pool) member(w *Who, t Terms, now int64) *node {
 // home returns what a member of a name is in: the project's own group, if there is one, or the group that the project
 // is in, which is made if there is none, or the top.
 func (p *Pool) home(name string, in *Group) *node {
-	if own := p.groups[name]; own != nil {
-		return own
-	}
-	return p.groupOf(in)
+	return cmp.Or(p.groups[name], p.groupOf(in))
 }
 
 // groupOf returns the pool's own of a group, and makes it if there is none; the top for nil.
@@ -184,7 +176,6 @@ func (p *Pool) groupOf(of *Group) *node {
 		p.groups[of.Name] = g
 		p.put(g, p.groupOf(p.below(of.Above)))
 		if m := p.members[of.Name]; m != nil { // which has called before anybody in the group
-			p.takeOut(m)
 			p.put(m, g)
 		}
 	}
@@ -192,8 +183,11 @@ func (p *Pool) groupOf(of *Group) *node {
 	return g
 }
 
-// put puts a node below another. What it has used, those above it have used too.
+// put puts a node below another, where it has not been yet. What it has used, those above it have used too.
 func (p *Pool) put(x, above *node) {
+	if x.above != nil {
+		p.takeOut(x)
+	}
 	x.above = above
 	above.inside++
 	for g := above; g != nil; g = g.above {
