@@ -50,13 +50,6 @@ func (a *asks) move(now, period, free int64) {
 	a.now, a.pressed, a.end, a.freeFrom = asked{}, false, now+period, free
 }
 
-// takeBack undoes add.
-func (a *asks) takeBack(n int64) {
-	if n > 0 {
-		a.now.sum, a.now.calls = max(0, a.now.sum-n), max(0, a.now.calls-1)
-	}
-}
-
 // pass accounts for the time that has passed for a member since it was last looked at.
 func (p *Pool) pass(m *node, now int64) {
 	if now >= m.nodesEnd {

@@ -12,7 +12,7 @@ func (p *Pool) GiveBack(w *Who, at int64, amounts []Amount, wanted bool) {
 	}
 	m.open = max(m.open-1, 0)
 	for i := range amounts {
-		n := amounts[i].charged()
+		n := amounts[i].N + amounts[i].Extra
 		if n <= 0 || p.quotas[i].held {
 			continue
 		}
@@ -39,7 +39,10 @@ func (p *Pool) Unask(w *Who, amounts []Amount) {
 func (m *node) unask(amounts []Amount) {
 	m.asked, m.last, m.changed = longAgo, longAgo, true
 	for i := range amounts {
-		m.parts[i].asks.takeBack(m.parts[i].expected(amounts[i].N))
+		a, n := &m.parts[i].asks.now, m.parts[i].expected(amounts[i].N)
+		if n > 0 {
+			a.sum, a.calls = max(0, a.sum-n), max(0, a.calls-1)
+		}
 	}
 }
 

@@ -267,7 +267,7 @@ func (p *Pool) Confirm(w *Who, now int64, amounts []Amount, counted []int64) Den
 		}
 	}
 	for i := range amounts {
-		n := amounts[i].charged()
+		n := amounts[i].N + amounts[i].Extra
 		if n < 0 || p.quotas[i].held || m.parts[i].remote <= amounts[i].remote {
 			continue
 		}

@@ -15,14 +15,6 @@ type Amount struct {
 	of     *node // that holds it: set when an amount of what calls hold is taken
 }
 
-// charged returns what was charged for the amount.
-func (a *Amount) charged() int64 {
-	if a.N < 0 {
-		return a.N
-	}
-	return a.N + a.Extra
-}
-
 // ForCorrect reports whether [Pool.Correct] needs the amount, because it is not what the call asked for, or is held.
 func (a *Amount) ForCorrect() bool { return a.Extra != 0 || a.of != nil }
 
@@ -142,13 +134,7 @@ func (p *Pool) denier(m *node, i int, now, n int64) *node {
 		p.divide(i, now)
 		x = p.beyond(m, i, now, t.expected(n))
 	}
-	if x == nil {
-		x = p.capped(m, i, now, n)
-	}
-	if x == nil {
-		x = p.pacedBy(m, i, now)
-	}
-	return x
+	return cmp.Or(x, p.capped(m, i, now, n), p.pacedBy(m, i, now))
 }
 
 // beyond returns the outermost of a member and those above it whose share of a quota a call does not fit into, or nil.

@@ -13,7 +13,12 @@ func (l *Line) yield(w *waiter, a Answer, d denial) {
 		f.yields, f.denial = true, d
 		l.ready.remove(f)
 	} else {
-		l.rest(w, a.Group)
+		l.resting[a.Group] = w
+		for _, other := range l.flows {
+			if slices.Contains(other.groups, a.Group) {
+				l.ready.remove(other)
+			}
+		}
 	}
 	if a.Held {
 		w.yielded = l.yielded.PushBack(w)
@@ -22,16 +27,6 @@ func (l *Line) yield(w *waiter, a Answer, d denial) {
 		l.turn, l.denying = nil, false
 	}
 	l.pass()
-}
-
-// rest gives the flows of a group no turns until w asks again.
-func (l *Line) rest(w *waiter, group string) {
-	l.resting[group] = w
-	for _, f := range l.flows {
-		if slices.Contains(f.groups, group) {
-			l.ready.remove(f)
-		}
-	}
 }
 
 // endYield ends that w has yielded, and the rest of the group for which w asks again.
