@@ -274,3 +274,25 @@ func TestOwnLines(t *testing.T) {
 		o.wantNobody()
 	})
 }
+
+// While a call of a flow asks in one line, a later call of the flow does not ask in another: it could take what is left of
+// the flow's own limits before the first one.
+func TestOneOfAFlowAsksAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		slow, quick := o.line(), o.line()
+		o.open[slow], o.open[quick], o.own["x"] = 9, 9, 2
+		answer := make(chan bool)
+		go slow.Wait(t.Context(), Ticket{Flow: "x", Cost: 1}, func() (Answer, error) {
+			<-answer
+			return o.ask(slow, "x", "first")
+		})
+		synctest.Wait()
+		o.join(quick, "second", Ticket{Flow: "x", Cost: 1})
+		o.wantPassed("")
+		close(answer)
+		synctest.Wait()
+		o.wantPassed("first second")
+		o.wantNobody()
+	})
+}

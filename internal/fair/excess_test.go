@@ -13,13 +13,14 @@ func TestExcessStaysWhileOtherCallsAreDenied(t *testing.T) {
 	p := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0)
 	a, b := &Who{Name: "a"}, &Who{Name: "b"}
 	start, minute := int64(time.Hour+time.Second/2), int64(time.Minute)
+	terms := map[*Who]Terms{b: {Min: 10000}} // beside a minimum share large calls take no turns
 	for _, w := range []*Who{a, b} {
-		waiting := p.Wait(w, Terms{}, start, nil)
+		waiting := p.Wait(w, terms[w], start, nil)
 		waiting.Turn(false, -1)
 	}
 	ask := func(w *Who, at, n int64) (bool, []Amount) {
 		amounts := []Amount{{N: n, Count: 100}}
-		return !p.Take(w, Terms{}, at, amounts, true).Denied, amounts
+		return !p.Take(w, terms[w], at, amounts, true).Denied, amounts
 	}
 	askInVain := func(w *Who, at int64) {
 		if passes, amounts := ask(w, at, 80); passes {

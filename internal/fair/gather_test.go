@@ -2,6 +2,7 @@ package fair
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -122,5 +123,63 @@ func TestUntilItsTurn(t *testing.T) {
 	}
 	if byTurn == 0 {
 		t.Error("no call was denied because others were served less")
+	}
+}
+
+// What a member has used of what it gathered counts later, as far as that is more than its share: otherwise a member that
+// gathers would have more than the others.
+func TestWhatWasGatheredCountsLater(t *testing.T) {
+	g := newGatherer(limit.New(100, time.Minute).Using(limit.SlidingLog))
+	g.begin()
+	amounts := []Amount{{N: 80, Count: 100}}
+	if d := g.Take(g.large, Terms{}, g.now, amounts, true); d.Denied {
+		t.Fatalf("%+v", d)
+	}
+	g.waiting.Leave(g.now)
+	g.Wait(g.large, Terms{}, g.now, nil)
+	for _, denied := range []bool{true, false} {
+		g.now += int64(61 * time.Second)
+		if d := g.Take(g.large, Terms{}, g.now, amounts, false); d.Denied != denied {
+			t.Errorf("the next call of 80, at %v: %+v", time.Duration(g.now), d)
+		}
+	}
+}
+
+// A call that is larger than its share waits for those that were served less for a minute at most: they may wait for
+// something else, of which the pool knows nothing.
+func TestALargeCallIsPostponedByAMinuteAtMost(t *testing.T) {
+	p, start := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0), int64(time.Hour)
+	large := []Amount{{N: 80, Count: 100}}
+	p.Take(named("b"), Terms{}, start, []Amount{{N: 1, Count: 100}}, false)
+	if d := p.Take(named("a"), Terms{}, start, []Amount{{N: 2, Count: 100}}, false); d.Denied {
+		t.Fatalf("%+v", d)
+	}
+	waited := int64(0)
+	for denied := true; denied && waited < int64(10*time.Minute); waited += int64(time.Second) {
+		p.Want(named("b"), Terms{}, start+waited, large, false)
+		denied = p.Take(named("a"), Terms{}, start+waited, large, true).Denied
+	}
+	if waited < int64(time.Minute) || waited > int64(125*time.Second) {
+		t.Errorf("it has waited for %v: want a minute, and one until what was used counts no longer", time.Duration(waited))
+	}
+}
+
+// Among very many siblings large calls do not take turns, because to compare all would cost too much.
+func TestLargeCallsAmongMany(t *testing.T) {
+	for _, others := range []int{mostCompared - 1, mostCompared} {
+		p, now := NewPool([]limit.Limit{limit.New(1000, time.Minute).Using(limit.SlidingLog)}, 0), int64(time.Hour)
+		large := []Amount{{N: 100, Count: 1000}}
+		ask := func() Denial { return p.Take(named("a"), Terms{}, now, large, false) }
+		d := ask()
+		for range 2 {
+			now += int64(31 * time.Second)
+			for i := range others {
+				p.Want(named(fmt.Sprint(i)), Terms{}, now, large, false)
+			}
+			d = ask()
+		}
+		if d.Denied != (others < mostCompared) {
+			t.Errorf("a large call of the only one that was served, beside %d others that want as much: %+v", others, d)
+		}
 	}
 }

@@ -81,3 +81,28 @@ func TestFlowsOfAGroupRestTogether(t *testing.T) {
 		})
 	}
 }
+
+// A flow that has yielded many times keeps the turn that it has not used, and no more. Otherwise a project that its share
+// has denied for a while would have many turns in a row, and the others would wait.
+func TestAFlowThatYieldsSavesNoTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		l, denied := o.line(), 20
+		go l.Wait(t.Context(), Ticket{Flow: "a", Cost: quantum}, func() (Answer, error) {
+			if denied--; denied >= 0 {
+				return Answer{Yield: true, Again: time.Second}, nil
+			}
+			return o.ask(l, "a", "a1")
+		})
+		synctest.Wait()
+		o.join(l, "a2", Ticket{Flow: "a", Cost: quantum})
+		o.join(l, "a3", Ticket{Flow: "a", Cost: quantum})
+		time.Sleep(time.Minute)
+		for _, name := range []string{"b1", "b2", "b3"} {
+			o.join(l, name, Ticket{Flow: "b", Cost: quantum})
+		}
+		o.let(l, 6)
+		o.wantPassed("a1 a2 b1 a3 b2 b3")
+		o.wantNobody()
+	})
+}
