@@ -52,7 +52,7 @@ func (all Scopes) waitInPools(e *Engine, c *Call, said *Outcome) (pools inPools)
 		if cl.scope.Kind != Shared && cl.pool.Empty() && said.asked {
 			cl.pool.Seed(cl.member, cl.terms, e.clock(), cl.used(said, nil))
 		}
-		pools = append(pools, inPool{cl.scope, cl.rules, cl.sharing, cl.pool.Wait(cl.member, cl.terms, e.clock(), cl.amounts())})
+		pools = append(pools, inPool{cl.scope, cl.rules, cl.sharing, cl.pool.Wait(cl.member, cl.terms, e.clock())})
 		if f != nil {
 			f.changed(cl.scope, cl.sharing)
 		}

@@ -54,7 +54,7 @@ func TestWhoAsksForMoreHasItsShareAtOnce(t *testing.T) {
 func TestWhoHadToWaitKeepsItsShare(t *testing.T) {
 	p, now := poolOfTwo(t)
 	amounts := []Amount{{N: 1, Count: 100}}
-	waiting := p.Wait(named("a"), Terms{}, now, nil)
+	waiting := p.Wait(named("a"), Terms{}, now)
 	waiting.Turn(false, -1)
 	p.Take(named("a"), Terms{}, now, amounts, true)
 	waiting.Leave(now)

@@ -15,7 +15,7 @@ func TestExcessStaysWhileOtherCallsAreDenied(t *testing.T) {
 	start, minute := int64(time.Hour+time.Second/2), int64(time.Minute)
 	terms := map[*Who]Terms{b: {Min: 10000}} // beside a minimum share large calls take no turns
 	for _, w := range []*Who{a, b} {
-		waiting := p.Wait(w, terms[w], start, nil)
+		waiting := p.Wait(w, terms[w], start)
 		waiting.Turn(false, -1)
 	}
 	ask := func(w *Who, at, n int64) (bool, []Amount) {

@@ -44,8 +44,8 @@ func take(p *Pool, name string, now, n int64) bool {
 func TestNodesKnowWhatOthersUse(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
-	list[1].Wait(named("b"), Terms{Weight: 1}, start, nil)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start)
+	list[1].Wait(named("b"), Terms{Weight: 1}, start)
 	tell(t, list, start)
 	got := 0
 	for range 60 {
@@ -78,7 +78,7 @@ func TestNodesKnowWhoWasTurnedAway(t *testing.T) {
 			take(list[0], "retries", at, 1)
 		}
 	}
-	list[1].Wait(named("hog"), Terms{Weight: 1}, start+90e9, amounts)
+	list[1].Wait(named("hog"), Terms{Weight: 1}, start+90e9)
 	list[0].Want(named("retries"), Terms{Weight: 1}, start+90e9, amounts, false)
 	tell(t, list, start+90e9)
 	for _, s := range list[1].Read(start + 91e9) {
@@ -95,7 +95,7 @@ func TestNodesKnowWhoAlwaysWaits(t *testing.T) {
 	amounts := []Amount{{N: 20_000, Count: 1e6}}
 	for at := int64(start); at < start+200e9; at += 1e9 {
 		list[0].Take(named("hog"), Terms{Weight: 1}, at, amounts, false)
-		list[0].Wait(named("hog"), Terms{Weight: 1}, at, amounts)
+		list[0].Wait(named("hog"), Terms{Weight: 1}, at)
 	}
 	tell(t, list, start+200e9)
 	if all := list[1].Read(start + 200e9); len(all) != 1 || all[0].Parts[0].Used == 0 {
@@ -106,7 +106,7 @@ func TestNodesKnowWhoAlwaysWaits(t *testing.T) {
 func TestConfirmFindsWhatANodeDidNotKnow(t *testing.T) {
 	const start = 1_700_000_040e9
 	p := nodes(1, 60)[0]
-	p.Wait(named("b"), Terms{Weight: 1}, start, nil)
+	p.Wait(named("b"), Terms{Weight: 1}, start)
 	amounts := []Amount{{N: 1, Count: 60}}
 	for _, tt := range []struct {
 		counted int64
@@ -206,7 +206,7 @@ func TestNodesKnowWhatIsGivenBack(t *testing.T) {
 func TestDeadNodesWantNothing(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start)
 	tell(t, list, start)
 	for range 60 {
 		take(list[1], "b", start, 1)
@@ -257,7 +257,7 @@ func TestReportsThatMakeNoSense(t *testing.T) {
 func TestWhatOthersUseComesBackAPeriodLater(t *testing.T) {
 	const start, second, quota = 1_700_000_040e9, 1e9, 1000
 	list := nodes(3, quota)
-	list[0].Wait(named("a"), Terms{Weight: 1}, start, nil)
+	list[0].Wait(named("a"), Terms{Weight: 1}, start)
 	tell(t, list[:2], start)
 	take(list[0], "a", start+second, 10)
 	tell(t, list[:2], start+second)
@@ -302,7 +302,7 @@ func TestWhatOthersUseOfADayComesBackWhenItEnds(t *testing.T) {
 		list = append(list, NewPool([]limit.Limit{limit.New(100, 24*time.Hour).Using(limit.FixedWindow)}, 0))
 	}
 	for at := int64(start); at < start+3*hour; at += hour {
-		list[1].Wait(named("b"), Terms{Weight: 1}, at, nil)
+		list[1].Wait(named("b"), Terms{Weight: 1}, at)
 		list[0].Take(named("a"), Terms{Weight: 1}, at, []Amount{{N: 10, Count: 100}}, false)
 		tell(t, list, at)
 	}
@@ -322,7 +322,7 @@ func TestNodesKnowThatALongCallHasEnded(t *testing.T) {
 	}
 	taken := []Amount{{N: 3, Count: 4}}
 	list[0].Take(named("a"), Terms{Weight: 1}, now, taken, false)
-	list[1].Wait(named("a"), Terms{Weight: 1}, now, nil)
+	list[1].Wait(named("a"), Terms{Weight: 1}, now)
 	for range 120 {
 		tell(t, list, now)
 		now += int64(time.Second)
@@ -341,7 +341,7 @@ func TestNodesKnowThatALongCallHasEnded(t *testing.T) {
 func TestReportsAfterVeryMuchWasTaken(t *testing.T) {
 	const start = 1_700_000_040e9
 	list := nodes(2, 60)
-	list[1].Wait(named("b"), Terms{Weight: 1}, start, nil)
+	list[1].Wait(named("b"), Terms{Weight: 1}, start)
 	for range 30 {
 		take(list[0], "a", start, 1)
 	}

@@ -37,10 +37,10 @@ func (g *gatherer) ask(w *Who, n int64) {
 
 // begin lets both members wait.
 func (g *gatherer) begin() {
-	waiting := g.Wait(g.small, Terms{}, g.now, nil)
+	waiting := g.Wait(g.small, Terms{}, g.now)
 	g.ask(g.small, 1)
 	waiting.Turn(false, -1)
-	g.waiting = g.Wait(g.large, Terms{}, g.now, nil)
+	g.waiting = g.Wait(g.large, Terms{}, g.now)
 	g.ask(g.large, 80)
 	g.waiting.Turn(false, -1)
 }
@@ -136,7 +136,7 @@ func TestWhatWasGatheredCountsLater(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	g.waiting.Leave(g.now)
-	g.Wait(g.large, Terms{}, g.now, nil)
+	g.Wait(g.large, Terms{}, g.now)
 	for _, denied := range []bool{true, false} {
 		g.now += int64(61 * time.Second)
 		if d := g.Take(g.large, Terms{}, g.now, amounts, false); d.Denied != denied {

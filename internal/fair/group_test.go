@@ -95,7 +95,7 @@ func TestWaitingCallLeavesItsMember(t *testing.T) {
 		p.Take(named(fmt.Sprint(i)), Terms{}, 1, ask, false)
 	}
 	user := &Who{Name: "acme/late", Group: acme}
-	waiting := p.Wait(user, Terms{}, 2, nil)
+	waiting := p.Wait(user, Terms{}, 2)
 	if m := p.members["acme"]; m == nil || m.waiting != 1 || m.own.Weight != 7 {
 		t.Fatalf("the call does not wait for the project: %+v", m)
 	}

@@ -12,7 +12,7 @@ func TestReportsOfALostNodeEnd(t *testing.T) {
 	now := int64(1_700_000_040e9)
 	list := nodes(2, 60)
 	for _, name := range []string{"a", "b"} {
-		list[0].Wait(named(name), Terms{Weight: 1}, now, nil)
+		list[0].Wait(named(name), Terms{Weight: 1}, now)
 	}
 	for range 30 {
 		take(list[1], "a", now, 1)
@@ -31,8 +31,8 @@ func TestReportsOfALostNodeEnd(t *testing.T) {
 func TestConfirmExpectsWhatTakeDoes(t *testing.T) {
 	now := int64(1_700_000_040e9)
 	p := NewPool([]limit.Limit{limit.New(60, time.Minute).Using(limit.SlidingLog)}, 0)
-	p.Wait(named("a"), Terms{Weight: 1}, now, nil)
-	p.Wait(named("b"), Terms{Weight: 1}, now, nil)
+	p.Wait(named("a"), Terms{Weight: 1}, now)
+	p.Wait(named("b"), Terms{Weight: 1}, now)
 	for range 20 {
 		if take(p, "a", now, 1) {
 			p.Correct(named("a"), now, []int64{100}, nil)
@@ -113,8 +113,8 @@ func TestDayOfTheQuota(t *testing.T) {
 	const hour = int64(time.Hour)
 	now := int64(1_700_000_040e9)
 	p := NewPool([]limit.Limit{limit.New(60, 24*time.Hour).Using(limit.FixedWindow)}, 0)
-	p.Wait(named("a"), Terms{Weight: 1}, now, nil)
-	p.Wait(named("b"), Terms{Weight: 1}, now, nil)
+	p.Wait(named("a"), Terms{Weight: 1}, now)
+	p.Wait(named("b"), Terms{Weight: 1}, now)
 	for take(p, "a", now, 1) {
 	}
 	p.Began(0, now, now+1, now+1+24*hour)

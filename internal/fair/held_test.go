@@ -22,7 +22,7 @@ func TestWhoAsksForASlotWantsItsShare(t *testing.T) {
 	for range 5 {
 		take("b")
 	}
-	waiting := p.Wait(named("b"), Terms{}, now, nil)
+	waiting := p.Wait(named("b"), Terms{}, now)
 	waiting.Turn(false, 0)
 	now += int64(time.Second)
 	if !take("a") {

@@ -24,17 +24,15 @@ func (p *Pool) StillDenies(w *Who, now int64, amounts []Amount, used []int64) De
 	if !d.Denied {
 		return d
 	}
-	guesses := used == nil
-	for i := 0; guesses && i < len(p.quotas); i++ {
-		used = append(used, p.top.parts[i].usedAt(now))
+	if used == nil {
+		for i := range p.quotas {
+			used = append(used, p.top.parts[i].usedAt(now))
+		}
 	}
-	if !p.lends(m, now, amounts, used) {
-		return d
+	if p.lends(m, now, amounts, used) {
+		return Denial{}
 	}
-	for i := 0; guesses && i < len(p.quotas); i++ {
-		p.top.parts[i].lending = outdated{} // Lend knows better
-	}
-	return Denial{}
+	return d
 }
 
 func (p *Pool) lends(m *node, now int64, amounts []Amount, used []int64) bool {

@@ -93,7 +93,7 @@ func simulate(t *testing.T, quota int64, reserve int64, clients []*client, until
 			continue
 		default:
 			e.client.queue = append(e.client.queue, e.client.size())
-			e.client.waits = w.pool.Wait(e.client.who(), e.client.terms, w.clock(), nil)
+			e.client.waits = w.pool.Wait(e.client.who(), e.client.terms, w.clock())
 		}
 		w.serve()
 	}

@@ -19,7 +19,7 @@ func TestPoolOfAGroup(t *testing.T) {
 	terms := []Terms{{Weight: 9, Max: 100000}, {}, {}, {Weight: 3}}
 	for i, w := range members {
 		p.Take(w, terms[i], now, ask, false)
-		waiting := p.Wait(w, terms[i], now, nil)
+		waiting := p.Wait(w, terms[i], now)
 		waiting.Turn(false, -1)
 	}
 	p.Read(now)
@@ -40,7 +40,7 @@ func TestMemberWantsWhatOneOfItsCallsWaitsFor(t *testing.T) {
 	p := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0)
 	p.Inside(acme)
 	who := &Who{Name: "acme/chat", Group: acme}
-	a, b := p.Wait(who, Terms{}, 1, nil), p.Wait(who, Terms{}, 1, nil)
+	a, b := p.Wait(who, Terms{}, 1), p.Wait(who, Terms{}, 1)
 	m := p.members["acme/chat"]
 	wants := func(want bool) {
 		t.Helper()

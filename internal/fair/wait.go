@@ -10,21 +10,14 @@ type Waiting struct {
 	quota  int  // the quota for which it counts in part.waiting, from 1; 0: none
 }
 
-// Wait enters one more call of a member, which asks for amounts and waits from now on.
-func (p *Pool) Wait(w *Who, t Terms, now int64, amounts []Amount) Waiting {
+// Wait enters one more call of a member, which waits from now on.
+func (p *Pool) Wait(w *Who, t Terms, now int64) Waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.member(w, t, now)
 	p.pass(m, now)
 	p.lift(m, now)
 	m.waiting++
-	for i := range amounts {
-		for x := m; x != nil; x = x.above {
-			if t := &x.parts[i]; t.size == 0 { // no call has had the turn yet
-				t.size = max(amounts[i].N, 0)
-			}
-		}
-	}
 	m.setWanting()
 	p.wantsMore(m)
 	return Waiting{member: m}
