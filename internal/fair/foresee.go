@@ -2,13 +2,13 @@ package fair
 
 // foresee computes how much more comes back of what a group has of a quota than those in it are expected to want of
 // their shares, at the time within the next period at which that is least. It is at most zero: that much of what is
-// free now must stay free. used is what the group has used, and free is what is left of what it has.
-func (p *Pool) foresee(g *node, i int, now, used, free int64) {
+// free now must stay free. used is what the group has used.
+func (p *Pool) foresee(g *node, i int, now, used int64) {
 	t := &g.parts[i]
 	t.lending, t.spare = outdated{at: now}, 0
 	var back, stays, wanted curve
 	p.comesBack(g, i, now, used, &back, &stays)
-	margin := (used + free) / marginPart / int64(max(len(g.below)-1, 1))
+	margin := p.whole(g, i) / marginPart / int64(max(len(g.below)-1, 1))
 	for _, x := range g.below {
 		p.addWanted(x, i, now, margin, &stays, &wanted)
 	}

@@ -92,17 +92,15 @@ func (p *Pool) borrows(m *node, i int, now, n, used int64) bool {
 // spare returns how much more of what a group has of a quota comes back than those in it are expected to want, at the
 // time at which that is least: at most zero. used is what is used of the quota.
 func (p *Pool) spare(g *node, i int, now, used int64) int64 {
-	q, t := &p.quotas[i], &g.parts[i]
+	t := &g.parts[i]
 	if len(g.below) == 1 { // nobody else wants what is free
 		return 0
 	}
-	if t.lending.due(now, len(g.below), q.steady) {
-		free := q.count - used
+	if t.lending.due(now, len(g.below), p.quotas[i].steady) {
 		if g != p.top {
 			used = t.usedAt(now)
-			free = t.share>>q.scale - used
 		}
-		p.foresee(g, i, now, used, free)
+		p.foresee(g, i, now, used)
 	}
 	t.lending.uses++
 	return t.spare
