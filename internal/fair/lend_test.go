@@ -47,3 +47,45 @@ func TestFractionsOfSharesAreKept(t *testing.T) {
 		t.Errorf("%+v: want that nothing is lent, because each of the others may begin a call in its share", d)
 	}
 }
+
+// A member that begins to wait was served as much as those that wait already, whatever it has used before they came.
+// Otherwise all that is lent would be for the one that came last, until it had as much as they had in all the time before.
+// One that has waited within the last minute keeps what it was served less by a large call.
+func TestWhoBeginsToWaitIsServedNoSooner(t *testing.T) {
+	p, now := NewPool([]limit.Limit{limit.New(1000, time.Minute).Using(limit.SlidingLog)}, 0), int64(time.Hour)
+	take := func(name string, n int64) { p.Take(named(name), Terms{}, now, []Amount{{N: n, Count: 1000}}, false) }
+	served := func(name string) int64 { return p.members[name].parts[0].served >> p.quotas[0].scale }
+	old := p.Wait(named("old"), Terms{}, now)
+	old.Turn(false, -1)
+	for range 4 {
+		take("old", 100)
+	}
+	late := p.Wait(named("late"), Terms{}, now)
+	if got := served("late"); got != 400 {
+		t.Errorf("one that comes late was served %d: want 400, as the other", got)
+	}
+	late.Leave(now)
+	for range 30 {
+		now += int64(time.Second)
+		take("old", 10)
+	}
+	p.Wait(named("late"), Terms{}, now)
+	if got, want := served("late"), served("old")-100; got != want {
+		t.Errorf("when it comes back it was served %d: want %d, a large call less than the other", got, want)
+	}
+}
+
+// A sibling that was served less does not keep others from borrowing, as long as they are ahead by less than a tenth of
+// their share.
+func TestWhoIsHardlyAheadMayBorrow(t *testing.T) {
+	p, now := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0), int64(time.Hour)
+	waiting := p.Wait(named("b"), Terms{}, now)
+	waiting.Turn(false, -1)
+	for ahead := range int64(10) {
+		p.Take(named("a"), Terms{}, now, []Amount{{N: 1, Count: 100}}, false)
+		p.compute(0, now)
+		if leads := p.leads(p.members["a"], 0, now, 10); leads != (ahead+1 > 5) {
+			t.Errorf("of shares of 50, one is ahead by %d: the other leads: %t", ahead+1, leads)
+		}
+	}
+}

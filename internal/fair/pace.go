@@ -8,11 +8,10 @@ func (p *Pool) pacedBy(m *node, i int, now int64) *node {
 
 // isPaced reports whether a node takes its part of a quota at an even pace. One whose calls wait does beside siblings that
 // are calm: otherwise it would take all that comes back at once, and that would come back at once a period later, while
-// the others wait in between. Large calls need room at once, so beside them nobody is paced, nor is one whose share is few
-// of its calls.
+// the others wait in between. Large calls need room at once, so beside them nobody is paced.
 func (p *Pool) isPaced(x *node, i int, now int64) bool {
 	q, t, g := &p.quotas[i], &x.parts[i], x.above
-	return g.parts[i].calm && !t.calm && x.wants(now) && q.slides() && g.parts[i].large <= p.whole(g, i)/largest && t.large <= t.share>>q.scale/paceFew
+	return g.parts[i].calm && !t.calm && x.wants(now) && q.slides() && g.parts[i].large <= p.whole(g, i)/largest
 }
 
 // pay records when a node that is paced may take more after it has taken an amount: when so much has come free at the
@@ -36,7 +35,6 @@ func (p *Pool) whole(g *node, i int) int64 {
 
 const (
 	largest   = 32 // calls that ask for more than a thirty-second of what is shared are large
-	paceFew   = 8  // a member is not paced if its share is less than this many of its calls
 	paceMore  = 4  // a member that is paced may take its share faster than evenly by a quarter, so that it catches up
 	paceBurst = 20 // a member that is paced may take at once what is its part of a twentieth of the period
 )
