@@ -152,16 +152,11 @@ func (p *Pool) member(w *Who, t Terms, now int64) *node {
 		m.own = t
 		p.disturb()
 	}
-	if above := p.home(name, in); above != m.above {
+	// It is in the project's own group, if there is one, or in the group that the project is in.
+	if above := cmp.Or(p.groups[name], p.groupOf(in)); above != m.above {
 		p.put(m, above)
 	}
 	return m
-}
-
-// home returns what a member of a name is in: the project's own group, if there is one, or the group that the project
-// is in, which is made if there is none, or the top.
-func (p *Pool) home(name string, in *Group) *node {
-	return cmp.Or(p.groups[name], p.groupOf(in))
 }
 
 // groupOf returns the pool's own of a group, and makes it if there is none; the top for nil.
