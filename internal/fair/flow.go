@@ -27,7 +27,7 @@ type flow struct {
 	denial                    // by its share, if it yields
 
 	// deficit and visited belong to the deficit round robin: when a round reaches a flow, its deficit
-	// grows by its gain, and it has turns as long as its deficit covers what they cost.
+	// grows by a quantum for each unit of its weight, and it has turns as long as its deficit covers what they cost.
 	deficit int64
 	visited bool // the round is at this flow, which has got its gain
 }
@@ -49,6 +49,3 @@ func (f *flow) enter(w *waiter) {
 	}
 	w.element = f.waiters.PushFront(w)
 }
-
-// gain is what the deficit of the flow grows by in a round.
-func (f *flow) gain() int64 { return quantum * f.weight }

@@ -8,9 +8,10 @@ func (p *Pool) foresee(g *node, i int, now, used int64) {
 	t.lending, t.spare = outdated{at: now}, 0
 	var back, stays, wanted curve
 	p.comesBack(g, i, now, used, &back, &stays)
-	margin := p.whole(g, i) / marginPart / int64(max(len(g.below)-1, 1))
+	whole := p.whole(g, i)
+	margin := whole / marginPart / int64(max(len(g.below)-1, 1))
 	for _, x := range g.below {
-		p.addWanted(x, i, now, margin, &stays, &wanted)
+		p.addWanted(x, i, now, whole-used, margin, &back, &stays, &wanted)
 	}
 	for k := range wanted {
 		t.spare = min(t.spare, back[k]-wanted[k])
@@ -50,9 +51,9 @@ func (q *quota) isReset(now int64, k int) bool {
 // after returns how long after its beginning a point of a curve is.
 func (q *quota) after(k int) int64 { return int64(k) * q.period / parts }
 
-// addWanted adds how much of its share of a quota a node of the tree is expected to ask for from now until each time.
-// Two calls of the node may come at any time: margin is what may be kept free for them.
-func (p *Pool) addWanted(x *node, i int, now, margin int64, stays, wanted *curve) {
+// addWanted adds how much of its share a node of the tree is expected to ask for from now until each time, of a
+// quota of which free is left now. Two calls of the node may come at any time: margin is what may be kept free for them.
+func (p *Pool) addWanted(x *node, i int, now, free, margin int64, back, stays, wanted *curve) {
 	q, t := &p.quotas[i], &x.parts[i]
 	atOnce, inPeriod := p.asks(x, i, now)
 	if inPeriod > 0 && atOnce == 0 && t.size <= margin {
@@ -69,6 +70,9 @@ func (p *Pool) addWanted(x *node, i int, now, margin int64, stays, wanted *curve
 	t.used.ahead(now, &here)
 	share := min(t.share, t.want)
 	for k := range wanted {
+		if t.size > free+back[k] {
+			continue // the next call does not pass yet
+		}
 		used := here[k] + t.remote*stays[k]/1000
 		counts := used + t.carry
 		if q.isReset(now, k) {

@@ -89,3 +89,41 @@ func TestWhoIsHardlyAheadMayBorrow(t *testing.T) {
 		}
 	}
 }
+
+// What a large call of another waits for is lent as long as the call would not pass even with it.
+func TestNothingIsKeptForACallThatDoesNotPassYet(t *testing.T) {
+	p, now := NewPool([]limit.Limit{limit.New(100, time.Minute).Using(limit.SlidingLog)}, 0), int64(time.Hour)
+	waiting := p.Wait(named("large"), Terms{}, now)
+	large := []Amount{{N: 80, Count: 100}}
+	p.Take(named("large"), Terms{}, now, large, false)
+	p.GiveBack(named("large"), now, large, true) // others have used the quota
+	waiting.Turn(false, -1)
+	if d := p.Take(named("small"), Terms{}, now, []Amount{{N: 50, Count: 100}}, false); d.Denied {
+		t.Fatalf("%+v", d)
+	}
+	more := []Amount{{N: 10, Count: 100}}
+	if d := p.Take(named("small"), Terms{}, now, more, false); !d.Denied || !p.Lend(named("small"), now, more, []int64{50}) {
+		t.Errorf("of 50 that are free 10 are not lent, although a call of 80 cannot pass: %+v", d)
+	}
+}
+
+// When calls begin to wait, what they ask for is lent no more, at the same instant.
+func TestNothingIsLentThatCallsBeginToWaitFor(t *testing.T) {
+	p, now := poolOfTwo(t)
+	one := []Amount{{N: 1, Count: 100}}
+	lent := func(used int64) bool {
+		return p.Take(named("b"), Terms{}, now, one, false).Denied && p.Lend(named("b"), now, one, []int64{used})
+	}
+	p.Want(named("a"), Terms{}, now, one, false)
+	p.members["a"].parts[0].served = p.members["b"].parts[0].served // so that a does not come first
+	if !lent(70) {
+		t.Error("while nobody waits, nothing is lent of 30 that are free")
+	}
+	for range 40 {
+		waiting := p.Wait(named("a"), Terms{}, now)
+		waiting.Turn(false, -1)
+	}
+	if lent(71) {
+		t.Error("a call is lent what 40 calls of another project wait for")
+	}
+}

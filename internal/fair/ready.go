@@ -67,7 +67,7 @@ func (c *circle) round() *flow {
 		f := c.flows.Front().Value.(*flow)
 		if !f.visited {
 			f.visited = true
-			f.deficit += f.gain()
+			f.deficit += quantum * f.weight
 		}
 		if f.deficit >= f.first().Cost {
 			return f
@@ -84,10 +84,10 @@ func (c *circle) skip() {
 	for e := c.flows.Front(); e != nil; e = e.Next() {
 		f := e.Value.(*flow)
 		missing := f.first().Cost - f.deficit
-		rounds = min(rounds, (missing-1)/f.gain())
+		rounds = min(rounds, (missing-1)/(quantum*f.weight))
 	}
 	for e := c.flows.Front(); e != nil; e = e.Next() {
 		f := e.Value.(*flow)
-		f.deficit += rounds * f.gain()
+		f.deficit += rounds * quantum * f.weight
 	}
 }
