@@ -143,8 +143,9 @@ func (r *report) add(e event) {
 			}
 			fmt.Fprint(r.out, strings.Join(lines, ""))
 		} else {
-			if failed {
-				fmt.Fprint(r.out, strings.Join(r.printed[t], ""))
+			printed := strings.Join(r.printed[t], "")
+			if failed || strings.Contains(printed, "WARNING: DATA RACE") { // which fails the tests beside this one
+				fmt.Fprint(r.out, printed)
 			}
 			r.results = append(r.results, result{t, e.Elapsed, failed})
 		}

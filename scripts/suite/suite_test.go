@@ -77,3 +77,16 @@ func TestPlain(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
+
+// A race that is printed while a test passes is printed: go test fails the tests that ran beside it.
+func TestRace(t *testing.T) {
+	var out strings.Builder
+	r := &report{out: &out, printed: map[test][]string{}}
+	for _, line := range []string{"WARNING: DATA RACE\n", "Write at 0x00c000012345 by goroutine 7:\n"} {
+		r.add(event{Action: "output", Package: "m", Test: "TestBeside", Output: line})
+	}
+	r.add(event{Action: "pass", Package: "m", Test: "TestBeside"})
+	if !strings.Contains(out.String(), "goroutine 7") {
+		t.Errorf("the race is not printed: %q", out.String())
+	}
+}
