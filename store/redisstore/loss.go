@@ -99,6 +99,9 @@ type fallback struct {
 
 	closed atomic.Bool
 
+	backs    atomic.Int64 // how often a group of the keyspace was back
+	deciding atomic.Int64 // the number of calls that are being decided without Redis
+
 	allowed, denied atomic.Int64 // the numbers of decisions without Redis that are not reported yet
 	reportedAt      atomic.Int64
 }
@@ -119,7 +122,7 @@ func newFallback(below layer, mode StoreLoss, nodes *nodes, observer func(store.
 	}
 	l.ledgers = newLedgers(func() int64 { return l.clock() }, mode == Share)
 	if nodes != nil {
-		nodes.ready = func() bool { return l.lost.Load() == 0 && !l.inDebt() }
+		nodes.ready = func() bool { return l.lost.Load() == 0 && l.deciding.Load() == 0 && !l.inDebt() }
 		nodes.recovery.ended = l.ledgers.dropKept
 	}
 	return l
@@ -147,33 +150,49 @@ func (l *fallback) decidesHere(ctx context.Context, err error) (p share, ok bool
 
 // Take implements [store.Store].
 func (l *fallback) Take(ctx context.Context, charges []store.Charge) (store.Receipt, []limit.Decision, error) {
-	ofShare, denied := l.takeShare(ctx, charges)
-	if denied != nil {
-		return nil, denied, nil
+	for {
+		backs := l.backs.Load()
+		ofShare, denied := l.takeShare(ctx, charges)
+		if denied != nil {
+			return nil, denied, nil
+		}
+		pending := l.ledgers.beginCall(charges, true)
+		r, decisions, err := l.takeBelow(ctx, charges)
+		l.ledgers.endCall(charges, pending, decisions, r != nil)
+		if ofShare != nil && r == nil {
+			l.ledgers.giveBack(ofShare)
+		}
+		if err == nil {
+			l.wake(false)
+			return r, decisions, nil
+		}
+		p, ok := l.decidesHere(ctx, err)
+		if !ok {
+			return nil, nil, err
+		}
+		if err := store.Validate(charges); err != nil {
+			return nil, nil, err
+		}
+		if local, decisions, ok := l.takeHere(charges, p, backs); ok {
+			if local == nil {
+				return nil, decisions, nil // a nil *localReceipt in the interface would not be nil
+			}
+			return local, decisions, nil
+		}
 	}
-	pending := l.ledgers.beginCall(charges, true)
-	r, decisions, err := l.takeBelow(ctx, charges)
-	l.ledgers.endCall(charges, pending, decisions, r != nil)
-	if ofShare != nil && r == nil {
-		l.ledgers.giveBack(ofShare)
+}
+
+// takeHere takes without Redis. If Redis was back since it was asked, it must be asked again, and ok is false: this node
+// may have announced already that Redis was charged for everything.
+func (l *fallback) takeHere(charges []store.Charge, p share, backs int64) (local *localReceipt, decisions []limit.Decision, ok bool) {
+	l.deciding.Add(1) // before the look at backs, so that the node is not ready meanwhile
+	defer l.deciding.Add(-1)
+	if l.backs.Load() != backs {
+		return nil, nil, false
 	}
-	if err == nil {
-		l.wake(false)
-		return r, decisions, nil
-	}
-	p, ok := l.decidesHere(ctx, err)
-	if !ok {
-		return nil, nil, err
-	}
-	if err := store.Validate(charges); err != nil {
-		return nil, nil, err
-	}
-	local, decisions := l.ledgers.take(charges, p, l.mode == Allow)
+	local, decisions = l.ledgers.take(charges, p, l.mode == Allow)
 	l.countDecision(local != nil)
-	if local == nil {
-		return nil, decisions, nil // a nil *localReceipt in the interface would not be nil
-	}
-	return local, decisions, nil
+	return local, decisions, true
 }
 
 // recovers reports whether the keys of charges are of a group that Redis can be asked for again, while
@@ -388,6 +407,7 @@ func (l *fallback) changed(c change) {
 		l.emit(store.Event{Kind: store.Lost, Group: c.group, Err: c.err})
 		return
 	}
+	l.backs.Add(1)
 	l.lost.And(^uint64(1 << c.group))
 	if l.lost.Load() == 0 && l.nodes != nil {
 		l.nodes.back()

@@ -302,6 +302,48 @@ func TestCountChangesWhilePaid(t *testing.T) {
 }
 
 // When a node learns of other nodes, or of their end, while it keeps ledgers, used amounts stay.
+// A call that got no answer from Redis, which is back by the time the caller knows that, asks again. If the node decided,
+// it could do so after it has announced that Redis was charged for everything, and the others count on that.
+func TestBackWhileACallFails(t *testing.T) {
+	perMinute := limit.PerMinute(300)
+	n := newFleetNode(newFakeRedis(), Share, share{rank: 0, nodes: 3}, nil)
+	n.changed(change{lost: true, err: ErrLost})
+	n.wire.answering = func(string, []store.Charge) error {
+		n.wire.answering = nil
+		n.changed(change{})
+		if !n.nodes.ready() {
+			t.Error("the node is not ready, although it has decided nothing")
+		}
+		return fmt.Errorf("%w: no answer", ErrLost)
+	}
+	r, _ := n.take(t, "key", 1, perMinute)
+	if _, local := r.(*localReceipt); local || n.inDebt() {
+		t.Error("the node has decided itself")
+	}
+}
+
+// A node is not ready while it decides on a call without Redis.
+func TestNotReadyWhileDeciding(t *testing.T) {
+	n := newFleetNode(newFakeRedis(), Share, share{rank: 0, nodes: 3}, nil)
+	n.changed(change{lost: true, err: ErrLost})
+	n.wire.lost.Store(true)
+	n.lost.Store(0) // as if it were back meanwhile
+	decided := false
+	n.clock = func() int64 { // which a decision reads
+		if n.deciding.Load() > 0 {
+			decided = true
+			if n.nodes.ready() {
+				t.Error("the node is ready, although it decides on a call")
+			}
+		}
+		return n.wire.now()
+	}
+	n.take(t, "key", 1, limit.PerMinute(300))
+	if !decided {
+		t.Error("the call does not count as one that is being decided")
+	}
+}
+
 func TestShareChanges(t *testing.T) {
 	for name, l := range everyLimit {
 		t.Run(name, func(t *testing.T) {
