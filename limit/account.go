@@ -267,20 +267,27 @@ func (a *Account) Fit(limits []Limit, now int64) {
 		if l.algorithm == SlidingLog || a.counters.find(l) != nil {
 			continue
 		}
-		for i := range a.counters.each {
-			c := &a.counters.each[i]
-			if c.limit.shape() == l.shape() && !slices.Contains(limits, c.limit) {
-				a.plan = nil
-				c.become(l, now)
-				_, v := l.take(c.state, now, 0)
-				a.counters.fullAt = max(a.counters.fullAt, now+int64(v.ResetAfter))
-				break
-			}
+		if c := a.replacedBy(l, limits); c != nil {
+			a.plan = nil
+			c.become(l, now)
+			_, v := l.take(c.state, now, 0)
+			a.counters.fullAt = max(a.counters.fullAt, now+int64(v.ResetAfter))
 		}
 	}
 	if log := a.counters.log; log != nil && log.full() {
 		a.counters.history(limits, now).tidy(now)
 	}
+}
+
+// replacedBy returns the first counter whose usage a limit without a counter takes over: that of a limit of the same
+// shape that is none of limits; or nil.
+func (a *Account) replacedBy(l *Limit, limits []Limit) *counter {
+	for i := range a.counters.each {
+		if c := &a.counters.each[i]; c.limit.shape() == l.shape() && !slices.Contains(limits, c.limit) {
+			return c
+		}
+	}
+	return nil
 }
 
 // Fork returns a copy for decisions that take nothing. They leave the account as it is, under

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"hash/fnv"
 	"strconv"
@@ -33,7 +32,7 @@ func newBookkeeper(r *remote) *bookkeeper {
 	if r.cluster {
 		k.shelves = clusterShelves
 	}
-	k.outbox.books = k
+	k.outbox.books, r.books = k, k
 	return k
 }
 
@@ -79,7 +78,8 @@ func (k *bookkeeper) settle(ctx context.Context, top store.Store, r store.Receip
 	own, together := r.(*receipt)
 	var failed error
 	if together = together && !k.cluster && own.corrects(actual); together {
-		failed = k.settleAs(ctx, own, actual, k.withEntry(e))
+		clean := e.Clean()
+		failed = k.settleBooked(ctx, own, actual, &clean)
 		if _, unknown := errors.AsType[unanswered](failed); failed == nil || unknown {
 			return failed
 		}
@@ -104,24 +104,40 @@ func (r *receipt) corrects(actual []int64) bool {
 	return false
 }
 
-// withEntry returns what lets an op book an entry in the same step. If the op has not happened after its
-// caller has left, the outbox books the entry.
-func (k *bookkeeper) withEntry(e *books.Entry) func(*op) {
-	clean := e.Clean()
-	return func(o *op) {
-		keys := k.keysOf(page{at: books.HourOf(k.link.now())})
-		o.keys = append(keys[:2:2], o.keys...)
-		body := make(writer, 0, 256+len(o.body))
-		body.byte(stepBooked)
-		body.bytes(nil)
-		begin := len(body)
-		body.byte(stepBook)
-		body.float(int64(k.maxLines))
-		body = appendLine(body, &clean)
-		binary.LittleEndian.PutUint32(body[begin-4:], uint32(len(body)-begin))
-		o.body = append(body, o.body...)
-		o.undone = func() { k.outbox.keep([]books.Entry{clean}) }
+// bookings returns the op that books the entries of settlements in the step that makes these, if there are any. Entries
+// that could not be booked wait in the outbox.
+func (k *bookkeeper) bookings(tasks []*task) []*op {
+	var tally books.Tally
+	var entries []books.Entry
+	for _, t := range tasks {
+		if t.entry != nil {
+			tally.Add(t.entry, k.maxLines)
+		}
 	}
+	for owner, amounts := range tally.Lines() {
+		entries = append(entries, books.Entry{Owner: owner, Amounts: *amounts})
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	keys := k.keysOf(page{at: books.HourOf(k.link.now())})
+	o := &op{keys: keys[:2:2], body: k.bookBody(entries)}
+	o.late = func(r result) {
+		if r.err != nil {
+			k.outbox.keep(entries)
+		}
+	}
+	return []*op{o}
+}
+
+// bookBody returns the request to book entries.
+func (k *bookkeeper) bookBody(entries []books.Entry) []byte {
+	w := writer{stepBook}
+	w.float(int64(k.maxLines))
+	for i := range entries {
+		w = appendLine(w, &entries[i])
+	}
+	return w
 }
 
 // keysOf returns the names in Redis of a page and of the set of all pages. It remembers the last ones.

@@ -121,8 +121,8 @@ func TestBookOfASettlementThatDidNotHappen(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, happened := range []bool{true, false, false} {
-		o, e := &op{}, oneRequest("acme")
-		s.books.withEntry(&e)(o)
+		e := oneRequest("acme")
+		o := s.books.opOf(&task{kind: taskSettle, takes: []*chargeReceipt{{}}, actual: []int64{1}, entry: &e})
 		if err := s.books.do(gone, o); err == nil {
 			t.Fatal("a caller that has left gets an answer")
 		}

@@ -14,15 +14,7 @@ type writer []byte
 
 func (w *writer) byte(v byte) { *w = append(*w, v) }
 
-func (w *writer) bool(v bool) {
-	if v {
-		w.byte(1)
-	} else {
-		w.byte(0)
-	}
-}
-
-// float appends a whole number below 2^53.
+// float appends a whole number up to 2^53.
 func (w *writer) float(v int64) {
 	*w = binary.LittleEndian.AppendUint64(*w, math.Float64bits(float64(v)))
 }
@@ -40,25 +32,6 @@ func (w *writer) number(v int64) {
 func (w *writer) uint32(v uint32) { *w = binary.LittleEndian.AppendUint32(*w, v) }
 
 const billion = 1_000_000_000
-
-// unsigned appends a number modulo 2^64.
-func (w *writer) unsigned(v uint64) {
-	w.float(int64(v / billion))
-	w.uint32(uint32(v % billion))
-}
-
-func (w *writer) backlog(b backlog) {
-	w.number(b.ns)
-	w.number(b.parts)
-}
-
-func (w *writer) epoch(e uint64) { *w = binary.BigEndian.AppendUint64(*w, e) }
-
-// name appends up to 255 bytes.
-func (w *writer) name(s string) {
-	w.byte(byte(len(s)))
-	*w = append(*w, s...)
-}
 
 func (w *writer) bytes(b []byte) {
 	w.uint32(uint32(len(b)))
@@ -87,8 +60,13 @@ func (r *reader) take(n int) []byte {
 
 func (r *reader) byte() byte { return r.take(1)[0] }
 
+// float reads a whole number up to 2^53.
 func (r *reader) float() int64 {
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64(r.take(8))))
+	v := math.Float64frombits(binary.LittleEndian.Uint64(r.take(8)))
+	if !(v >= -1<<53 && v <= 1<<53) {
+		r.err, v = errCorrupt, 0
+	}
+	return int64(v)
 }
 
 func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
@@ -97,11 +75,5 @@ func (r *reader) number() int64 {
 	hi := r.float()
 	return hi*billion + int64(r.uint32())
 }
-
-func (r *reader) backlog() backlog { return backlog{r.number(), r.number()} }
-
-func (r *reader) epoch() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
-
-func (r *reader) name() []byte { return r.take(int(r.byte())) }
 
 func (r *reader) bytes() []byte { return r.take(int(r.uint32())) }

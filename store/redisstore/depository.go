@@ -26,7 +26,7 @@ var _ accounts.Depository = internals{}
 //	<namespace>:{deposits}:begun    the settlements that have begun, by the ids of their deposits
 //
 // A settlement is written down before anything of it happens, and the first one stands. Then each part of
-// it happens once, by a marker with the settlement's own name: see lua/once.lua. So whichever process ends in
+// it happens once, by a marker with the settlement's own name: see once in lua/books.lua. So whichever process ends in
 // the middle, another one can go on, and an id may be used again.
 func (s *Store) depositKeys() []string {
 	key := s.namespace + ":{deposits}"
@@ -216,13 +216,19 @@ func (s *Store) finishDeposit(ctx context.Context, d *accounts.Deposit, as *begu
 		if len(part) == 0 {
 			continue
 		}
-		marker := r.marker(partOf(takes[part[0]].charge.Key), "settled", as.Name)
-		one := settlement{takes: pick(takes, part), actual: pick(as.Actual, part), as: func(o *op) { o.once(marker) }}
-		if _, err := r.correct(ctx, one); err != nil {
+		if err := r.settleOnce(ctx, &task{kind: taskSettle, takes: pick(takes, part), actual: pick(as.Actual, part)}, as.Name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settleOnce makes a settlement, unless that has happened.
+func (r *remote) settleOnce(ctx context.Context, t *task, name string) error {
+	o := r.compose(newReplicas(0), []*task{t}, r.link.now()).op
+	o.apart = true
+	o.once(r.marker(o.part, "settled", name))
+	return r.do(ctx, o)
 }
 
 // bookOnce books the entry of a settlement, unless that has happened.

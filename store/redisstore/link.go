@@ -51,7 +51,8 @@ type linkConfig struct {
 	namespace string
 	timeout   time.Duration        // the longest time that a call waits for its answer
 	clock     func() int64         // a test's clock, in Unix nanoseconds; nil for the server's
-	script    string               // the arithmetic: see session.lua
+	script    string               // the text before lua/session.lua, which says what the library must define
+	compose   func(*batch)         // makes the requests of a batch of what its ops are tasks of; may be nil
 	cluster   bool                 // the server is a cluster, where ops of different parts cannot share a call
 	restore   func(part int) error // puts back what a server has forgotten of a part; may be nil
 	changed   func(change)         // called under the link's lock, so it must neither wait nor call the link; may be nil
@@ -63,6 +64,8 @@ type op struct {
 	part     int      // the part of all of its keys
 	keys     []string // the names of its keys in Redis
 	body     []byte   // the input of the script
+	task     *task    // in place of keys and body: the task shares a request with others
+	apart    bool     // the op shares no batch
 	reads    bool     // the op changes nothing
 	dropLate bool     // the op is useless once its caller has left
 

@@ -24,12 +24,14 @@ type batch struct {
 	queue      *queue
 	number     uint64
 	ops        []*op
-	reads      bool      // all ops of the batch only read
-	firstTry   time.Time // when the batch was first sent
-	tries      int       // how often the batch has been sent without an answer
-	sent       int64     // the batch has not run before this time, in the server's Unix seconds
-	mayHaveRun bool      // the batch may have run, and the answer was lost
-	probes     bool      // the batch is sent while the breaker is open: to probe the server, or to put back what it has forgotten
+	requests   []*op        // what is sent: the ops that are no tasks, and what the tasks are composed into
+	composed   *composition // of the tasks; or nil
+	reads      bool         // the requests of the batch only read
+	firstTry   time.Time    // when the batch was first sent
+	tries      int          // how often the batch has been sent without an answer
+	sent       int64        // the batch has not run before this time, in the server's Unix seconds
+	mayHaveRun bool         // the batch may have run, and the answer was lost
+	probes     bool         // the batch is sent while the breaker is open: to probe the server, or to put back what it has forgotten
 
 	// The link's lock guards the following fields.
 	resolved bool
@@ -48,6 +50,7 @@ func (l *link) sendBatch(b *batch) {
 	overdue := time.AfterFunc(l.cfg.timeout, func() { l.overdue(b) })
 	defer overdue.Stop()
 	for ; ; b.tries++ {
+		l.compose(b)
 		r, err := l.try(b)
 		if err == nil {
 			l.deliver(b, r)
@@ -66,6 +69,17 @@ func (l *link) sendBatch(b *batch) {
 			return
 		}
 		l.dropUseless(b)
+	}
+}
+
+// compose makes the requests of b, unless these may have run: then they are sent again as they are.
+func (l *link) compose(b *batch) {
+	if b.mayHaveRun {
+		return
+	}
+	b.requests = b.ops
+	if l.cfg.compose != nil {
+		l.cfg.compose(b)
 	}
 }
 
@@ -118,10 +132,13 @@ func (l *link) try(b *batch) (reply, error) {
 		}
 		return reply{}, err
 	}
-	r, err := read(result, len(b.ops))
+	r, err := read(result, len(b.requests))
 	r.slow = time.Since(sentAt) > l.cfg.timeout
-	if err == nil && l.cfg.clock == nil && !b.mayHaveRun { // a remembered answer has an old time
-		l.server.observe(r.at, time.Since(sentAt))
+	if err == nil && !b.mayHaveRun { // a remembered answer has an old time
+		b.queue.floor.observe(r.at)
+		if l.cfg.clock == nil {
+			l.server.observe(r.at, time.Since(sentAt))
+		}
 	}
 	return r, err
 }
@@ -130,14 +147,14 @@ func (l *link) try(b *batch) (reply, error) {
 func (l *link) command(b *batch, born string) rueidis.Completed {
 	keys := 2
 	counts := make([]byte, 0, 2*maxBatchOps)
-	for _, o := range b.ops {
+	for _, o := range b.requests {
 		n := len(o.keys)
 		keys += n
 		counts = append(counts, byte(n>>8), byte(n))
 	}
 	// Only the marker determines the slot: the other keys are in the same part.
 	c := l.client.B().Arbitrary("FCALL").Args(l.name, strconv.Itoa(keys)).Keys(l.marker(b)).Args(l.birthMark(b.queue))
-	for _, o := range b.ops {
+	for _, o := range b.requests {
 		c = c.Args(o.keys...)
 	}
 	number, clock := "", ""
@@ -149,7 +166,7 @@ func (l *link) command(b *batch, born string) rueidis.Completed {
 		clock = fmt.Sprint(now/1e9, now%1e9)
 	}
 	c = c.Args(number, strconv.FormatInt(b.sent, 10), clock, string(counts), born)
-	for _, o := range b.ops {
+	for _, o := range b.requests {
 		c = c.Args(rueidis.BinaryString(o.body))
 	}
 	return c.Build()
@@ -170,7 +187,7 @@ func (l *link) marker(b *batch) string {
 	return l.cfg.namespace + ":{" + strconv.Itoa(b.queue.part) + which + l.id
 }
 
-// read decodes the server's answer to a number of ops: see session.lua.
+// read decodes the server's answer to a number of ops: see lua/session.lua.
 func read(result rueidis.RedisResult, ops int) (reply, error) {
 	all, err := result.AsBytes()
 	if err != nil {
@@ -207,18 +224,33 @@ func (l *link) deliver(b *batch, r reply) {
 		l.heal(b.queue.breaker)
 	}
 	l.mu.Unlock()
-	for i, o := range b.ops {
-		a, err := answer(r.answers[i])
-		l.finish(o, result{answer: a, at: r.at, err: err})
+	for i, o := range b.requests {
+		one := resultOf(r, i)
+		if b.composed != nil && o == b.composed.op {
+			b.composed.read(one)
+		}
+		l.finish(o, one)
 	}
+	var again []*op
+	for _, o := range b.ops {
+		switch {
+		case o.task == nil:
+		case o.task.again:
+			again = append(again, o)
+		default:
+			l.finish(o, result{at: r.at, err: o.task.err})
+		}
+	}
+	l.requeue(b.queue, again)
 }
 
-// answer returns an op's answer, or its own error.
-func answer(a []byte) ([]byte, error) {
+// resultOf returns what has become of the i-th request.
+func resultOf(r reply, i int) result {
+	a := r.answers[i]
 	if len(a) > 0 && a[0] == '!' {
-		return nil, fmt.Errorf("ratelimit: redis: %s", a[1:])
+		return result{at: r.at, err: serverFault(a[1:])}
 	}
-	return a, nil
+	return result{answer: a, at: r.at}
 }
 
 // shouldRetry reports whether to send b again after an error. If not, all waiting callers have been

@@ -34,3 +34,18 @@ func (c *serverClock) observe(at int64, while time.Duration) {
 	here := time.Now()
 	c.readTime, c.readAt = min(max(c.at(here), at), at+int64(while)), here
 }
+
+// floor is a time that the server's clock has reached, as long as it does not go back.
+type floor struct {
+	readTime int64     // in the last answer, in Unix nanoseconds
+	readAt   time.Time // this machine's time of that; zero before the first answer
+}
+
+// observe records a time in an answer. Only the goroutine that sends the batches of a queue may call it, and now.
+func (f *floor) observe(at int64) { f.readTime, f.readAt = at, time.Now() }
+
+// now returns the time. This machine's clock may be faster than the server's, by a thousandth.
+func (f *floor) now() int64 {
+	since := int64(time.Since(f.readAt))
+	return f.readTime + since - since/1000
+}

@@ -119,14 +119,13 @@ func (l *link) direct(o *op) error {
 	l.mu.Lock()
 	b := l.newBatch(l.queue(o.part))
 	l.mu.Unlock()
-	b.ops, b.reads, b.probes, b.firstTry = []*op{o}, o.reads, true, time.Now()
+	b.requests, b.reads, b.probes, b.firstTry = []*op{o}, o.reads, true, time.Now()
 	r, err := l.try(b)
 	if err != nil {
 		return err
 	}
-	o.at = r.at
-	o.answer, err = answer(r.answers[0])
-	return err
+	o.result = resultOf(r, 0)
+	return o.err
 }
 
 // failTakes answers the waiting callers of takes in a batch that the server was not ready for. What it has forgotten

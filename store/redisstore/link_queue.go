@@ -1,6 +1,12 @@
 package redisstore
 
-import "runtime"
+import (
+	"cmp"
+	"errors"
+	"runtime"
+
+	"dappco.re/go/core/go-ratelimit/store"
+)
 
 // queue is the ops that wait to be sent.
 type queue struct {
@@ -10,6 +16,7 @@ type queue struct {
 	sending bool   // a goroutine sends batches
 	held    bool   // a timer sends what nothing else has sent: see enqueue
 	born    string // the server's birth mark, as this link knows it; "" before the first answer: see learn
+	floor   floor  // of the server's clock: each master of a cluster has one of its own
 }
 
 // run sends batches until the queue is empty.
@@ -31,7 +38,7 @@ func (l *link) nextBatch(q *queue) *batch {
 		if o.state != opFinished {
 			if len(b.ops) == 0 {
 				b.reads = o.reads
-			} else if o.reads != b.reads {
+			} else if o.reads != b.reads || o.apart || b.ops[0].apart {
 				break // the marker stores all answers of a batch with writes, and the answers to reads are large
 			}
 			o.state, o.batch = opSent, b
@@ -46,6 +53,32 @@ func (l *link) nextBatch(q *queue) *batch {
 	}
 	return b
 }
+
+// requeue puts ops in front of a queue. Nobody needs those that are useless once their callers have left.
+func (l *link) requeue(q *queue, ops []*op) {
+	l.mu.Lock()
+	err := q.breaker.err
+	if l.closed {
+		err = store.ErrClosed
+	}
+	var useless, waiting []*op
+	for _, o := range ops {
+		if err != nil || o.dropLate && o.state == opFinished {
+			useless = append(useless, o)
+		} else {
+			o.state = opQueued
+			waiting = append(waiting, o)
+		}
+	}
+	l.queued += len(waiting)
+	q.ops = append(waiting, q.ops...)
+	l.mu.Unlock()
+	for _, o := range useless {
+		l.finish(o, result{err: cmp.Or(err, errUseless), notRun: true})
+	}
+}
+
+var errUseless = errors.New("ratelimit: the caller has left")
 
 // drain fails all ops in the queues of a breaker, or in all queues if the breaker is nil. The caller
 // has locked the link. After unlocking it, the caller calls late, which passes the error to the late

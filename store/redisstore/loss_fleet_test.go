@@ -31,8 +31,7 @@ func within(l limit.Limit, buckets int64, passed []admitted) (largest int64) {
 
 func sameWindow(l limit.Limit, a, b int64) bool {
 	if l.Algorithm() == limit.FixedWindow {
-		_, end := windowAt(l, a)
-		return b < end
+		return b < a+int64(new(limit.Account).Check(l, a, 1).ResetAfter)
 	}
 	return b-a < int64(l.Period())
 }

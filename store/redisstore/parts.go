@@ -25,26 +25,26 @@ func (r *remote) takeParts(parent context.Context, charges []store.Charge) (stor
 			r.undo(slices.DeleteFunc(takes, func(t *chargeReceipt) bool { return t == nil }))
 			return nil, nil, r.timeoutError(parent, err)
 		}
-		spread(t.decisions(t.status == allowed), charges, part, each)
-		if t.status == denied {
+		spread(t.each, part, each)
+		if !t.taken {
 			if err := r.retreat(ctx, charges, groups, at, takes, each); err != nil {
 				return nil, nil, r.timeoutError(parent, err)
 			}
 			return nil, slices.Concat(each...), nil
 		}
-		for k, take := range t.takes() {
+		for k, take := range t.takes {
 			takes[part[k]] = take
 		}
 	}
 	return r.receipt(takes), slices.Concat(each...), nil
 }
 
-// retreat gives back what was taken from the groups before the one that denied, and peeks at all groups
-// except that one.
+// retreat gives back what was taken from the groups before the one that denied, and asks all groups except that one what
+// they say to the denied take.
 func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][]int, deniedBy int, takes []*chargeReceipt, each [][]limit.Decision) (err error) {
 	for _, part := range groups[:deniedBy] {
 		taken := pick(takes, part)
-		done, failed := r.correct(ctx, settlement{takes: taken, actual: make([]int64, len(part)), undo: true})
+		done, failed := r.correct(ctx, refund(taken))
 		if !done {
 			r.undo(taken)
 		}
@@ -57,11 +57,13 @@ func (r *remote) retreat(ctx context.Context, charges []store.Charge, groups [][
 		if at == deniedBy {
 			continue
 		}
-		decisions, err := r.peek(ctx, pick(charges, part), true)
-		if err != nil {
+		t := &task{kind: taskRefuse, charges: pick(charges, part)}
+		o := r.opOf(t)
+		o.dropLate = true
+		if err := r.do(ctx, o); err != nil {
 			return err
 		}
-		spread(decisions, charges, part, each)
+		spread(t.each, part, each)
 	}
 	return nil
 }
@@ -100,9 +102,8 @@ func pick[E any](all []E, indexes []int) []E {
 }
 
 // spread stores the decisions on some of the charges at the indexes of these charges.
-func spread(decisions []limit.Decision, charges []store.Charge, indexes []int, each [][]limit.Decision) {
-	for _, i := range indexes {
-		n := len(charges[i].Limits)
-		each[i], decisions = decisions[:n:n], decisions[n:]
+func spread(some [][]limit.Decision, indexes []int, each [][]limit.Decision) {
+	for k, i := range indexes {
+		each[i] = some[k]
 	}
 }

@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,15 +17,18 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// remote is the layer that asks Redis. Each of its calls is one script call, or, in a cluster, one for
-// each part of the keyspace.
+// remote is the layer that asks Redis. It decides by what it knows of the accounts, and Redis compares: see
+// lua/accounts.lua. A call is a part of one script call, or in a cluster of one for each part of the keyspace; and of
+// another one if Redis has what this node did not know, and what was decided is not true any more.
 type remote struct {
 	client    rueidis.Client
 	namespace string
 	timeout   time.Duration
 	cluster   bool
 	link      *link
-	prefixes  prefixCache
+	replicas  *replicas
+	mark      atomic.Uint64 // of the last composition
+	books     *bookkeeper   // nil in tests
 
 	mu     sync.Mutex
 	unsent []*op // ops that are sent again when Redis is back: see send
@@ -41,9 +46,11 @@ func newRemoteOf(client rueidis.Client, cfg linkConfig) *remote {
 		namespace: cfg.namespace,
 		timeout:   cfg.timeout,
 		cluster:   client.Mode() == rueidis.ClientModeCluster,
+		replicas:  newReplicas(maxReplicaBytes),
 	}
+	r.mark.Store(rand.Uint64())
 	changed := cfg.changed
-	cfg.script, cfg.cluster = arithmetic(), r.cluster
+	cfg.script, cfg.cluster, cfg.compose = accounting(), r.cluster, r.composeBatch
 	cfg.changed = func(c change) {
 		if !c.lost {
 			go r.resend()
@@ -81,11 +88,10 @@ func (r *remote) Take(ctx context.Context, charges []store.Charge) (store.Receip
 	if err != nil {
 		return nil, nil, err
 	}
-	decisions := t.decisions(t.status == allowed)
-	if t.status == denied {
-		return nil, decisions, nil
+	if !t.taken {
+		return nil, slices.Concat(t.each...), nil
 	}
-	return r.receipt(t.takes()), decisions, nil
+	return r.receipt(t.takes), slices.Concat(t.each...), nil
 }
 
 func (r *remote) receipt(takes []*chargeReceipt) *receipt {
@@ -112,45 +118,21 @@ const (
 	maxLimits  = 500
 )
 
-// ask asks the script to take charges. If the caller leaves before the answer, the take is undone.
-func (r *remote) ask(ctx context.Context, charges []store.Charge) (t takeAnswer, err error) {
+// ask asks Redis to take charges. If the caller leaves before the answer, the take is undone.
+func (r *remote) ask(ctx context.Context, charges []store.Charge) (*task, error) {
+	t := &task{kind: taskTake, charges: charges}
 	if len(charges) == 0 {
-		return takeAnswer{status: allowed}, r.link.alive()
+		t.taken = true
+		return t, r.link.alive()
 	}
-	if err := r.link.lost(partOf(charges[0].Key)); err != nil { // fails before the request is built
-		return takeAnswer{}, err
-	}
-	err = r.retry(ctx, func(ctx context.Context) (status, error) {
-		o := r.take(stepTake, charges, r.link.now())
-		o.dropLate, o.late = true, func(late result) { r.undoLate(late, charges) }
-		if err := r.do(ctx, o); err != nil {
-			return 0, err
-		}
-		t, err = parseTake(o.result, charges)
-		return t.status, err
-	}, func(ctx context.Context) (status, error) { return unready, r.prepare(ctx, charges) })
-	return t, err
+	o := r.opOf(t)
+	o.dropLate, o.late = true, func(late result) { r.undoLate(late, t) }
+	return t, r.do(ctx, o)
 }
 
-// retry calls step until its status is neither unready nor skewed, within the timeout. If it is
-// unready, retry calls repair, and then step again unless repair has done the work of step.
-func (r *remote) retry(ctx context.Context, step, repair func(context.Context) (status, error)) error {
-	start := time.Now()
-	s, err := step(ctx)
-	if err != nil || s <= allowed {
-		return err
-	}
-	patient, cancel := context.WithDeadline(ctx, start.Add(r.timeout))
-	defer cancel()
-	for err == nil && s > allowed {
-		if s == unready {
-			if s, err = repair(patient); err != nil || s <= allowed {
-				break
-			}
-		}
-		s, err = step(patient)
-	}
-	return r.timeoutError(ctx, err)
+// opOf returns the op of a task.
+func (r *remote) opOf(t *task) *op {
+	return &op{part: partOf(t.key(0)), task: t, reads: t.kind == taskPeek || t.kind == taskRead}
 }
 
 // timeoutError turns the error of a call that has ended because of the timeout into [ErrLost]. Errors
@@ -173,34 +155,37 @@ func (r *remote) Peek(ctx context.Context, charges []store.Charge) ([]limit.Deci
 	}
 	each := make([][]limit.Decision, len(charges))
 	for _, part := range r.byPart(len(charges), func(i int) string { return charges[i].Key }) {
-		decisions, err := r.peek(ctx, pick(charges, part), false)
-		if err != nil {
+		t := &task{kind: taskPeek, charges: pick(charges, part)}
+		if err := r.do(ctx, r.opOf(t)); err != nil {
 			return nil, err
 		}
-		spread(decisions, charges, part, each)
+		spread(t.each, part, each)
 	}
 	return slices.Concat(each...), r.link.alive()
 }
 
-// peek peeks at charges that may share a script call. If keep is set, it may change the stored
-// accounts as a denied take does, if the clock went back or limits have changed.
-func (r *remote) peek(ctx context.Context, charges []store.Charge, keep bool) (decisions []limit.Decision, err error) {
-	err = r.retry(ctx, func(ctx context.Context) (status, error) {
-		o := r.take(stepPeek, charges, r.link.now())
-		if err := r.do(ctx, o); err != nil {
-			return 0, err
+// Read returns the accounts of the keys, and the time in Unix nanoseconds as of which they are
+// read. A key that has used nothing has a zero account.
+func (r *remote) Read(ctx context.Context, keys ...string) ([]*limit.Account, int64, error) {
+	all := make([]*limit.Account, len(keys))
+	latest := int64(0)
+	for _, part := range r.byPart(len(keys), func(i int) string { return keys[i] }) {
+		for some := range slices.Chunk(part, maxCharges) {
+			t := &task{kind: taskRead}
+			for _, i := range some {
+				t.charges = append(t.charges, store.Charge{Key: keys[i]})
+			}
+			o := r.opOf(t)
+			if err := r.do(ctx, o); err != nil {
+				return nil, 0, err
+			}
+			latest = max(latest, o.at)
+			for n, i := range some {
+				all[i] = t.read[n]
+			}
 		}
-		t, err := parseTake(o.result, charges)
-		decisions = t.decisions(false)
-		return t.status, err
-	}, func(ctx context.Context) (s status, err error) {
-		if keep {
-			return unready, r.prepare(ctx, charges)
-		}
-		decisions, err = r.peekLocally(ctx, charges)
-		return allowed, err
-	})
-	return decisions, err
+	}
+	return all, cmp.Or(latest, r.link.now()), r.link.alive()
 }
 
 // Close implements [store.Store].

@@ -3,25 +3,25 @@ package redisstore
 import (
 	"errors"
 	"time"
-
-	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // undoLate undoes a take whose caller has left before the answer came.
-func (r *remote) undoLate(late result, charges []store.Charge) {
-	if late.err != nil {
-		return
-	}
-	if t, err := parseTake(late, charges); err == nil && t.status == allowed {
-		r.undo(t.takes())
+func (r *remote) undoLate(late result, t *task) {
+	if late.err == nil && t.taken {
+		r.undo(t.takes)
 	}
 }
 
 // undo gives takes back, and does not wait for the answer.
 func (r *remote) undo(takes []*chargeReceipt) {
 	for _, part := range r.byPart(len(takes), func(i int) string { return takes[i].charge.Key }) {
-		r.send(r.settle(pick(takes, part), make([]int64, len(part)), true))
+		r.send(r.opOf(refund(pick(takes, part))))
 	}
+}
+
+// refund returns the settlement of takes that gives them back.
+func refund(takes []*chargeReceipt) *task {
+	return &task{kind: taskSettle, takes: takes, actual: make([]int64, len(takes))}
 }
 
 // send sends an op, and does not wait for the answer. If the op has not happened, it is sent again when
@@ -45,7 +45,7 @@ func (r *remote) keepUnsent(o *op) {
 		time.AfterFunc(r.timeout, r.resend)
 	}
 	if len(r.unsent) < maxUnsent {
-		r.unsent = append(r.unsent, &op{part: o.part, keys: o.keys, body: o.body})
+		r.unsent = append(r.unsent, &op{part: o.part, task: o.task})
 	}
 }
 

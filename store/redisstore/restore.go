@@ -87,33 +87,44 @@ func (r *remote) raiseEach(all []observedKey) error {
 // raise raises accounts to what is known about them. It does nothing, and returns false, if another node
 // changes one of them meanwhile.
 func (r *remote) raise(all []observedKey) (done bool, err error) {
-	charges, accounts, at, err := r.readDirectly(all)
+	c, err := r.readDirectly(all)
 	if err != nil {
 		return false, err
 	}
-	for i := range all {
-		all[i].raise(accounts[i].account, at)
+	for i, e := range c.entries {
+		e.state = e.account.Fork()
+		all[i].raise(e.state, c.op.at)
+		e.due = e.state.FullAt()
 	}
-	o, err := r.replacement(stepReplace, charges, accounts)
-	if err != nil {
+	c = c.replacing()
+	if err := r.directly(c); err != nil {
 		return false, err
 	}
-	err = r.link.direct(o)
-	return err == nil && statusOf(o.answer) != denied, err
+	return c.taken, nil
 }
 
 // readDirectly reads the accounts of keys, although the server counts as lost.
-func (r *remote) readDirectly(all []observedKey) ([]store.Charge, []stored, int64, error) {
-	charges := make([]store.Charge, len(all))
+func (r *remote) readDirectly(all []observedKey) (*composition, error) {
+	t := &task{kind: taskRead}
 	for i := range all {
-		charges[i] = store.Charge{Key: all[i].key, Limits: all[i].limits}
+		t.charges = append(t.charges, store.Charge{Key: all[i].key})
 	}
-	o := r.reading(charges)
-	if err := r.link.direct(o); err != nil {
-		return nil, nil, 0, err
+	c := r.compose(newReplicas(0), []*task{t}, r.link.now())
+	return c, r.directly(c)
+}
+
+// directly sends a composition, although the server counts as lost.
+func (r *remote) directly(c *composition) error {
+	if err := r.link.direct(c.op); err != nil {
+		return err
 	}
-	accounts, at, err := readAccounts(o, len(all))
-	return charges, accounts, at, err
+	c.read(c.op.result)
+	for _, e := range c.entries {
+		if e.err != nil {
+			return e.err
+		}
+	}
+	return nil
 }
 
 // chargeDifference charges an account for what it has used less than is known about it, whatever other
@@ -124,18 +135,16 @@ func (r *remote) chargeDifference(k *observedKey) error {
 		return err
 	}
 	defer unlock()
-	_, accounts, at, err := r.readDirectly([]observedKey{*k})
+	c, err := r.readDirectly([]observedKey{*k})
 	if err != nil {
 		return err
 	}
-	for _, b := range k.bills(accounts[0].account, at) {
+	at := c.op.at
+	for _, b := range k.bills(&c.entries[0].account, at) {
 		debt := &chargeReceipt{Receipt: limit.Receipt{At: at}, charge: store.Charge{Key: k.key, Limits: b.limits}}
-		o := r.settle([]*chargeReceipt{debt}, []int64{b.n}, false)
-		if err := r.link.direct(o); err != nil {
+		t := &task{kind: taskSettle, takes: []*chargeReceipt{debt}, actual: []int64{b.n}}
+		if err := r.directly(r.compose(newReplicas(0), []*task{t}, at)); err != nil {
 			return err
-		}
-		if statusOf(o.answer) != allowed {
-			return errForgotten // the account has to be raised as a whole: all is tried again
 		}
 	}
 	return nil

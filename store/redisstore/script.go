@@ -5,38 +5,28 @@ import (
 	"embed"
 	"encoding/hex"
 	"regexp"
-	"strings"
 	"sync"
 )
 
 //go:embed lua
 var lua embed.FS
 
-// session is the function of a library that a link calls.
-//
-//go:embed session.lua
-var session string
-
-// arithmetic is the text of the library before session.lua. It is put together when a store is first made, because
+// accounting is the text of the library before lua/session.lua. It is put together when a store is first made, because
 // programs that link this package may have no Redis.
-var arithmetic = sync.OnceValue(func() string {
-	var all strings.Builder
-	for _, name := range []string{
-		"call", "numbers", "windows", "log", "account", "ask", "take", "settle", "whole", "books", "once", "run",
-	} {
-		file, err := lua.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			panic(err) // cannot happen: the file is embedded
-		}
-		all.Write(file)
-	}
-	return constants(all.String())
-})
+var accounting = sync.OnceValue(func() string { return constants(file("accounts") + file("books")) })
 
-// library returns the library with an arithmetic, and its name, which is also that of its only function. Programs of
+func file(name string) string {
+	text, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // cannot happen: the file is embedded
+	}
+	return string(text)
+}
+
+// library returns the library with a script before lua/session.lua, and its name, which is also that of its only function. Programs of
 // different versions have libraries of different names, so that they can use one server.
-func library(arithmetic string) (name, text string) {
-	text = arithmetic + session
+func library(script string) (name, text string) {
+	text = script + file("session")
 	sum := sha1.Sum([]byte(text))
 	name = "ratelimit_" + hex.EncodeToString(sum[:8])
 	return name, "#!lua name=" + name + "\n" + text + "redis.register_function('" + name + "', session)\n"

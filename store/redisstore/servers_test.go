@@ -250,10 +250,8 @@ func TestExpiry(t *testing.T) {
 				}
 			case strings.HasSuffix(name, fmt.Sprintf(":%d:%s", len(key), key)):
 				found++
-				want, slack := (fullAt+999_999)/1e6, int64(0)
-				if len(snapshotOf(accounts[0]).windows) > 0 {
-					slack = 60_000 // not every call says when a key with a log expires
-				}
+				want := (fullAt + 999_999) / 1e6
+				slack := int64(0)
 				if at < want || at > want+slack {
 					t.Errorf("%s expires at %d, %d ms after it is full", name, at, at-want)
 				}
@@ -467,64 +465,6 @@ func TestForeignKeys(t *testing.T) {
 				t.Error(err)
 			}
 			mustTake(t, s, one("key", l, 10))
-		})
-	}
-}
-
-// A log whose entries are cut off is rebuilt: its amount counts as used at the time of the newest entry. So are the
-// accounts of older versions, which had the entries under another key.
-func TestLogCutOff(t *testing.T) {
-	t.Parallel()
-	server := redistest.New(t)
-	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	minute, hour := limit.PerMinute(10).Using(limit.SlidingLog), limit.PerHour(20).Using(limit.SlidingLog)
-	for _, c := range []struct {
-		name   string
-		limits []limit.Limit
-		left   int // bytes of the entries
-	}{
-		{"gone", []limit.Limit{minute}, 0},
-		{"gone, of two windows", []limit.Limit{minute, hour}, 0},
-		{"cut short", []limit.Limit{minute}, entryBytes},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			at := now.UnixNano()
-			r := newRemote(dialed(t, server.URL()), t.Name(), 10*time.Second, func() int64 { return at }, nil)
-			defer r.Close()
-			take := func(n int64) bool {
-				t.Helper()
-				receipt, _, err := r.Take(t.Context(), []store.Charge{{Key: "key", Limits: c.limits, N: n}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return receipt != nil
-			}
-			if !take(3) {
-				t.Fatal("denied")
-			}
-			at += int64(30 * time.Second)
-			second := mustTake(t, r, []store.Charge{{Key: "key", Limits: c.limits, N: 4}})
-			cut := "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, ARGV[1]))"
-			end := -1 - (8*entryBytes - c.left)
-			serverDo(t, server, "EVAL", cut, "1", r.redisKey(partOf("key"), "key"), strconv.Itoa(end))
-			serverDo(t, server, "FUNCTION", "FLUSH") // which keeps accounts
-			if take(4) {
-				t.Error("4 have passed of 3")
-			}
-			at += int64(31 * time.Second) // the first entries have left, but that is unknown
-			if take(4) {
-				t.Error("4 have passed of 3 after what was forgotten")
-			}
-			if err := r.Settle(t.Context(), second, []int64{2}); err != nil {
-				t.Error(err)
-			}
-			if take(6) || !take(5) {
-				t.Error("not exactly 5 have passed after 2 were given back")
-			}
-			at += int64(30 * time.Second)
-			if take(6) || !take(5) {
-				t.Error("not exactly 5 have passed after all others have left")
-			}
 		})
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"fmt"
 	"slices"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // Settle implements [store.Store]. After an error it may be called again, with the same amounts.
 func (r *remote) Settle(ctx context.Context, taken store.Receipt, actual []int64) error {
-	return r.settleAs(ctx, taken, actual, nil)
+	return r.settleBooked(ctx, taken, actual, nil)
 }
 
-// settleAs is Settle by an op that as changes, if it is not nil.
-func (r *remote) settleAs(ctx context.Context, taken store.Receipt, actual []int64, as func(*op)) error {
+// settleBooked is Settle that books an entry in the same step, if it is not nil.
+func (r *remote) settleBooked(ctx context.Context, taken store.Receipt, actual []int64, e *books.Entry) error {
 	if taken == nil {
 		return nil
 	}
@@ -45,7 +46,7 @@ func (r *remote) settleAs(ctx context.Context, taken store.Receipt, actual []int
 			return err
 		}
 		if !done {
-			done, err = r.correct(ctx, settlement{takes: pick(own.takes, part), actual: pick(actual, part), as: as})
+			done, err = r.correct(ctx, &task{kind: taskSettle, takes: pick(own.takes, part), actual: pick(actual, part), entry: e})
 		}
 		u, _ := errors.AsType[unanswered](err)
 		for _, i := range part {
@@ -138,10 +139,10 @@ func (r *remote) do(ctx context.Context, o *op) error {
 	var f *fate
 	if !o.reads && o.late == nil {
 		f = &fate{done: make(chan struct{})}
-		o.late = func(r result) {
-			f.happened = r.err == nil && statusOf(r.answer) == allowed || r.err != nil && !r.notRun
-			if !f.happened && o.undone != nil {
-				o.undone()
+		o.late = func(late result) {
+			f.happened = late.err == nil || !late.notRun
+			if !f.happened && o.task != nil && o.task.entry != nil {
+				r.books.outbox.keep([]books.Entry{*o.task.entry})
 			}
 			close(f.done)
 		}
@@ -153,34 +154,10 @@ func (r *remote) do(ctx context.Context, o *op) error {
 	return err
 }
 
-// settlement is a correction of takes that may share a script call.
-type settlement struct {
-	takes  []*chargeReceipt
-	actual []int64
-	undo   bool      // if nothing has changed since, the accounts become what they were before the takes
-	as     func(*op) // changes the op that corrects them; may be nil
-}
-
-func (s *settlement) change(o *op) {
-	if s.as != nil {
-		s.as(o)
-	}
-}
-
 // correct settles takes. After an error that is unanswered, done is true: the link finishes the
 // settlement.
-func (r *remote) correct(ctx context.Context, s settlement) (done bool, err error) {
-	err = r.retry(ctx, func(ctx context.Context) (status, error) {
-		o := r.settle(s.takes, s.actual, s.undo)
-		s.change(o)
-		if err := r.do(ctx, o); err != nil {
-			return 0, err
-		}
-		if found := statusOf(o.answer); found != skewed {
-			return found, nil
-		}
-		return unready, nil // the take was too long ago for the script
-	}, func(ctx context.Context) (status, error) { return r.settleLocally(ctx, s) })
+func (r *remote) correct(ctx context.Context, t *task) (done bool, err error) {
+	err = r.do(ctx, r.opOf(t))
 	_, done = errors.AsType[unanswered](err)
 	return done || err == nil, err
 }

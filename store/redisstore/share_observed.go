@@ -292,7 +292,7 @@ func (h *observation) used(i int) int64 {
 // has said.
 func (h *observation) usedSince(i int) int64 {
 	l := h.limits[i]
-	if l.Algorithm() == limit.SlidingLog || kindOf(l) == kindAnchored {
+	if l.Algorithm() == limit.SlidingLog || isAnchored(l) {
 		return h.newer[i].until - int64(l.Period())
 	}
 	return h.at

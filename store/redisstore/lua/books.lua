@@ -3,6 +3,19 @@
 -- the set of the names of all pages. A line has as many units as it was ever given, so that an older gateway keeps those
 -- of a newer one.
 
+const MAX_HI 4611686018     -- 2^62, the most that a sum can be
+const MAX_LO 427387904
+
+-- correct adds to a sum. The result is from zero to 2^62. A number is a pair, hi * 1e9 + lo, because whole numbers beyond
+-- 2^53 are not exact in Lua.
+local function correct(usedh, usedl, h, l)
+	local sumh, suml = usedh + h, usedl + l
+	if suml >= BILLION then sumh, suml = sumh + 1, suml - BILLION end
+	if sumh < 0 then return 0, 0 end
+	if sumh > MAX_HI or sumh == MAX_HI and suml > MAX_LO then return MAX_HI, MAX_LO end
+	return sumh, suml
+end
+
 const SUMS '<dI4dI4dI4dI4dI4dI4dI4dI4dI4dI4' -- of a short line, which has nothing beside tokens
 const NUMBERS 20 -- of short sums: two for each unit
 const UNIT_BYTES 12
@@ -71,12 +84,12 @@ local function add_sums(sums, added)
 end
 
 -- book adds to lines. The request has the most separate lines of a page, and of each line its field, how many numbers are
--- added, and these. It ends at index last, or with the body. The keys are the page and the set of all pages.
-local function book(body, base, at, last)
-	local p, most = page(KEYS[base + 1], KEYS[base + 2]), unpack_from('<d', body, at + 1)
+-- added, and these. The keys are the page and the set of all pages.
+local function book(body, base, at)
+	local p, most = page(KEYS[base], KEYS[base + 1]), unpack_from('<d', body, at + 1)
 	local lines = {}
-	at, last = at + 9, last or #body
-	while at <= last do
+	at = at + 9
+	while at <= #body do
 		local field, numbers
 		field, numbers, at = unpack_from('<I4c0B', body, at)
 		local added = {unpack_from(packing(numbers), body, at)}
@@ -84,14 +97,14 @@ local function book(body, base, at, last)
 		lines[#lines + 1] = {place(p, field, most), added}
 	end
 	for _, l in ipairs(lines) do add_sums(l[1], l[2]) end
-	return ALLOWED
+	return DONE
 end
 
 -- move moves lines from an hour to its day. The request has the most separate lines of a page, and
 -- the fields of the lines; those that are gone were moved before. The keys are the hour, the day, and
 -- the set of all pages.
 local function move(body, base, at)
-	local hour, day = page(KEYS[base + 1], KEYS[base + 3]), page(KEYS[base + 2], KEYS[base + 3])
+	local hour, day = page(KEYS[base], KEYS[base + 2]), page(KEYS[base + 1], KEYS[base + 2])
 	local most = unpack_from('<d', body, at + 1)
 	at = at + 9
 	while at <= #body do
@@ -103,7 +116,7 @@ local function move(body, base, at)
 			hour.lines[field], hour.gone[field] = nil, true
 		end
 	end
-	return ALLOWED
+	return DONE
 end
 
 -- flush_books writes the pages.
@@ -118,15 +131,37 @@ local function flush_books()
 	end
 end
 
--- booked runs an operation, and adds to lines if it could be done. The request has the length of that
--- of book, that of book, and that of the operation. The keys are the page, the set of all pages, and
--- those of the operation.
-local function booked(body, base, at)
-	local length, first = unpack_from('<I4', body, at + 1)
-	local next = first + length
-	local answer = steps[byte(body, next)](body, base + 2, next)
-	if answer == ALLOWED then book(body, base, first, next - 1) end
+const DONE '\1'
+
+steps[BOOK], steps[MOVE] = book, move
+
+-- An operation that is named happens once, whichever processes ask for it and however often: the key of a marker shows
+-- that it has happened.
+const MARKED 2851200000 -- milliseconds for which a marker is kept: longer than any deposit
+
+-- once runs an operation, unless its marker is there or it cannot be done as a whole. The first key is the marker, and the others are those of the
+-- operation, whose request follows.
+local function once(body, base, at)
+	local marker = KEYS[base]
+	if marks[marker] or call('EXISTS', marker) == 1 then return DONE end
+	strict = true
+	local answer = steps[byte(body, at + 1)](body, base + 1, at + 1)
+	marks[marker] = true
 	return answer
 end
 
-steps[BOOK], steps[MOVE], steps[BOOKED] = book, move, booked
+steps[ONCE] = once
+
+-- run runs one operation, and returns its answer. A step gets a body, the index of its first key, and the index in the
+-- body where it begins.
+local function run(sec, ns, base, body)
+	nowh, nowl, stamp, strict = sec, ns, pack('<dI4', sec, ns), false
+	return steps[byte(body)](body, base, 1)
+end
+
+-- flush writes what has changed.
+local function flush()
+	flush_accounts()
+	flush_books()
+	for marker in pairs(marks) do call('SET', marker, '1', 'PX', MARKED) end
+end

@@ -79,39 +79,6 @@ func TestLogsGrowInTheStepThatTakes(t *testing.T) {
 	}
 }
 
-// A call that must prepare its accounts prepares those that other calls leave alone, however busy the
-// others are.
-func TestBusyAccountsDoNotKeepOthersUnready(t *testing.T) {
-	t.Parallel()
-	server := redistest.New(t)
-	r := newRemote(dial(t, server.Addr), "test", time.Minute, nil, nil)
-	defer r.Close()
-	l := limit.PerHour(10)
-	of := func(l limit.Limit) []store.Charge {
-		return []store.Charge{{Key: "busy", Limits: []limit.Limit{l}, N: 1}, {Key: "other", Limits: []limit.Limit{l}, N: 1}}
-	}
-	if _, _, err := r.Take(t.Context(), of(l)); err != nil {
-		t.Fatal(err)
-	}
-	changed := of(limit.PerHour(20))
-	accounts, at, err := r.read(t.Context(), changed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := r.Take(t.Context(), of(l)[:1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.fitEach(t.Context(), changed, accounts, at); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []status{unready, allowed} {
-		o := r.take(stepTake, changed[i:i+1], r.link.now())
-		if err := r.do(t.Context(), o); err != nil || statusOf(o.answer) != want {
-			t.Errorf("%s: status %d, %v; want %d", changed[i].Key, statusOf(o.answer), err, want)
-		}
-	}
-}
-
 // Logs that grow, forget and are settled late answer as package limit does.
 func TestLongLogsAreLikeInMemory(t *testing.T) {
 	t.Parallel()

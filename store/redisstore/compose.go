@@ -1,0 +1,220 @@
+package redisstore
+
+import (
+	"fmt"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+)
+
+// The steps of the script: see the files in lua/.
+const (
+	stepAccounts = 1 + iota
+	stepBook
+	stepMove
+	stepOnce
+)
+
+// composition is what some tasks have to do with accounts, as one request. The takes of all tasks happen, or none.
+type composition struct {
+	remote   *remote
+	replicas *replicas
+	tasks    []*task
+	entries  []*entry
+	byKey    map[string]*entry
+	now      int64 // the time of the decisions: the server's clock shows at least that
+	until    int64 // after that, the takes do not happen
+	mark     uint64
+	op       *op  // the request
+	taken    bool // the takes have happened
+}
+
+// compose composes tasks, which are of one part, by what replicas say.
+func (r *remote) compose(known *replicas, tasks []*task, now int64) *composition {
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	c := &composition{
+		remote: r, replicas: known, tasks: tasks, byKey: map[string]*entry{},
+		now: now, until: now + int64(takesWithin), mark: r.mark.Add(1),
+	}
+	for _, t := range tasks {
+		for i := range t.charges {
+			c.entry(t, i)
+		}
+		if t.kind == taskSettle {
+			for i := range t.takes {
+				c.entry(t, i).settle(t, i, c.until)
+			}
+		}
+	}
+	for _, t := range tasks {
+		if t.kind == taskTake || t.kind == taskRefuse {
+			c.take(t)
+		}
+	}
+	c.write()
+	return c
+}
+
+// composeBatch makes the requests of a batch: one for all of its tasks, and one for each page on which they are booked.
+func (r *remote) composeBatch(b *batch) {
+	b.requests, b.composed, b.reads = nil, nil, true
+	var tasks []*task
+	for _, o := range b.ops {
+		if o.task != nil {
+			tasks = append(tasks, o.task)
+		} else {
+			b.requests = append(b.requests, o)
+		}
+	}
+	if len(tasks) > 0 {
+		b.composed = r.compose(r.replicas, tasks, r.floorOf(b.queue))
+		b.requests = append(b.requests, b.composed.op)
+		b.requests = append(b.requests, r.books.bookings(tasks)...)
+	}
+	for _, o := range b.requests {
+		b.reads = b.reads && o.reads
+	}
+}
+
+// floorOf returns a time that the clock of a queue's server has reached.
+func (r *remote) floorOf(q *queue) int64 {
+	switch {
+	case r.link.cfg.clock != nil:
+		return r.link.cfg.clock()
+	case q.floor.readAt.IsZero():
+		return r.link.now() - int64(time.Second) // of this machine
+	default:
+		return q.floor.now()
+	}
+}
+
+// entry returns the entry of the account of a task's charge.
+func (c *composition) entry(t *task, i int) *entry {
+	key := t.key(i)
+	e := c.byKey[key]
+	if e == nil {
+		e = &entry{replica: c.replicas.of(key, t.kind != taskRead), spare: barrier - 1}
+		c.byKey[key] = e
+		c.entries = append(c.entries, e)
+	}
+	return e
+}
+
+// key returns the key of a charge of a task.
+func (t *task) key(i int) string {
+	if t.kind == taskSettle {
+		return t.takes[i].charge.Key
+	}
+	return t.charges[i].Key
+}
+
+// take adds a take, if all limits allow it as far as this node knows. If they do not, the answer decides.
+func (c *composition) take(t *task) {
+	t.taken, t.each, t.takes = false, make([][]limit.Decision, len(t.charges)), make([]*chargeReceipt, len(t.charges))
+	spare, allowed := make([]int64, len(t.charges)), true
+	for i := range t.charges {
+		var ok bool
+		spare[i], ok = c.entry(t, i).weigh(&t.charges[i], c.now)
+		allowed = allowed && ok
+	}
+	t.taken = allowed && t.kind == taskTake
+	for i := range t.charges {
+		if e := c.entry(t, i); t.taken {
+			e.take(t, i, spare[i], c.now, c.until)
+		} else {
+			e.fit(t.charges[i].Limits, c.now, c.until)
+		}
+	}
+}
+
+// replacing returns a composition that replaces accounts, which c has read, by the states of their entries.
+func (c *composition) replacing() *composition {
+	next := &composition{remote: c.remote, replicas: c.replicas, byKey: c.byKey, now: c.op.at, until: c.op.at + int64(takesWithin), mark: c.remote.mark.Add(1)}
+	for _, e := range c.entries {
+		next.entries = append(next.entries, &entry{replica: e.replica, state: e.state, due: e.due})
+	}
+	next.write()
+	return next
+}
+
+// write writes the request.
+func (c *composition) write() {
+	c.op = &op{part: partOf(c.entries[0].key), reads: true}
+	w := make(writer, 0, 32+256*len(c.entries))
+	w.byte(stepAccounts)
+	w = append(w, byte(len(c.entries)), byte(len(c.entries)>>8))
+	w.number(c.now)
+	w.float(c.until / billion)
+	for _, e := range c.entries {
+		c.op.keys = append(c.op.keys, c.remote.redisKey(partOf(e.key), e.key))
+		e.write(&w, c.mark, c.now)
+		c.op.reads = c.op.reads && !e.writes
+	}
+	c.op.body = w
+}
+
+// read reads the answer to the request, at the server's time. Then the tasks have their results.
+func (c *composition) read(r result) {
+	c.replicas.mu.Lock()
+	defer c.replicas.mu.Unlock()
+	answer := reader{rest: r.answer}
+	taken := r.err == nil && answer.byte() == 1
+	c.taken = taken
+	for _, e := range c.entries {
+		if e.err = r.err; r.err == nil {
+			e.err = e.read(answer.bytes(), taken, r.at)
+		}
+		if e.err != nil {
+			e.forget()
+			if r.err == nil {
+				e.err = fmt.Errorf("%q: %w", e.key, e.err)
+			}
+		}
+		c.replicas.resize(e.replica)
+	}
+	for _, t := range c.tasks {
+		c.finish(t, taken, r.at)
+	}
+}
+
+// finish gives a task its result.
+func (c *composition) finish(t *task, taken bool, at int64) {
+	t.again, t.err = false, nil
+	for i := range max(len(t.charges), len(t.takes)) {
+		if e := c.byKey[t.key(i)]; e.err != nil {
+			t.err = e.err
+			return
+		}
+	}
+	switch t.kind {
+	case taskRead:
+		t.read = make([]*limit.Account, len(t.charges))
+		for i := range t.charges {
+			t.read[i] = c.byKey[t.key(i)].account.Fork()
+		}
+	case taskTake, taskRefuse, taskPeek:
+		if t.taken && taken {
+			return
+		}
+		t.taken = false
+		c.decide(t, at)
+	}
+}
+
+// decide decides on a task that has taken nothing, by what the server has answered. A take that is allowed now, and one
+// whose accounts are not ready for its limits, goes into the next batch.
+func (c *composition) decide(t *task, at int64) {
+	t.each = make([][]limit.Decision, len(t.charges))
+	views := make([]*limit.Account, len(t.charges))
+	for i := range t.charges {
+		a, limits := &c.byKey[t.charges[i].Key].account, t.charges[i].Limits
+		t.again = t.again || t.kind != taskPeek && !a.Fits(limits, at)
+		views[i] = a.View(at)
+		t.each[i] = check(views[i], limits, at, t.charges[i].N)
+	}
+	t.again = t.again || t.kind == taskTake && t.allows()
+	for i, v := range views {
+		withoutTake(v, t.each[i], at)
+	}
+}

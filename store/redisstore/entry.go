@@ -1,0 +1,290 @@
+package redisstore
+
+import (
+	"slices"
+	"time"
+
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// entry is what a batch has to do with one account: see lua/accounts.lua.
+type entry struct {
+	*replica
+	view    *limit.Account // a copy of the account for decisions, or nil
+	always  []step         // settlements
+	takes   []step         // what happens only if what has been decided is still true
+	pending int64          // what all of these charge
+	spare   int64          // how much others may have charged since, at most
+	alone   bool           // others may have changed nothing since
+	state   *limit.Account // replaces the account; may be nil
+
+	owed, taken int64 // what always and takes add to the total
+	due, lasts  int64 // when the account is full again, if others have charged nothing since; and by how much longer it is in use if they have
+
+	rest         trailer // of the record, if Redis has what the node knows
+	writes       bool    // there is a record
+	begins, long bool    // it begins a new string; which replaces one that is long
+	done         bool    // the steps are made on the replica
+	err          error
+}
+
+// step is an operation, and the task that it is part of.
+type step struct {
+	limit.Operation
+	task  *task
+	index int // of the charge
+}
+
+// flags of an entry.
+const (
+	flagAlone    = 1
+	flagProlongs = 2
+	flagBegins   = 4
+)
+
+// takesWithin is how long after a decision a take may happen, at most. Keys expire so much later, too.
+const takesWithin = 10 * time.Second
+
+// usedUntil returns the time until which anything of the account is in use at most, if operations under limits happen
+// until a time.
+func (e *entry) usedUntil(limits []limit.Limit, at int64) int64 {
+	until := e.account.FullAt()
+	for _, l := range limits {
+		period := int64(l.Period())
+		switch {
+		case isBucket(l):
+			until = max(until, at+scale(l.Burst(), period, l.Count(), 1))
+		case l.Algorithm() == limit.SlidingCounter:
+			until = max(until, at+2*period)
+		case l.Algorithm() == limit.SlidingLog:
+			until = max(until, at+period, e.account.LogUntil(at))
+		default:
+			_, end := l.Window(at)
+			until = max(until, end+int64(time.Minute)) // what has replaced the limit may last a minute longer
+		}
+	}
+	return until
+}
+
+// add adds a step that happens at the latest until a time.
+func (e *entry) add(to *[]step, s step, until int64) {
+	*to = append(*to, s)
+	e.due = max(e.due, e.usedUntil(s.Limits, until))
+}
+
+// settle adds the settlement of a take.
+func (e *entry) settle(t *task, index int, until int64) {
+	take, actual := t.takes[index], t.actual[index]
+	o := limit.Operation{Kind: limit.SettleOperation, Limits: take.charge.Limits, Receipt: take.Receipt, Actual: actual}
+	e.add(&e.always, step{o, t, index}, until)
+	owed := max(actual-take.N, 0)
+	e.owed, e.pending = sum(e.owed, owed), sum(e.pending, owed)
+	lasts := int64(0)
+	for _, l := range take.charge.Limits {
+		if isBucket(l) {
+			lasts = max(lasts, scale(owed, int64(l.Period()), l.Count(), 1))
+		}
+	}
+	e.lasts = sum(e.lasts, lasts)
+}
+
+func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
+
+// weigh reports whether all limits of a charge allow it now, after the steps of the entry, and how much others may have
+// charged since the replica was read.
+func (e *entry) weigh(c *store.Charge, now int64) (spare int64, ok bool) {
+	v, spare := e.view, int64(barrier-1)
+	if v == nil {
+		v = e.account.View(now)
+	}
+	if e.account.Fits(c.Limits, now) {
+		e.view = v
+	} else if e.pending > 0 {
+		return 0, false
+	} else {
+		v.Fit(c.Limits, now)
+	}
+	if e.alone || c.N > maxAmount-e.pending {
+		return 0, false
+	}
+	for _, l := range c.Limits {
+		d := v.Check(l, now, c.N+e.pending)
+		if !d.Allowed {
+			return 0, false
+		}
+		spare = min(spare, d.Remaining)
+	}
+	return spare, true
+}
+
+// take adds a take that weigh allows.
+func (e *entry) take(t *task, index int, spare, now, until int64) {
+	c := &t.charges[index]
+	o := limit.Operation{Kind: limit.TakeOperation, Limits: c.Limits, N: c.N}
+	if c.N == 0 {
+		e.fit(c.Limits, now, until)
+	} else {
+		e.alone = e.alone || !e.account.Fits(c.Limits, now) || sum(e.taken, c.N) >= barrier
+	}
+	e.add(&e.takes, step{o, t, index}, until)
+	e.taken, e.pending, e.spare = sum(e.taken, c.N), sum(e.pending, c.N), min(e.spare, spare)
+}
+
+// fit adds what a denial changes of the account, if it changes anything.
+func (e *entry) fit(limits []limit.Limit, now, until int64) {
+	if e.pending == 0 && len(e.takes) == 0 && !e.account.Fits(limits, now) {
+		e.alone = true
+		e.add(&e.takes, step{Operation: limit.Operation{Kind: limit.FitOperation, Limits: limits}}, until)
+	}
+}
+
+// operationsOf returns the operations of steps. Takes beside each other under the same limits are one.
+func operationsOf(all []limit.Operation, steps []step) []limit.Operation {
+	for _, s := range steps {
+		switch last := len(all) - 1; {
+		case s.Kind == limit.TakeOperation && s.N == 0:
+		case s.Kind == limit.TakeOperation && last >= 0 && all[last].Kind == s.Kind && slices.Equal(all[last].Limits, s.Limits):
+			all[last].N += s.N
+		default:
+			all = append(all, s.Operation)
+		}
+	}
+	return all
+}
+
+// write writes the entry. Its takes are decided at a time, in Unix nanoseconds.
+func (e *entry) write(w *writer, mark uint64, now int64) {
+	settled := operationsOf(nil, e.always)
+	all := operationsOf(settled, e.takes)
+	operations := limit.AppendOperations(nil, all)
+	cut := len(limit.AppendOperations(nil, settled))
+	begins := e.known == ""
+	var record writer
+	skip := 0
+	if len(operations) > 0 || e.state != nil {
+		var base []byte
+		switch {
+		case e.state != nil:
+			base, begins, e.alone = e.state.AppendState(nil), true, true
+		case e.isLong():
+			base, begins, e.long = e.account.AppendState(nil), true, true
+		}
+		if begins {
+			record.byte(version)
+		}
+		record.uint32(uint32(len(base) + len(operations)))
+		record = append(record, base...)
+		skip = len(record)
+		record = append(record, operations...)
+	}
+	flags, before := byte(0), e.last
+	if begins {
+		flags, before.total, before.length = flagBegins, 0, 0
+	}
+	weight := min(e.owed, barrier) + min(e.taken, barrier)
+	if e.alone {
+		flags |= flagAlone
+		weight = max(weight, barrier)
+	}
+	lasts := (e.lasts + 999_999) / 1_000_000
+	due := (e.due + 999_999) / 1_000_000
+	e.rest = trailer{mark: mark, total: before.total + weight, length: before.length + int64(len(record)) + trailerBytes, due: before.due}
+	if due = max(due, before.due+lasts); due > before.due || begins {
+		e.rest.due = due + min(due-now/1_000_000, 60_000)
+		flags |= flagProlongs
+	}
+	w.byte(flags)
+	w.byte(byte(len(e.known)))
+	*w = append(*w, e.known...)
+	w.float(e.rest.due)
+	w.bytes(record)
+	e.rest.appendRest(w)
+	w.float(e.spare)
+	w.float(min(e.owed, barrier))
+	w.float(weight - min(e.owed, barrier))
+	w.float(lasts)
+	w.uint32(uint32(skip))
+	w.uint32(uint32(cut))
+	e.writes, e.begins = len(record) > 0, begins
+}
+
+// read reads the answer, and brings the replica up to date. taken reports whether the takes have happened, and at is the
+// time of the call.
+func (e *entry) read(answer []byte, taken bool, at int64) error {
+	if len(answer) == 0 {
+		return errCorrupt
+	}
+	steps := e.always
+	if taken {
+		steps = slices.Concat(e.always, e.takes)
+	}
+	own := func(at int64) error { return e.apply(steps, at) }
+	switch answer[0] {
+	case 'E':
+		if !taken || !e.writes {
+			break
+		}
+		if e.long {
+			if err := e.account.Replay(e.account.AppendState(nil), at, e.rest.mark); err != nil {
+				return err
+			}
+		}
+		if err := own(at); err != nil {
+			return err
+		}
+		if e.begins {
+			e.known = ""
+		}
+		e.rest.at = at
+		var known writer
+		known.number(at)
+		e.rest.appendRest(&known)
+		e.advance(string(known), e.rest)
+	case 'T', 'A':
+		if err := e.replica.read(answer[1:], answer[0] == 'A', e.rest.mark, own); err != nil {
+			return err
+		}
+	default:
+		return serverFault(answer[1:])
+	}
+	if taken && !e.done { // takes of zero are not written
+		return own(at)
+	}
+	return nil
+}
+
+// apply makes the steps, at a time, and passes to their tasks what the limits say.
+func (e *entry) apply(steps []step, at int64) error {
+	e.done = true
+	mark := e.rest.mark
+	if e.state != nil {
+		return e.account.Replay(e.state.AppendState(nil), at, mark)
+	}
+	for i := range steps {
+		s := &steps[i]
+		if s.Kind != limit.TakeOperation {
+			e.account.Do(&s.Operation, at, mark)
+			continue
+		}
+		take, a := &chargeReceipt{limit.Receipt{At: at}, s.task.charges[s.index]}, &e.account
+		if s.N == 0 {
+			a = a.View(at) // a take of zero is not written
+		}
+		s.task.each[s.index], s.task.takes[s.index] = check(a, s.Limits, at, s.N), take
+		if s.N > 0 {
+			take.Receipt = a.Do(&s.Operation, at, mark)
+		}
+	}
+	return nil
+}
+
+// check returns what limits say to n. It changes nothing of the account but what a take changes.
+func check(a *limit.Account, limits []limit.Limit, at, n int64) []limit.Decision {
+	a.Fit(limits, at)
+	said := make([]limit.Decision, len(limits))
+	for i, l := range limits {
+		said[i] = a.Check(l, at, n)
+	}
+	return said
+}
