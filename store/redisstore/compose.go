@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,7 +44,7 @@ func (r *remote) compose(known *replicas, tasks []*task, now int64) *composition
 		}
 		if t.kind == taskSettle {
 			for i := range t.takes {
-				c.entry(t, i).settle(t, i, c.until)
+				c.entry(t, i).settle(t, i, c.now, c.until)
 			}
 		}
 	}
@@ -167,8 +168,8 @@ func (c *composition) read(r result) {
 		}
 		if e.err != nil {
 			e.forget()
-			if r.err == nil {
-				e.err = fmt.Errorf("%q: %w", e.key, e.err)
+			if errors.Is(e.err, errCorrupt) {
+				e.err = fmt.Errorf("%w: %s", e.err, c.remote.redisKey(partOf(e.key), e.key))
 			}
 		}
 		c.replicas.resize(e.replica)

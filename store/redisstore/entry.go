@@ -46,47 +46,61 @@ const (
 // takesWithin is how long after a decision a take may happen, at most. Keys expire so much later, too.
 const takesWithin = 10 * time.Second
 
-// usedUntil returns the time until which anything of the account is in use at most, if operations under limits happen
-// until a time.
-func (e *entry) usedUntil(limits []limit.Limit, at int64) int64 {
+// usedUntil returns the time until which anything of the account is in use at most, if n is charged under limits at some
+// time from now until another.
+func (e *entry) usedUntil(limits []limit.Limit, n, now, at int64) int64 {
 	until := e.account.FullAt()
 	for _, l := range limits {
-		period := int64(l.Period())
-		switch {
-		case isBucket(l):
-			until = max(until, at+scale(l.Burst(), period, l.Count(), 1))
-		case l.Algorithm() == limit.SlidingCounter:
-			until = max(until, at+2*period)
-		case l.Algorithm() == limit.SlidingLog:
-			until = max(until, at+period, e.account.LogUntil(at))
+		switch l.Algorithm() {
+		case limit.SlidingLog:
+			until = max(until, at+int64(l.Period()), e.account.LogUntil(at))
+		case limit.FixedWindow, limit.SlidingCounter:
+			until = max(until, at+int64(new(limit.Account).Check(l, at, 1).ResetAfter))
+			if l.Period() == 24*time.Hour {
+				until += int64(time.Minute) // what has replaced the limit may last so much longer
+			}
 		default:
-			_, end := l.Window(at)
-			until = max(until, end+int64(time.Minute)) // what has replaced the limit may last a minute longer
+			until = max(until, at+int64(e.viewAt(now).Check(l, now, 0).ResetAfter)+drainsIn(l, n))
 		}
 	}
 	return until
 }
 
-// add adds a step that happens at the latest until a time.
-func (e *entry) add(to *[]step, s step, until int64) {
-	*to = append(*to, s)
-	e.due = max(e.due, e.usedUntil(s.Limits, until))
+// drainsIn returns the time in which a bucket drains an amount.
+func drainsIn(l limit.Limit, n int64) int64 { return scale(n, int64(l.Period()), l.Count(), 1) }
+
+// viewAt returns a copy of the account for decisions.
+func (e *entry) viewAt(now int64) *limit.Account {
+	if e.view == nil {
+		e.view = e.account.View(now)
+	}
+	return e.view
 }
 
-// settle adds the settlement of a take.
-func (e *entry) settle(t *task, index int, until int64) {
-	take, actual := t.takes[index], t.actual[index]
-	o := limit.Operation{Kind: limit.SettleOperation, Limits: take.charge.Limits, Receipt: take.Receipt, Actual: actual}
-	e.add(&e.always, step{o, t, index}, until)
-	owed := max(actual-take.N, 0)
-	e.owed, e.pending = sum(e.owed, owed), sum(e.pending, owed)
+// add adds a step that charges n, and happens between two times.
+func (e *entry) add(to *[]step, s step, n, now, until int64) {
+	*to = append(*to, s)
+	e.pending = sum(e.pending, n)
+	e.due = max(e.due, e.usedUntil(s.Limits, e.pending, now, until))
 	lasts := int64(0)
-	for _, l := range take.charge.Limits {
+	for _, l := range s.Limits {
 		if isBucket(l) {
-			lasts = max(lasts, scale(owed, int64(l.Period()), l.Count(), 1))
+			lasts = max(lasts, drainsIn(l, n))
 		}
 	}
 	e.lasts = sum(e.lasts, lasts)
+}
+
+// settle adds the settlement of a take.
+func (e *entry) settle(t *task, index int, now, until int64) {
+	take, actual := t.takes[index], t.actual[index]
+	if len(take.charge.Limits) == 0 {
+		return
+	}
+	o := limit.Operation{Kind: limit.SettleOperation, Limits: take.charge.Limits, Receipt: take.Receipt, Actual: actual}
+	owed := max(actual-take.N, 0)
+	e.owed = sum(e.owed, owed)
+	e.add(&e.always, step{o, t, index}, owed, now, until)
 }
 
 func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
@@ -94,18 +108,15 @@ func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
 // weigh reports whether all limits of a charge allow it now, after the steps of the entry, and how much others may have
 // charged since the replica was read.
 func (e *entry) weigh(c *store.Charge, now int64) (spare int64, ok bool) {
-	v, spare := e.view, int64(barrier-1)
-	if v == nil {
+	v, spare := e.viewAt(now), int64(barrier-1)
+	if !e.account.Fits(c.Limits, now) {
+		if e.pending > 0 {
+			return 0, false
+		}
 		v = e.account.View(now)
-	}
-	if e.account.Fits(c.Limits, now) {
-		e.view = v
-	} else if e.pending > 0 {
-		return 0, false
-	} else {
 		v.Fit(c.Limits, now)
 	}
-	if e.alone || c.N > maxAmount-e.pending {
+	if e.alone || e.pending > 0 && c.N > maxAmount-e.pending {
 		return 0, false
 	}
 	for _, l := range c.Limits {
@@ -120,22 +131,25 @@ func (e *entry) weigh(c *store.Charge, now int64) (spare int64, ok bool) {
 
 // take adds a take that weigh allows.
 func (e *entry) take(t *task, index int, spare, now, until int64) {
-	c := &t.charges[index]
+	c := t.charges[index]
+	if len(c.Limits) == 0 {
+		c.N = 0 // nothing counts it
+	}
 	o := limit.Operation{Kind: limit.TakeOperation, Limits: c.Limits, N: c.N}
 	if c.N == 0 {
 		e.fit(c.Limits, now, until)
 	} else {
 		e.alone = e.alone || !e.account.Fits(c.Limits, now) || sum(e.taken, c.N) >= barrier
 	}
-	e.add(&e.takes, step{o, t, index}, until)
-	e.taken, e.pending, e.spare = sum(e.taken, c.N), sum(e.pending, c.N), min(e.spare, spare)
+	e.add(&e.takes, step{o, t, index}, c.N, now, until)
+	e.taken, e.spare = sum(e.taken, c.N), min(e.spare, spare)
 }
 
 // fit adds what a denial changes of the account, if it changes anything.
 func (e *entry) fit(limits []limit.Limit, now, until int64) {
 	if e.pending == 0 && len(e.takes) == 0 && !e.account.Fits(limits, now) {
 		e.alone = true
-		e.add(&e.takes, step{Operation: limit.Operation{Kind: limit.FitOperation, Limits: limits}}, until)
+		e.add(&e.takes, step{Operation: limit.Operation{Kind: limit.FitOperation, Limits: limits}}, 0, now, until)
 	}
 }
 
@@ -190,7 +204,7 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 	lasts := (e.lasts + 999_999) / 1_000_000
 	due := (e.due + 999_999) / 1_000_000
 	e.rest = trailer{mark: mark, total: before.total + weight, length: before.length + int64(len(record)) + trailerBytes, due: before.due}
-	if due = max(due, before.due+lasts); due > before.due || begins {
+	if due > before.due || begins {
 		e.rest.due = due + min(due-now/1_000_000, 60_000)
 		flags |= flagProlongs
 	}

