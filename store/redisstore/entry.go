@@ -275,22 +275,58 @@ func (e *entry) apply(steps []step, at int64) error {
 	if e.state != nil {
 		return e.account.Replay(e.state.AppendState(nil), at, mark)
 	}
-	for i := range steps {
-		s := &steps[i]
-		if s.Kind != limit.TakeOperation {
-			e.account.Do(&s.Operation, at, mark)
-			continue
-		}
-		take, a := &chargeReceipt{limit.Receipt{At: at}, s.task.charges[s.index]}, &e.account
-		if s.N == 0 {
-			a = a.View(at) // a take of zero is not written
-		}
-		s.task.each[s.index], s.task.takes[s.index] = check(a, s.Limits, at, s.N), take
-		if s.N > 0 {
-			take.Receipt = a.Do(&s.Operation, at, mark)
+	for len(steps) > 0 {
+		if steps[0].Kind == limit.TakeOperation {
+			n := together(steps)
+			e.applyTakes(steps[:n], at)
+			steps = steps[n:]
+		} else {
+			e.account.Do(&steps[0].Operation, at, mark)
+			steps = steps[1:]
 		}
 	}
 	return nil
+}
+
+// together returns how many steps in front are one operation: takes under the same limits, and those of zero.
+func together(steps []step) (n int) {
+	var limits []limit.Limit
+	for n < len(steps) && steps[n].Kind == limit.TakeOperation && (steps[n].N == 0 || limits == nil || slices.Equal(limits, steps[n].Limits)) {
+		if steps[n].N > 0 {
+			limits = steps[n].Limits
+		}
+		n++
+	}
+	return n
+}
+
+// applyTakes makes takes that are one operation, and passes what the limits say to their tasks: to each as if it was taken
+// after those before it.
+func (e *entry) applyTakes(takes []step, at int64) {
+	view, all := e.account.View(at), operationsOf(nil, takes)
+	before := int64(0)
+	receipts := make([]chargeReceipt, len(takes))
+	for i := range takes {
+		s := &takes[i]
+		v, n := view, s.N+before
+		if s.N == 0 {
+			v, n = e.account.View(at), 0
+		}
+		before += s.N
+		s.task.each[s.index] = check(v, s.Limits, at, n)
+	}
+	var r limit.Receipt
+	for i := range all {
+		r = e.account.Do(&all[i], at, e.rest.mark)
+	}
+	for i := range takes {
+		s, own := &takes[i], &receipts[i]
+		own.charge, own.At = s.task.charges[s.index], at
+		if s.N > 0 {
+			own.Receipt, own.N = r, s.N
+		}
+		s.task.takes[s.index] = own
+	}
 }
 
 // check returns what limits say to n. It changes nothing of the account but what a take changes.
