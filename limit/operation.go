@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // Operation is a change of an [Account]. It has a binary form, so that all who replay the same operations at the same
@@ -119,7 +120,7 @@ func AppendOperations(b []byte, operations []Operation) []byte {
 		} else {
 			b = binary.AppendUvarint(b, uint64(len(o.Limits)+1))
 			for _, l := range o.Limits {
-				b, _ = l.AppendBinary(b)
+				b = l.appendShort(b)
 			}
 		}
 		switch o.Kind {
@@ -130,6 +131,31 @@ func AppendOperations(b []byte, operations []Operation) []byte {
 		}
 	}
 	return b
+}
+
+// appendShort appends a form of a limit that is shorter than its binary form, because most bursts are the count.
+func (l Limit) appendShort(b []byte) []byte {
+	b = append(b, byte(l.algorithm), byte(l.windowing))
+	b = binary.AppendUvarint(b, uint64(l.count))
+	b = binary.AppendUvarint(b, uint64(l.period))
+	b = binary.AppendVarint(b, l.burst-l.count)
+	if l.windowing == calendar {
+		b = binary.AppendUvarint(b, uint64(l.minute))
+		b = binary.AppendUvarint(b, uint64(len(l.zone.String())))
+		b = append(b, l.zone.String()...)
+	}
+	return b
+}
+
+// shortLimit reads what appendShort has written.
+func (r *reader) shortLimit() (l Limit) {
+	l.algorithm, l.windowing = Algorithm(r.byte()), windowing(r.byte())
+	l.count, l.period = r.amount(maxCount), time.Duration(r.amount(maxPeriod))
+	l.burst = l.count + r.varint()
+	if l.windowing == calendar {
+		l.minute, l.zone = int32(r.amount(mostMinutes)), r.zone()
+	}
+	return l
 }
 
 func (r *Receipt) appendBinary(b []byte, actual int64) []byte {
@@ -192,7 +218,7 @@ func (r *reader) operation(o *Operation) {
 	if n := r.count(mostLimits); n > 0 {
 		o.Limits = make([]Limit, 0, min(n-1, len(r.rest)))
 		for range n - 1 {
-			l := r.limit()
+			l := r.shortLimit()
 			if r.fault != "" {
 				return
 			}

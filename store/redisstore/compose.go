@@ -160,11 +160,18 @@ func (c *composition) read(r result) {
 	c.replicas.mu.Lock()
 	defer c.replicas.mu.Unlock()
 	answer := reader{rest: r.answer}
-	taken := r.err == nil && answer.byte() == 1
-	c.taken = taken
+	status := byte(0)
+	if r.err == nil {
+		status = answer.byte()
+	}
+	c.taken = status > 0
 	for _, e := range c.entries {
-		if e.err = r.err; r.err == nil {
-			e.err = e.read(answer.bytes(), taken, r.at)
+		switch e.err = r.err; {
+		case r.err != nil:
+		case status == 2: // all is as this node knew
+			e.err = e.read([]byte{'E'}, true, r.at)
+		default:
+			e.err = e.read(answer.bytes(), c.taken, r.at)
 		}
 		if e.err != nil {
 			e.forget()
@@ -175,7 +182,7 @@ func (c *composition) read(r result) {
 		c.replicas.resize(e.replica)
 	}
 	for _, t := range c.tasks {
-		c.finish(t, taken, r.at)
+		c.finish(t, c.taken, r.at)
 	}
 }
 

@@ -22,22 +22,24 @@ const FULL_TOTAL 4503599627370496 -- 2^52: the string must be written anew befor
 local KEYS, ARGV
 local call, pack, unpack_from, byte -- functions that are not there while the library is loaded
 local nowh, nowl, stamp       -- the time of the call
-local writes                  -- entries that are to be written
+local written, keys, bytes, dues, begun = 0, {}, {}, {}, {} -- what is to be written: false in dues if a key does not expire later
 local strict                  -- an operation is done as a whole, or not at all
 local pages, marks            -- of the books, and of operations that happen once
 
 local function begin(keys, args)
 	KEYS, ARGV = keys, args
 	call, pack, unpack_from, byte = redis.call, struct.pack, struct.unpack, string.byte
-	writes, pages, marks = {}, {}, {}
+	written, pages, marks = 0, {}, {}
 end
 
--- The indexes of an entry, which is a node's request about one account.
+-- The indexes of an entry, which is a node's request about one account. Most entries are written as they are, and need
+-- the first five values only.
 const FLAGS 1
 const KNOWN 2  -- the trailer up to which the node knows the string; '' if it has none
 const DUE 3
 const RECORD 4 -- what to write before the time and REST, if the string ends with KNOWN
 const REST 5
+const ENTRY '<BBc0dI4c0c28'
 const SPARE 6
 const ALWAYS_WEIGHT 7
 const TAKE_WEIGHT 8
@@ -45,7 +47,8 @@ const LASTS 9   -- milliseconds by which the account may be longer in use than o
 const SKIP 10   -- bytes of RECORD before the operations
 const CUT 11    -- bytes of the operations that are written always: those after them are takes
 const ENTRY_END 12
-const ENTRY '<BBc0dI4c0c28ddddI4I4'
+const WHOLE_ENTRY '<BBc0dI4c0c28ddddI4I4'
+const BESIDE 40 -- bytes of an entry after the first five values
 
 -- Flags.
 const ALONE 1   -- takes need a string that ends with KNOWN
@@ -53,6 +56,12 @@ const PROLONGS 2 -- DUE is later than what KNOWN says
 const BEGINS 4  -- RECORD begins a new string
 
 local function has(e, flag) return e[FLAGS] % (2 * flag) >= flag end
+
+-- write notes that bytes are to be written to a key: as a new string, or behind what is there.
+local function write(key, text, due, begins)
+	written = written + 1
+	keys[written], bytes[written], dues[written], begun[written] = key, text, due, begins
+end
 
 -- foreign notes that a key holds what this program has not written. It returns false.
 local function foreign(e, fault)
@@ -102,12 +111,12 @@ local function compose(e, passes)
 		if e.rewinds then weight = weight + BARRIER end
 		local due = math.max(e[DUE], e.due + e[LASTS])
 		local length = e.length + (begins and 1 or 0) + 4 + #operations + TRAILER_BYTES
-		e.bytes = (begins and VERSION or '') .. pack('<I4', #operations) .. operations .. stamp ..
+		local text = (begins and VERSION or '') .. pack('<I4', #operations) .. operations .. stamp ..
 			string.sub(e[REST], 1, MARK_BYTES) .. pack('<dI4d', e.total + weight, length, due)
-		e.begins, e.prolongs, e[DUE] = begins, due > e.due, due
-		writes[#writes + 1] = e
+		write(e.key, text, due > e.due and due, begins)
+		e.text = e.text .. text
 	end
-	e.said = (e.grown and 'T' or 'A') .. e.text .. (e.bytes or '')
+	e.said = (e.grown and 'T' or 'A') .. e.text
 end
 
 local steps = {}
@@ -116,16 +125,12 @@ const BOOK 2
 const MOVE 3
 const ONCE 4
 
--- accounts is the step that compares and appends. The request has the number of entries, the time at which the node has decided, and the time in seconds after which that is too old. All takes of the
--- entries happen, or none; what else the entries have happens always. The answer is 1 if
--- the takes have happened; and for each entry its length and 'E' if the string ended as the node knows, 'T' and the bytes
--- after that, 'A' and all bytes, or '!' and an error.
-local function accounts(body, base, at)
-	local _, count, h, l, last
-	_, count, h, l, last, at = unpack_from('<BI2dI4d', body, at)
-	local passes, entries = (nowh > h or nowh == h and nowl >= l) and nowh <= last, {}
+-- compare is accounts for a request that does not go as the node expects. passes reports whether it was decided at a time
+-- that counts.
+local function compare(body, base, at, count, passes)
+	local entries = {}
 	for i = 1, count do
-		local e = {unpack_from(ENTRY, body, at)}
+		local e = {unpack_from(WHOLE_ENTRY, body, at)}
 		at, e.key = e[ENTRY_END], KEYS[base + i - 1]
 		e.last = redis.pcall('GETRANGE', e.key, NEWEST, '-1')
 		e.exact = e.last == e[KNOWN] and (e.last ~= '' or call('EXISTS', e.key) == 0)
@@ -137,8 +142,7 @@ local function accounts(body, base, at)
 		local e = entries[i]
 		if e.exact and (passes or e[CUT] == 0) then
 			if passes and e[RECORD] ~= '' then
-				e.bytes, e.begins, e.prolongs = e[RECORD] .. stamp .. e[REST], has(e, BEGINS), has(e, PROLONGS)
-				writes[#writes + 1] = e
+				write(e.key, e[RECORD] .. stamp .. e[REST], has(e, PROLONGS) and e[DUE], has(e, BEGINS))
 			end
 			e.said = 'E'
 		elseif not e.said then
@@ -153,16 +157,47 @@ local function accounts(body, base, at)
 	return table.concat(answer)
 end
 
+local records, rests, flags, due_times = {}, {}, {}, {} -- of the entries of a request, as long as all strings end as the node knows
+
+-- accounts is the step that compares and appends. The request has the number of entries, the time at which the node has
+-- decided, and the time in seconds after which that is too old. All takes of the entries happen, or none; what else the
+-- entries have happens always. The answer is 2 if the takes have happened and all strings ended as the node knows.
+-- Otherwise it is 1 if the takes have happened, or 0; and for each entry its length and 'E' if the string ended as the
+-- node knows, 'T' and the bytes after that, 'A' and all bytes, or '!' and an error.
+local function accounts(body, base, at)
+	local _, count, h, l, last, first = unpack_from('<BI2dI4d', body, at)
+	if (nowh > h or nowh == h and nowl >= l) and nowh <= last then
+		at = first
+		for i = 1, count do
+			local flag, known, due, record, rest, next = unpack_from(ENTRY, body, at)
+			local key = KEYS[base + i - 1]
+			if redis.pcall('GETRANGE', key, NEWEST, '-1') ~= known or known == '' and call('EXISTS', key) == 1 then
+				return compare(body, base, first, count, true)
+			end
+			records[i], rests[i], flags[i], due_times[i], at = record, rest, flag, due, next + BESIDE
+		end
+		for i = 1, count do
+			local flag = flags[i]
+			if records[i] ~= '' then
+				write(KEYS[base + i - 1], records[i] .. stamp .. rests[i], flag % 4 >= PROLONGS and due_times[i], flag >= BEGINS)
+			end
+		end
+		return '\2'
+	end
+	return compare(body, base, first, count, false)
+end
+
 -- flush_accounts writes what has changed. By the clock of a test, keys do not expire.
 local function flush_accounts()
-	for _, e in ipairs(writes) do
-		if e.begins and ARGV[3] ~= '' then
-			call('SET', e.key, e.bytes)
-		elseif e.begins then
-			call('SET', e.key, e.bytes, 'PXAT', string.format('%d', e[DUE]))
+	for i = 1, written do
+		local due = ARGV[3] == '' and dues[i]
+		if not begun[i] then
+			call('APPEND', keys[i], bytes[i])
+			if due then call('PEXPIREAT', keys[i], string.format('%d', due)) end
+		elseif due then
+			call('SET', keys[i], bytes[i], 'PXAT', string.format('%d', due))
 		else
-			call('APPEND', e.key, e.bytes)
-			if e.prolongs and ARGV[3] == '' then call('PEXPIREAT', e.key, string.format('%d', e[DUE])) end
+			call('SET', keys[i], bytes[i])
 		end
 	end
 end
