@@ -100,11 +100,11 @@ func (r *replica) advance(known string, last trailer) {
 }
 
 // foldAt is how many bytes a string has at least beside those with which it began, before it is written anew.
-const foldAt = 4096
+const foldAt = 8192
 
 // isLong reports whether the string should be written anew, with the account in place of the operations.
 func (r *replica) isLong() bool {
-	return r.known != "" && (r.last.total > fullTotal || r.last.length-r.base > max(r.base, foldAt))
+	return r.known != "" && (r.last.total > fullTotal || r.last.length-r.base > max(2*r.base, foldAt))
 }
 
 // maxReplicaBytes is how many bytes of strings a node knows by heart, with replicaBytes for each key.

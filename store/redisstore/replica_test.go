@@ -1,0 +1,284 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
+)
+
+// Callers of several nodes take from two keys at once. Exactly the limit passes, and what others charge hardly ever keeps
+// a call from its answer.
+func TestNodesContend(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	const nodes, callers, each, count = 4, 16, 20, 1000 // of 1280 takes
+	for name, l := range everyKind(count) {
+		t.Run(name, func(t *testing.T) {
+			var stores [nodes]*remote
+			for i := range stores {
+				stores[i] = newRemote(dialed(t, server.URL()), "contend-"+name, patient, nil, nil)
+				defer stores[i].Close()
+			}
+			charges := append(one("model/tokens", l, 1), one("model/requests", l.WithCount(10*count), 1)...)
+			mustTake(t, stores[0], charges)
+			serverDo(t, server, "CONFIG", "RESETSTAT")
+			var passed atomic.Int64
+			passed.Store(1)
+			var all sync.WaitGroup
+			for i := range nodes * callers {
+				all.Go(func() {
+					for range each {
+						receipt, decisions, err := stores[i%nodes].Take(t.Context(), charges)
+						if err != nil {
+							t.Error(err)
+						} else if (receipt != nil) != store.Allowed(decisions) {
+							t.Errorf("%v, %+v", receipt, decisions)
+						} else if receipt != nil {
+							passed.Add(1)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if n := passed.Load(); n != count && !(isBucket(l) && n == count+1) { // a bucket leaks
+				t.Errorf("%d have passed of %d", n, count)
+			}
+			if calls := scriptCalls(t, server); calls > nodes*callers*each/2 {
+				t.Errorf("%d takes were %d scripts", nodes*callers*each, calls)
+			}
+			if decisions, err := stores[1].Peek(t.Context(), charges); err != nil || decisions[1].Used < count-1 || decisions[1].Used > count+1 {
+				t.Errorf("%+v, %v; want %d used of the second key", decisions, err, count)
+			}
+		})
+	}
+}
+
+// As long as there is room, one take is one script, whatever other nodes have charged meanwhile.
+func TestTakesNeedNoSecondScript(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	var nodes [3]*remote
+	for i := range nodes {
+		nodes[i] = newRemote(dialed(t, server.URL()), "scripts", patient, nil, nil)
+		defer nodes[i].Close()
+		mustTake(t, nodes[i], one("key", limit.PerDay(1000).Using(limit.SlidingLog), 1))
+	}
+	before := scriptCalls(t, server)
+	for i := range 60 {
+		mustTake(t, nodes[i%3], one("key", limit.PerDay(1000).Using(limit.SlidingLog), 5))
+	}
+	if calls := scriptCalls(t, server) - before; calls > 62 { // an account that has become long is written anew
+		t.Errorf("60 takes of three nodes were %d scripts", calls)
+	}
+}
+
+// history is what happens to a key at several nodes, and to an account in memory.
+type history struct {
+	*rapid.T
+	nodes  []*remote
+	key    string
+	model  limit.Account
+	now    int64
+	limits [][]limit.Limit
+	open   []openTake
+}
+
+type openTake struct {
+	stored store.Receipt
+	known  limit.Receipt
+	limits []limit.Limit
+}
+
+// Several nodes and an account in memory agree, whatever the history: limits that change, a clock that goes back, debts and
+// refunds, replicas that are dropped, accounts that are written anew, and servers that forget a key.
+func TestNodesAgreeWithAnAccount(t *testing.T) {
+	t.Parallel()
+	var clock atomic.Int64
+	clock.Store(noon.UnixNano())
+	server := redistest.New(t)
+	var nodes []*remote
+	for range 3 {
+		r := newRemote(dialed(t, server.URL()), "agree", patient, clock.Load, nil)
+		defer r.Close()
+		nodes = append(nodes, r)
+	}
+	histories := 0
+	rapid.Check(t, func(t *rapid.T) {
+		histories++
+		h := &history{T: t, nodes: nodes, key: fmt.Sprint("key", histories), now: clock.Load()}
+		minute, hour := limit.PerMinute(20).Using(limit.SlidingLog), limit.PerHour(60).Using(limit.SlidingLog)
+		h.limits = oneOf(t, "kinds",
+			[][]limit.Limit{{minute}, {minute, hour}, {hour.WithCount(30)}},
+			[][]limit.Limit{{limit.PerMinute(20).Using(limit.FixedWindow)}, {limit.PerMinute(9).Using(limit.FixedWindow)}, {limit.PerMinute(20).Using(limit.FixedWindow), hour}},
+			[][]limit.Limit{{limit.PerMinute(20)}, {limit.PerMinute(31)}, {limit.PerHour(40).Anchored(), limit.PerMinute(20)}},
+			[][]limit.Limit{{limit.PerMinute(20).Using(limit.SlidingCounter)}, {limit.PerMinute(33).Using(limit.SlidingCounter), limit.PerDay(50).ResetAt(0, nil)}},
+		)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			h.now += rapid.SampledFrom([]int64{0, 1, int64(time.Second), int64(20 * time.Second), int64(3 * time.Hour), -1, -int64(time.Minute)}).Draw(t, "later")
+			clock.Store(h.now)
+			r := oneOf(t, "node", nodes...)
+			switch rapid.IntRange(0, 7).Draw(t, "step") {
+			case 0:
+				r.replicas.drop(h.key)
+			case 1, 2:
+				h.settle(r)
+			default:
+				h.take(r)
+			}
+		}
+	})
+}
+
+// drop drops the replica of a key.
+func (s *replicas) drop(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.byKey[key]; r != nil {
+		r.forget()
+	}
+}
+
+func (h *history) take(r *remote) {
+	limits := oneOf(h.T, "limits", h.limits...)
+	n := rapid.Int64Range(0, 9).Draw(h.T, "n")
+	h.model.Fit(limits, h.now)
+	var want []limit.Decision
+	for _, l := range limits {
+		want = append(want, h.model.Check(l, h.now, n))
+	}
+	allowed := store.Allowed(want)
+	for i, l := range limits {
+		if !allowed && want[i].Allowed {
+			want[i] = h.model.Check(l, h.now, 0)
+		}
+	}
+	receipt, got, err := r.Take(context.Background(), []store.Charge{{Key: h.key, Limits: limits, N: n}})
+	if err != nil || allowed != (receipt != nil) || !slices.Equal(got, want) {
+		h.Fatalf("%d of %v at %d: %+v, %v; want %+v", n, limits, h.now, got, err, want)
+	}
+	if receipt != nil && n > 0 {
+		h.open = append(h.open, openTake{receipt, h.model.Take(limits, h.now, n), limits})
+	}
+}
+
+func (h *history) settle(r *remote) {
+	if len(h.open) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(h.open)-1).Draw(h.T, "which")
+	o := h.open[i]
+	h.open = slices.Delete(h.open, i, i+1)
+	actual := rapid.Int64Range(0, 20).Draw(h.T, "actual")
+	own := o.stored.(*receipt)
+	if err := r.Settle(context.Background(), &receipt{remote: r, takes: own.takes}, []int64{actual}); err != nil {
+		h.Fatal(err)
+	}
+	h.model.Settle(o.limits, o.known, h.now, actual)
+}
+
+// A long account is written anew, by any node, and all nodes go on from there.
+func TestLongAccountsAreWrittenAnew(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	var nodes [2]*remote
+	for i := range nodes {
+		nodes[i] = newRemote(dialed(t, server.URL()), "long", patient, nil, nil)
+		defer nodes[i].Close()
+	}
+	l := limit.PerDay(1 << 40).Using(limit.FixedWindow)
+	name := nodes[0].redisKey(partOf("key"), "key")
+	longest := int64(0)
+	for i := range 600 {
+		r := mustTake(t, nodes[i%2], one("key", l, 1))
+		if err := nodes[i%2].Settle(t.Context(), r, []int64{2}); err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, serverDo(t, server, "STRLEN", name).(int64))
+	}
+	if longest < foldAt || longest > 3*foldAt {
+		t.Errorf("the account was %d bytes long", longest)
+	}
+	wantLeft(t, nodes[0], "key", l, 1<<40-1200)
+}
+
+// A node knows accounts of so many bytes, and drops those that it has not used for long.
+func TestReplicasAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRemote(dialed(t, redistest.New(t).URL()), "bounded", patient, nil, nil)
+	defer r.Close()
+	r.replicas.most = 20 * replicaBytes
+	l := limit.PerDay(10).Using(limit.SlidingLog)
+	for i := range 100 {
+		mustTake(t, r, one(fmt.Sprint("key", i), l, 4))
+	}
+	s := r.replicas
+	if len(s.byKey) > 20 || s.order.Len() != len(s.byKey) || s.size > s.most {
+		t.Errorf("%d replicas of %d bytes", len(s.byKey), s.size)
+	}
+	for i := range 100 { // those that were dropped are read
+		wantLeft(t, r, fmt.Sprint("key", i), l, 6)
+	}
+}
+
+// Bytes that were cut off, or changed, are an error or another account, and no panic.
+func TestForeignBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a limit.Account
+		text := []byte{version}
+		length := int64(1)
+		for i := range rapid.IntRange(1, 5).Draw(t, "records") {
+			l := anyLimit(t)
+			operations := limit.AppendOperations(nil, []limit.Operation{{Kind: limit.TakeOperation, Limits: []limit.Limit{l}, N: 1}})
+			if i == 2 {
+				operations = a.AppendState(nil)
+			}
+			var w writer
+			w.bytes(operations)
+			length += int64(len(w)) + trailerBytes
+			w.number(noon.UnixNano() + int64(i))
+			last := trailer{mark: uint64(i + 1), total: int64(i), length: length}
+			last.appendRest(&w)
+			text = append(text, w...)
+		}
+		read := func(text []byte) (*replica, error) {
+			r := new(replica)
+			return r, r.read(text, true, 0, nil)
+		}
+		if r, err := read(text); err != nil || r.last.length != int64(len(text)) {
+			t.Fatalf("%+v, %v", r.last, err)
+		}
+		cut := rapid.IntRange(1, len(text)-1).Draw(t, "cut")
+		if r, err := read(text[:cut]); err == nil && r.last.length != max(int64(cut), 0) && cut > 1 {
+			t.Fatal("an account that was cut off is no fault")
+		}
+		at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+		text[at] ^= rapid.ByteRange(1, 255).Draw(t, "bits")
+		read(text)
+	})
+}
+
+// An account of another version is an error that names the key, and charges nothing.
+func TestAnotherVersion(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	r := newRemote(dialed(t, server.URL()), "version", patient, nil, nil)
+	defer r.Close()
+	name := r.redisKey(partOf("key"), "key")
+	serverDo(t, server, "SET", name, "\x01"+strings.Repeat("\x00", 200))
+	for range 2 {
+		if _, _, err := r.Take(t.Context(), one("key", limit.PerDay(10), 1)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v; want an error that names %s", err, name)
+		}
+	}
+}
