@@ -69,13 +69,18 @@ func (a *Account) Fits(limits []Limit, now int64) bool {
 		return false
 	}
 	log := a.counters.log
+	if log != nil && log.next == log.oldest {
+		log = nil
+	}
 	for i := range limits {
 		l := &limits[i]
-		if l.algorithm != SlidingLog {
-			if a.counters.find(l) == nil && a.replacedBy(l, limits) != nil {
+		switch c := a.counters.find(l); {
+		case l.algorithm == SlidingLog:
+			hasWindow := func(w slidingWindow) bool { return w.period == l.period }
+			if log != nil && (now < log.entry(log.next-1).at || !slices.ContainsFunc(log.windows, hasWindow)) {
 				return false
 			}
-		} else if log != nil && log.next > log.oldest && !slices.ContainsFunc(log.windows, func(w slidingWindow) bool { return w.period == l.period }) {
+		case c != nil && now < c.state.at, c == nil && a.replacedBy(l, limits) != nil:
 			return false
 		}
 	}
