@@ -152,22 +152,25 @@ func (s *replicas) drop(key string) {
 func (h *history) take(r *remote) {
 	limits := oneOf(h.T, "limits", h.limits...)
 	n := rapid.Int64Range(0, 9).Draw(h.T, "n")
-	h.model.Fit(limits, h.now)
-	var want []limit.Decision
-	for _, l := range limits {
-		want = append(want, h.model.Check(l, h.now, n))
+	if !h.model.Fits(limits, h.now) {
+		n = max(n, 1) // a take of zero may leave it to the next one to fit the account
 	}
+	want := check(h.model.View(h.now), limits, h.now, n)
 	allowed := store.Allowed(want)
-	for i, l := range limits {
-		if !allowed && want[i].Allowed {
-			want[i] = h.model.Check(l, h.now, 0)
-		}
+	if !allowed {
+		view := h.model.View(h.now)
+		view.Fit(limits, h.now)
+		withoutTake(view, want, h.now)
+	}
+	if !allowed && !h.model.Fits(limits, h.now) { // else nothing is written, also not that time has passed
+		h.model.Do(&limit.Operation{Kind: limit.FitOperation, Limits: limits}, h.now, 0)
 	}
 	receipt, got, err := r.Take(context.Background(), []store.Charge{{Key: h.key, Limits: limits, N: n}})
 	if err != nil || allowed != (receipt != nil) || !slices.Equal(got, want) {
 		h.Fatalf("%d of %v at %d: %+v, %v; want %+v", n, limits, h.now, got, err, want)
 	}
 	if receipt != nil && n > 0 {
+		h.model.Fit(limits, h.now)
 		h.open = append(h.open, openTake{receipt, h.model.Take(limits, h.now, n), limits})
 	}
 }
