@@ -73,8 +73,6 @@ type op struct {
 	// It may call send, but not do. It may be nil.
 	late func(result)
 
-	undone func() // is called if the op has not happened after its caller has left; may be nil
-
 	result
 
 	// unanswered is set after an error if the op has happened or may still happen: the link goes on

@@ -49,6 +49,7 @@ type replica struct {
 	known   string // the trailer up to which the account includes everything; "" if there is nothing, as far as is known
 	last    trailer
 	base    int64 // the length of the string when it began
+	foldAt  int64 // the string is written anew when it has so many bytes beside those with which it began, or more
 
 	listed *list.Element // among the replicas that are kept; nil if it is not
 	size   int64
@@ -99,12 +100,11 @@ func (r *replica) advance(known string, last trailer) {
 	r.known, r.last = known, last
 }
 
-// foldAt is how many bytes a string has at least beside those with which it began, before it is written anew.
 const foldAt = 8192
 
 // isLong reports whether the string should be written anew, with the account in place of the operations.
 func (r *replica) isLong() bool {
-	return r.known != "" && (r.last.total > fullTotal || r.last.length-r.base > max(2*r.base, foldAt))
+	return r.known != "" && (r.last.total > fullTotal || r.last.length-r.base > max(2*r.base, r.foldAt))
 }
 
 // maxReplicaBytes is how many bytes of strings a node knows by heart, with replicaBytes for each key.
@@ -120,9 +120,13 @@ type replicas struct {
 	order list.List // the replica that was used last is in front
 	size  int64
 	most  int64
+
+	foldAt int64 // of each
 }
 
-func newReplicas(most int64) *replicas { return &replicas{byKey: map[string]*replica{}, most: most} }
+func newReplicas(most int64) *replicas {
+	return &replicas{byKey: map[string]*replica{}, most: most, foldAt: foldAt}
+}
 
 // of returns the replica of a key. If there is none, it makes one, and keeps it if keep is set.
 func (s *replicas) of(key string, keep bool) *replica {
@@ -131,10 +135,10 @@ func (s *replicas) of(key string, keep bool) *replica {
 	case r != nil:
 		s.order.MoveToFront(r.listed)
 	case keep:
-		r = &replica{key: strings.Clone(key)}
+		r = &replica{key: strings.Clone(key), foldAt: s.foldAt}
 		s.byKey[r.key], r.listed = r, s.order.PushFront(r)
 	default:
-		r = &replica{key: key}
+		r = &replica{key: key, foldAt: s.foldAt}
 	}
 	return r
 }

@@ -111,6 +111,7 @@ func TestNodesAgreeWithAnAccount(t *testing.T) {
 	for range 3 {
 		r := newRemote(dialed(t, server.URL()), "agree", patient, clock.Load, nil)
 		defer r.Close()
+		r.replicas.foldAt = 300 // accounts are written anew all the time
 		nodes = append(nodes, r)
 	}
 	histories := 0
@@ -124,7 +125,7 @@ func TestNodesAgreeWithAnAccount(t *testing.T) {
 			[][]limit.Limit{{limit.PerMinute(20)}, {limit.PerMinute(31)}, {limit.PerHour(40).Anchored(), limit.PerMinute(20)}},
 			[][]limit.Limit{{limit.PerMinute(20).Using(limit.SlidingCounter)}, {limit.PerMinute(33).Using(limit.SlidingCounter), limit.PerDay(50).ResetAt(0, nil)}},
 		)
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			h.now += rapid.SampledFrom([]int64{0, 1, int64(time.Second), int64(20 * time.Second), int64(3 * time.Hour), -1, -int64(time.Minute)}).Draw(t, "later")
 			clock.Store(h.now)
 			r := oneOf(t, "node", nodes...)
@@ -283,5 +284,63 @@ func TestAnotherVersion(t *testing.T) {
 		if _, _, err := r.Take(t.Context(), one("key", limit.PerDay(10), 1)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v; want an error that names %s", err, name)
 		}
+	}
+}
+
+// An older string that a replica has served since a failover, and to which others have appended as many bytes as were lost,
+// is not taken for the one that a node knows.
+func TestFailedOverToAnOlderString(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	var nodes [2]*remote
+	for i := range nodes {
+		nodes[i] = newRemote(dialed(t, server.URL()), "older", patient, nil, nil)
+		defer nodes[i].Close()
+	}
+	l := limit.PerDay(10).Using(limit.SlidingLog)
+	name := nodes[0].redisKey(partOf("key"), "key")
+	mustTake(t, nodes[0], one("key", l, 1))
+	wantLeft(t, nodes[1], "key", l, 9)
+	before := serverDo(t, server, "GET", name).(string)
+	mustTake(t, nodes[0], one("key", l, 2))
+	serverDo(t, server, "SET", name, before)
+	mustTake(t, nodes[1], one("key", l, 7))
+	if receipt, decisions, err := nodes[0].Take(t.Context(), one("key", l, 3)); err != nil || receipt != nil || decisions[0].Used != 8 {
+		t.Errorf("%+v, %v; want 8 used", decisions, err)
+	}
+	mustTake(t, nodes[0], one("key", l, 2))
+	wantLeft(t, nodes[1], "key", l, 0)
+}
+
+// A take of several nodes is denied as of what Redis has, whatever a node knew: what others have given back counts, and what
+// they have used beyond their takes.
+func TestSettlementsOfOthersCount(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	for name, l := range everyKind(10) {
+		t.Run(name, func(t *testing.T) {
+			var nodes [2]*remote
+			for i := range nodes {
+				nodes[i] = newRemote(dialed(t, server.URL()), "others-"+name, patient, nil, nil)
+				defer nodes[i].Close()
+			}
+			first := mustTake(t, nodes[0], one("key", l, 4))
+			second := mustTake(t, nodes[0], one("key", l, 4))
+			wantLeft(t, nodes[1], "key", l, 2)
+			if err := nodes[0].Settle(t.Context(), first, []int64{1}); err != nil {
+				t.Fatal(err)
+			}
+			third := mustTake(t, nodes[1], one("key", l, 4)) // of 5
+			if err := nodes[0].Settle(t.Context(), second, []int64{5}); err != nil {
+				t.Fatal(err)
+			}
+			if r, decisions, err := nodes[1].Take(t.Context(), one("key", l, 1)); err != nil || r != nil {
+				t.Fatalf("%+v, %v: nothing is left", decisions, err)
+			}
+			if err := nodes[0].Settle(t.Context(), &receipt{remote: nodes[0], takes: third.(*receipt).takes}, []int64{0}); err != nil {
+				t.Fatal(err)
+			}
+			wantLeft(t, nodes[1], "key", l, 4)
+		})
 	}
 }
