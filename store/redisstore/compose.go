@@ -116,8 +116,9 @@ func (c *composition) take(t *task) {
 	spare, allowed := make([]int64, len(t.charges)), true
 	for i := range t.charges {
 		var ok bool
-		spare[i], ok = c.entry(t, i).weigh(&t.charges[i], c.now)
-		allowed = allowed && ok
+		e := c.entry(t, i)
+		spare[i], ok = e.weigh(&t.charges[i], c.now)
+		allowed = allowed && ok && !e.foreign // which would keep the others from their takes
 	}
 	t.taken = allowed && t.kind == taskTake
 	for i := range t.charges {
@@ -173,7 +174,7 @@ func (c *composition) read(r result) {
 		default:
 			e.err = e.read(answer.bytes(), c.taken, r.at)
 		}
-		if e.err != nil {
+		if e.foreign = e.err != nil; e.foreign {
 			e.forget()
 			if errors.Is(e.err, errCorrupt) {
 				e.err = fmt.Errorf("%w: %s", e.err, c.remote.redisKey(partOf(e.key), e.key))

@@ -41,6 +41,7 @@ const (
 	flagAlone    = 1
 	flagProlongs = 2
 	flagBegins   = 4
+	flagDecides  = 8
 )
 
 // takesWithin is how long after a decision a take may happen, at most. Keys expire so much later, too.
@@ -174,6 +175,7 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 	operations := limit.AppendOperations(nil, all)
 	cut := len(limit.AppendOperations(nil, settled))
 	begins := e.known == ""
+	e.alone = e.alone || now < e.last.at // the clock went back, of which others must know
 	var record writer
 	skip := 0
 	if len(operations) > 0 || e.state != nil {
@@ -195,6 +197,9 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 	flags, before := byte(0), e.last
 	if begins {
 		flags, before.total, before.length = flagBegins, 0, 0
+	}
+	if len(e.takes) > 0 || e.state != nil {
+		flags |= flagDecides
 	}
 	weight := min(e.owed, barrier) + min(e.taken, barrier)
 	if e.alone {

@@ -49,6 +49,7 @@ type replica struct {
 	known   string // the trailer up to which the account includes everything; "" if there is nothing, as far as is known
 	last    trailer
 	base    int64 // the length of the string when it began
+	foreign bool  // what Redis has was no account
 	foldAt  int64 // the string is written anew when it has so many bytes beside those with which it began, or more
 
 	listed *list.Element // among the replicas that are kept; nil if it is not

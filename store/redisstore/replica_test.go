@@ -344,3 +344,34 @@ func TestSettlementsOfOthersCount(t *testing.T) {
 		})
 	}
 }
+
+// Calls of a key that holds something else do not keep the calls of other keys from their takes, although they share batches.
+func TestForeignKeysDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	r := newRemote(dialed(t, server.URL()), "foreign", patient, nil, nil)
+	defer r.Close()
+	l := limit.PerDay(1000).Using(limit.SlidingLog)
+	serverDo(t, server, "SET", r.redisKey(partOf("foreign"), "foreign"), "something else")
+	mustTake(t, r, one("key", l, 1))
+	before := scriptCalls(t, server)
+	var all sync.WaitGroup
+	var ended atomic.Bool
+	for range 8 {
+		all.Go(func() {
+			for !ended.Load() {
+				if _, _, err := r.Take(t.Context(), one("foreign", l, 1)); err == nil {
+					t.Error("a key that holds something else is charged")
+				}
+			}
+		})
+	}
+	for range 50 {
+		mustTake(t, r, one("key", l, 1))
+	}
+	if calls := scriptCalls(t, server) - before; calls > 150 {
+		t.Errorf("50 takes beside others were %d scripts", calls)
+	}
+	ended.Store(true)
+	all.Wait()
+}

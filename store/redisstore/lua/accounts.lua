@@ -54,6 +54,7 @@ const BESIDE 40 -- bytes of an entry after the first five values
 const ALONE 1   -- takes need a string that ends with KNOWN
 const PROLONGS 2 -- DUE is later than what KNOWN says
 const BEGINS 4  -- RECORD begins a new string
+const DECIDES 8 -- a take depends on the entry
 
 local function has(e, flag) return e[FLAGS] % (2 * flag) >= flag end
 
@@ -134,7 +135,7 @@ local function compare(body, base, at, count, passes)
 		at, e.key = e[ENTRY_END], KEYS[base + i - 1]
 		e.last = redis.pcall('GETRANGE', e.key, NEWEST, '-1')
 		e.exact = e.last == e[KNOWN] and (e.last ~= '' or call('EXISTS', e.key) == 0)
-		if not e.exact then passes = examine(e) and passes end
+		if not e.exact and not examine(e) and has(e, DECIDES) then passes = false end
 		entries[i] = e
 	end
 	local answer = {passes and '\1' or '\0'}
@@ -179,7 +180,7 @@ local function accounts(body, base, at)
 		for i = 1, count do
 			local flag = flags[i]
 			if records[i] ~= '' then
-				write(KEYS[base + i - 1], records[i] .. stamp .. rests[i], flag % 4 >= PROLONGS and due_times[i], flag >= BEGINS)
+				write(KEYS[base + i - 1], records[i] .. stamp .. rests[i], flag % 4 >= PROLONGS and due_times[i], flag % 8 >= BEGINS)
 			end
 		end
 		return '\2'
