@@ -376,3 +376,27 @@ func TestForeignKeysDoNotHoldUpOthers(t *testing.T) {
 	ended.Store(true)
 	all.Wait()
 }
+
+// A node whose idea of the server's time is too late decides nothing by it.
+func TestDecidedTooEarly(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Bool
+	now := noon.UnixNano()
+	r := newRemote(dialed(t, redistest.New(t).URL()), "early", patient, func() int64 {
+		if ahead.CompareAndSwap(true, false) { // the node asks first
+			return now + int64(time.Minute)
+		}
+		return now
+	}, nil)
+	defer r.Close()
+	l := limit.PerMinute(10).Using(limit.SlidingLog)
+	mustTake(t, r, one("key", l, 10))
+	now += int64(30 * time.Second)
+	ahead.Store(true)
+	if receipt, decisions, err := r.Take(t.Context(), one("key", l, 1)); err != nil || receipt != nil || decisions[0].RetryAfter != 30*time.Second {
+		t.Errorf("%+v, %v; want a denial for 30 s", decisions, err)
+	}
+	if ahead.Load() {
+		t.Error("the node has not asked for the time")
+	}
+}
