@@ -1,10 +1,11 @@
 // Package redisstore is a [store.Store] in Redis or Valkey, which any number of
 // machines share exactly.
 //
-// A decision is one call of a script, whatever the number of limits and algorithms, and
-// outside of clusters whatever the number of keys. The script reads the server's clock,
-// and does exactly the arithmetic of package limit. Decisions that are asked for while
-// others are under way share the next call.
+// A node decides with package limit, on what it knows of the accounts that it uses. One call of a
+// script, whatever the number of limits and outside of clusters whatever the number of keys, reads
+// the server's clock, compares what the node knows with what is there, and records the decision. If
+// other nodes have charged more than the limits have to spare, the node decides again. Decisions that
+// are asked for while others are under way share the next call.
 //
 // # Exactly once
 //
