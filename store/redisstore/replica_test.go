@@ -400,3 +400,34 @@ func TestDecidedTooEarly(t *testing.T) {
 		t.Error("the node has not asked for the time")
 	}
 }
+
+// twoNodes returns two nodes of a server.
+func twoNodes(t *testing.T) (*redistest.Server, [2]*remote) {
+	server := redistest.New(t)
+	var nodes [2]*remote
+	for i := range nodes {
+		nodes[i] = newRemote(dialed(t, server.URL()), "two", patient, nil, nil)
+		t.Cleanup(func() { nodes[i].Close() })
+	}
+	return server, nodes
+}
+
+// An account can be read however much is charged by nodes of which none knows what the other has charged last.
+func TestTotalsAreExact(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	l := limit.PerDay(10).Using(limit.SlidingLog)
+	for i := range 20 {
+		r := nodes[i%2]
+		debt, err := r.owe(t.Context(), store.Charge{Key: "key", Limits: []limit.Limit{l}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Settle(t.Context(), debt, []int64{barrier}); err != nil {
+			t.Fatalf("debt %d: %v", i, err)
+		}
+	}
+	if receipt, decisions, err := nodes[0].Take(t.Context(), one("key", l, 1)); err != nil || receipt != nil || decisions[0].Used != 20*barrier {
+		t.Errorf("%+v, %v; want a denial", decisions, err)
+	}
+}
