@@ -206,6 +206,9 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 		flags |= flagAlone
 		weight = max(weight, barrier)
 	}
+	if e.isTooLong() {
+		flags |= flagAlone
+	}
 	lasts := (e.lasts + 999_999) / 1_000_000
 	due := (e.due + 999_999) / 1_000_000
 	e.rest = trailer{mark: mark, total: before.total + weight, length: before.length + int64(len(record)) + trailerBytes, due: before.due}

@@ -108,6 +108,10 @@ func (r *replica) isLong() bool {
 	return r.known != "" && (r.last.total > fullTotal || r.last.length-r.base > max(2*r.base, r.foldAt))
 }
 
+// isTooLong reports whether the string must be written anew before anything else is taken: it has become long, and those who
+// would have written it anew did not know what others had appended.
+func (r *replica) isTooLong() bool { return r.last.length-r.base > 4*max(2*r.base, r.foldAt) }
+
 // maxReplicaBytes is how many bytes of strings a node knows by heart, with replicaBytes for each key.
 const (
 	maxReplicaBytes = 64 << 20

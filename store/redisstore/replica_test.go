@@ -431,3 +431,22 @@ func TestTotalsAreExact(t *testing.T) {
 		t.Errorf("%+v, %v; want a denial", decisions, err)
 	}
 }
+
+// An account is written anew also if two nodes take by turns, so that neither knows all of it.
+func TestLongAccountsOfNodesByTurns(t *testing.T) {
+	t.Parallel()
+	server, nodes := twoNodes(t)
+	l := limit.PerDay(1 << 40).Using(limit.FixedWindow)
+	before, longest := scriptCalls(t, server), int64(0)
+	for i := range 1500 {
+		mustTake(t, nodes[i%2], one("key", l, 1))
+		longest = max(longest, serverDo(t, server, "STRLEN", nodes[0].redisKey(partOf("key"), "key")).(int64))
+	}
+	if longest > 5*foldAt {
+		t.Errorf("the account was %d bytes long", longest)
+	}
+	if calls := scriptCalls(t, server) - before; calls > 1520 {
+		t.Errorf("1500 takes were %d scripts", calls)
+	}
+	wantLeft(t, nodes[0], "key", l, 1<<40-1500)
+}
