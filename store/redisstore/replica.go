@@ -142,6 +142,7 @@ func (s *replicas) of(key string, keep bool) *replica {
 	case keep:
 		r = &replica{key: strings.Clone(key), foldAt: s.foldAt}
 		s.byKey[r.key], r.listed = r, s.order.PushFront(r)
+		s.resize(r) // there may be no answer that says how long the string is
 	default:
 		r = &replica{key: key, foldAt: s.foldAt}
 	}

@@ -450,3 +450,17 @@ func TestLongAccountsOfNodesByTurns(t *testing.T) {
 	}
 	wantLeft(t, nodes[0], "key", l, 1<<40-1500)
 }
+
+// Replicas of accounts that no answer came of are bounded, too.
+func TestReplicasWithoutAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	r := nodes[0]
+	r.replicas.most = 20 * replicaBytes
+	for i := range 100 {
+		r.compose(r.replicas, []*task{{kind: taskTake, charges: one(fmt.Sprint("key", i), limit.PerDay(10), 1)}}, r.link.now())
+	}
+	if n := len(r.replicas.byKey); n > 20 {
+		t.Errorf("%d replicas", n)
+	}
+}
