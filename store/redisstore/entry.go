@@ -61,7 +61,7 @@ func (e *entry) usedUntil(limits []limit.Limit, n, now, at int64) int64 {
 				until += int64(time.Minute) // what has replaced the limit may last so much longer
 			}
 		default:
-			until = max(until, at+int64(e.viewAt(now).Check(l, now, 0).ResetAfter)+drainsIn(l, n))
+			until = max(until, at+int64(e.fitted(limits, now).Check(l, now, 0).ResetAfter)+drainsIn(l, n))
 		}
 	}
 	return until
@@ -76,6 +76,16 @@ func (e *entry) viewAt(now int64) *limit.Account {
 		e.view = e.account.View(now)
 	}
 	return e.view
+}
+
+// fitted returns a copy of the account for decisions under limits that may have changed.
+func (e *entry) fitted(limits []limit.Limit, now int64) *limit.Account {
+	if e.account.Fits(limits, now) {
+		return e.viewAt(now)
+	}
+	v := e.account.View(now)
+	v.Fit(limits, now)
+	return v
 }
 
 // add adds a step that charges n, and happens between two times.
@@ -109,14 +119,10 @@ func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
 // weigh reports whether all limits of a charge allow it now, after the steps of the entry, and how much others may have
 // charged since the replica was read.
 func (e *entry) weigh(c *store.Charge, now int64) (spare int64, ok bool) {
-	v, spare := e.viewAt(now), int64(barrier-1)
-	if !e.account.Fits(c.Limits, now) {
-		if e.pending > 0 {
-			return 0, false
-		}
-		v = e.account.View(now)
-		v.Fit(c.Limits, now)
+	if e.pending > 0 && !e.account.Fits(c.Limits, now) {
+		return 0, false
 	}
+	v, spare := e.fitted(c.Limits, now), int64(barrier-1)
 	if e.alone || e.pending > 0 && c.N > maxAmount-e.pending {
 		return 0, false
 	}

@@ -464,3 +464,36 @@ func TestReplicasWithoutAnswersAreBounded(t *testing.T) {
 		t.Errorf("%d replicas", n)
 	}
 }
+
+// livesLongEnough fails unless the key is there until its account is full.
+func livesLongEnough(t *testing.T, server *redistest.Server, r *remote, l limit.Limit) {
+	t.Helper()
+	decisions, err := r.Peek(t.Context(), one("key", l, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := time.Duration(serverDo(t, server, "PTTL", r.redisKey(partOf("key"), "key")).(int64)) * time.Millisecond
+	if left < decisions[0].ResetAfter-time.Second {
+		t.Errorf("the key expires in %v, and is full in %v", left, decisions[0].ResetAfter)
+	}
+}
+
+// A bucket whose limit was lowered drains for longer, and so long its key lives.
+func TestExpiryOfLoweredLimits(t *testing.T) {
+	t.Parallel()
+	was, is := limit.PerHour(1000), limit.PerHour(10)
+	t.Run("denied", func(t *testing.T) {
+		server, nodes := twoNodes(t)
+		mustTake(t, nodes[0], one("key", was, 900))
+		if receipt, decisions, err := nodes[1].Take(t.Context(), one("key", is, 1)); err != nil || receipt != nil {
+			t.Fatalf("%+v, %v; want a denial", decisions, err)
+		}
+		livesLongEnough(t, server, nodes[0], is)
+	})
+	t.Run("taken", func(t *testing.T) {
+		server, nodes := twoNodes(t)
+		mustTake(t, nodes[0], one("key", was, 9))
+		mustTake(t, nodes[0], one("key", is, 1))
+		livesLongEnough(t, server, nodes[0], is)
+	})
+}
