@@ -19,6 +19,8 @@ type entry struct {
 	alone   bool           // others may have changed nothing since
 	state   *limit.Account // replaces the account; may be nil
 
+	replaced bool // a debt may count under other limits than those of its take
+
 	owed, taken int64 // what always and takes add to the total
 	due, lasts  int64 // when the account is full again, if others have charged nothing since; and by how much longer it is in use if they have
 
@@ -112,6 +114,16 @@ func (e *entry) settle(t *task, index int, now, until int64) {
 	owed := max(actual-take.N, 0)
 	e.owed = sum(e.owed, owed)
 	e.add(&e.always, step{o, t, index}, owed, now, until)
+	e.replaced = e.replaced || owed > 0 && !e.account.Fits(o.Limits, now)
+}
+
+// usedUntilAfter returns the time until which anything of the account is in use after operations.
+func (e *entry) usedUntilAfter(operations []limit.Operation, now int64) int64 {
+	a := e.account.Fork()
+	for i := range operations {
+		a.Do(&operations[i], now, 0)
+	}
+	return a.FullAt()
 }
 
 func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
@@ -181,6 +193,9 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 	operations := limit.AppendOperations(nil, all)
 	cut := len(limit.AppendOperations(nil, settled))
 	begins := e.known == ""
+	if e.replaced {
+		e.due = max(e.due, e.usedUntilAfter(settled, now))
+	}
 	e.alone = e.alone || now < e.last.at // the clock went back, of which others must know
 	var record writer
 	skip := 0
