@@ -131,7 +131,7 @@ func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
 // weigh reports whether all limits of a charge allow it now, after the steps of the entry, and how much others may have
 // charged since the replica was read.
 func (e *entry) weigh(c *store.Charge, now int64) (spare int64, ok bool) {
-	if e.pending > 0 && !e.account.Fits(c.Limits, now) {
+	if len(e.takes) > 0 && !e.account.Fits(c.Limits, now) {
 		return 0, false
 	}
 	v, spare := e.fitted(c.Limits, now), int64(barrier-1)
@@ -166,7 +166,7 @@ func (e *entry) take(t *task, index int, spare, now, until int64) {
 
 // fit adds what a denial changes of the account, if it changes anything.
 func (e *entry) fit(limits []limit.Limit, now, until int64) {
-	if e.pending == 0 && len(e.takes) == 0 && !e.account.Fits(limits, now) {
+	if len(e.takes) == 0 && !e.account.Fits(limits, now) {
 		e.alone = true
 		e.add(&e.takes, step{Operation: limit.Operation{Kind: limit.FitOperation, Limits: limits}}, 0, now, until)
 	}

@@ -510,3 +510,27 @@ func TestExpiryOfDebtsUnderLoweredLimits(t *testing.T) {
 	}
 	livesLongEnough(t, server, nodes[0], is)
 }
+
+// Debts in the same batch keep no take, or denial, from fitting the account to limits that have changed.
+func TestLimitsChangeBesideDebts(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	r := nodes[0]
+	was := limit.PerDay(1000).Using(limit.FixedWindow)
+	for i, n := range []int64{1, 5000} {
+		is := was.WithCount(2000 + int64(i))
+		first := mustTake(t, r, one("key", was, 1)).(*receipt)
+		c := r.compose(r.replicas, []*task{
+			{kind: taskTake, charges: one("key", is, n)},
+			{kind: taskSettle, takes: first.takes, actual: []int64{3}},
+		}, r.link.now())
+		if err := r.directly(c); err != nil {
+			t.Fatal(err)
+		}
+		if c.tasks[0].taken != (n == 1) || c.tasks[0].again {
+			t.Errorf("%d: %+v", n, c.tasks[0])
+		}
+		was = is
+	}
+	wantLeft(t, r, "key", was, 2001-7)
+}
