@@ -80,7 +80,7 @@ func (k *bookkeeper) settle(ctx context.Context, top store.Store, r store.Receip
 	if together = together && !k.cluster && own.corrects(actual); together {
 		clean := e.Clean()
 		failed = k.settleBooked(ctx, own, actual, &clean)
-		if _, unknown := errors.AsType[unanswered](failed); failed == nil || unknown {
+		if _, unknown := errors.AsType[unanswered](failed); failed == nil || unknown || own.isSettled() {
 			return failed
 		}
 	}

@@ -183,6 +183,7 @@ func (c *composition) read(r result) {
 		c.replicas.resize(e.replica)
 	}
 	for _, t := range c.tasks {
+		t.ran = r.err == nil
 		c.finish(t, c.taken, r.at)
 	}
 }

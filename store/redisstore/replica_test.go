@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dappco.re/go/core/go-ratelimit/internal/books"
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
@@ -533,4 +534,28 @@ func TestLimitsChangeBesideDebts(t *testing.T) {
 		was = is
 	}
 	wantLeft(t, r, "key", was, 2001-7)
+}
+
+// A settlement of several accounts happens once, and is booked once, although one of the keys holds something else by then.
+func TestSettledOnceBesideForeignKeys(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := opened(t, server.URL(), Config{Timeout: patient})
+	l := limit.PerDay(100).Using(limit.SlidingLog)
+	taken := mustTake(t, s, append(one("key", l, 5), one("foreign", l, 5)...))
+	serverDo(t, server, "SET", inside(s).books.remote.redisKey(partOf("foreign"), "foreign"), "something else")
+	e := books.Entry{Owner: books.Owner{Project: "p", Model: "m"}, Amounts: books.Amounts{books.Requests: 1}}
+	if err := inside(s).SettleBooked(t.Context(), taken, []int64{8, 8}, &e); err == nil {
+		t.Error("the key that holds something else is no error")
+	}
+	for range 2 {
+		if err := inside(s).SettleBooked(t.Context(), taken, []int64{8, 8}, &e); err != nil {
+			t.Error(err)
+		}
+	}
+	wantLeft(t, s, "key", l, 92)
+	sum, err := inside(s).ReadBooks(t.Context(), books.Query{})
+	if err != nil || sum.Total != e.Amounts {
+		t.Errorf("%v, %v; want %v", sum.Total, err, e.Amounts)
+	}
 }

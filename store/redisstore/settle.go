@@ -50,7 +50,7 @@ func (r *remote) settleBooked(ctx context.Context, taken store.Receipt, actual [
 		}
 		u, _ := errors.AsType[unanswered](err)
 		for _, i := range part {
-			own.settled[i], own.fates[i] = done && err == nil, u.fate
+			own.settled[i], own.fates[i] = done && u.fate == nil, u.fate
 		}
 		if err != nil {
 			return err
@@ -60,6 +60,13 @@ func (r *remote) settleBooked(ctx context.Context, taken store.Receipt, actual [
 		own.settled[i] = true
 	}
 	return nil
+}
+
+// isSettled reports whether a settlement has happened, if only of some accounts.
+func (r *receipt) isSettled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.settled, true)
 }
 
 // Renew implements [accounts.Renewer]. What is renewed counts twice for a moment, until what was taken before is given
@@ -155,9 +162,9 @@ func (r *remote) do(ctx context.Context, o *op) error {
 }
 
 // correct settles takes. After an error that is unanswered, done is true: the link finishes the
-// settlement.
+// settlement. So it is after an error of one account: the others are settled.
 func (r *remote) correct(ctx context.Context, t *task) (done bool, err error) {
 	err = r.do(ctx, r.opOf(t))
-	_, done = errors.AsType[unanswered](err)
-	return done || err == nil, err
+	_, unknown := errors.AsType[unanswered](err)
+	return unknown || err == nil || t.ran, err
 }

@@ -21,6 +21,7 @@ type task struct {
 	read  []*limit.Account   // copies of the accounts
 	again bool               // what was decided is not true any more: the task goes into the next batch
 	err   error
+	ran   bool // it has happened: an error is one of some accounts, and not of the others
 }
 
 type taskKind uint8
