@@ -128,8 +128,8 @@ func (a *Account) Take(limits []Limit, now, n int64) Receipt {
 func (a *Account) bucketReceipts(limits []Limit, now int64) *[]bucketReceipt {
 	receipts := make([]bucketReceipt, len(limits))
 	for i := range limits {
-		if l := &limits[i]; l.algorithm.bursts() {
-			c := a.counters.find(l)
+		l := &limits[i]
+		if c := a.counters.find(l); c != nil && l.algorithm.bursts() { // nil if the limit did not allow the take
 			receipts[i] = bucketReceipt{l.backlogAt(c.state, now), c.refunds.total, c.refunds.changes}
 		}
 	}

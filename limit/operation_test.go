@@ -185,3 +185,13 @@ func FuzzOperations(f *testing.F) {
 		}
 	})
 }
+
+// Takes that no limit allows, which nobody has written, are replayed without a panic: what is not charged leaves no counter.
+func TestReplayOfTakesThatAreNotAllowed(t *testing.T) {
+	var a Account
+	for range 2 {
+		if err := a.Replay(AppendOperations(nil, []Operation{{Kind: TakeOperation, Limits: []Limit{PerMinute(1), PerHour(1)}, N: 5}}), accountStart, 1); err != nil {
+			t.Error(err)
+		}
+	}
+}
