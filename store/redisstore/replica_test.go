@@ -258,7 +258,7 @@ func TestForeignBytes(t *testing.T) {
 		}
 		read := func(text []byte) (*replica, error) {
 			r := new(replica)
-			return r, r.read(text, true, 0, nil)
+			return r, r.read(text, true, 1<<63|1, nil) // a mark that is none of theirs, also after a change
 		}
 		if r, err := read(text); err != nil || r.last.length != int64(len(text)) {
 			t.Fatalf("%+v, %v", r.last, err)
