@@ -559,3 +559,17 @@ func TestSettledOnceBesideForeignKeys(t *testing.T) {
 		t.Errorf("%v, %v; want %v", sum.Total, err, e.Amounts)
 	}
 }
+
+// A debt of a node that does not know the server's time yet, or whose batch was sent again, counts for as long as any.
+func TestExpiryOfLateDebts(t *testing.T) {
+	t.Parallel()
+	server, nodes := twoNodes(t)
+	r, l := nodes[0], limit.New(10, 20*time.Second).Using(limit.SlidingLog)
+	wantLeft(t, r, "key", l, 10)
+	now := r.link.now()
+	debt := &chargeReceipt{Receipt: limit.Receipt{At: now}, charge: store.Charge{Key: "key", Limits: []limit.Limit{l}}}
+	if err := r.directly(r.compose(newReplicas(0), []*task{{kind: taskSettle, takes: []*chargeReceipt{debt}, actual: []int64{5}}}, now-int64(45*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	livesLongEnough(t, server, r, l)
+}

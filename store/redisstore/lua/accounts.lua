@@ -23,6 +23,7 @@ const MOST_TOTAL 9007199254740992 -- 2^53: larger numbers are not exact
 local KEYS, ARGV
 local call, pack, unpack_from, byte -- functions that are not there while the library is loaded
 local nowh, nowl, stamp       -- the time of the call
+local late                    -- milliseconds by which that is after the time until which takes happen, at most
 local written, keys, bytes, dues, begun = 0, {}, {}, {}, {} -- what is to be written: false in dues if a key does not expire later
 local strict                  -- an operation is done as a whole, or not at all
 local pages, marks            -- of the books, and of operations that happen once
@@ -111,7 +112,7 @@ local function compose(e, passes)
 	if operations ~= '' then
 		local begins = e.length == 0
 		if e.rewinds then weight = weight + BARRIER end
-		local due = math.max(e[DUE], e.due + e[LASTS])
+		local due = math.max(e[DUE] + late, e.due + e[LASTS])
 		local length = e.length + (begins and 1 or 0) + 4 + #operations + TRAILER_BYTES
 		local text = (begins and VERSION or '') .. pack('<I4', #operations) .. operations .. stamp ..
 			string.sub(e[REST], 1, MARK_BYTES) .. pack('<dI4d', math.min(e.total + weight, MOST_TOTAL), length, due)
@@ -168,6 +169,7 @@ local records, rests, flags, due_times = {}, {}, {}, {} -- of the entries of a r
 -- node knows, 'T' and the bytes after that, 'A' and all bytes, or '!' and an error.
 local function accounts(body, base, at)
 	local _, count, h, l, last, first = unpack_from('<BI2dI4d', body, at)
+	late = math.max(nowh + 1 - last, 0) * 1000
 	if (nowh > h or nowh == h and nowl >= l) and nowh <= last then
 		at = first
 		for i = 1, count do
