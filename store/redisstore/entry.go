@@ -207,6 +207,7 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 		case e.isLong():
 			base, begins, e.long = e.account.AppendState(nil), true, true
 		}
+		record = make(writer, 0, 5+len(base)+len(operations))
 		if begins {
 			record.byte(version)
 		}
@@ -280,7 +281,7 @@ func (e *entry) read(answer []byte, taken bool, at int64) error {
 			e.known = ""
 		}
 		e.rest.at = at
-		var known writer
+		known := make(writer, 0, trailerBytes)
 		known.number(at)
 		e.rest.appendRest(&known)
 		e.advance(string(known), e.rest)
