@@ -21,6 +21,8 @@ type entry struct {
 
 	replaced bool // a debt may count under other limits than those of its take
 
+	asked bool // a task is decided under limits that the account fits, so that it must go on to fit them
+
 	owed, taken int64 // what always and takes add to the total
 	due, lasts  int64 // when the account is full again, if others have charged nothing since; and by how much longer it is in use if they have
 
@@ -131,7 +133,7 @@ func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
 // weigh reports whether all limits of a charge allow it now, after the steps of the entry, and how much others may have
 // charged since the replica was read.
 func (e *entry) weigh(c *store.Charge, now int64) (spare int64, ok bool) {
-	if len(e.takes) > 0 && !e.account.Fits(c.Limits, now) {
+	if e.asked && !e.account.Fits(c.Limits, now) {
 		return 0, false
 	}
 	v, spare := e.fitted(c.Limits, now), int64(barrier-1)
@@ -159,6 +161,7 @@ func (e *entry) take(t *task, index int, spare, now, until int64) {
 		e.fit(c.Limits, now, until)
 	} else {
 		e.alone = e.alone || !e.account.Fits(c.Limits, now) || sum(e.taken, c.N) >= barrier
+		e.asked = true
 	}
 	e.add(&e.takes, step{o, t, index}, c.N, now, until)
 	e.taken, e.spare = sum(e.taken, c.N), min(e.spare, spare)
@@ -166,10 +169,11 @@ func (e *entry) take(t *task, index int, spare, now, until int64) {
 
 // fit adds what a denial changes of the account, if it changes anything.
 func (e *entry) fit(limits []limit.Limit, now, until int64) {
-	if len(e.takes) == 0 && !e.account.Fits(limits, now) {
+	if !e.asked && !e.account.Fits(limits, now) {
 		e.alone = true
 		e.add(&e.takes, step{Operation: limit.Operation{Kind: limit.FitOperation, Limits: limits}}, 0, now, until)
 	}
+	e.asked = true
 }
 
 // operationsOf returns the operations of steps. Takes beside each other under the same limits are one.

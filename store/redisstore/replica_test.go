@@ -573,3 +573,26 @@ func TestExpiryOfLateDebts(t *testing.T) {
 	}
 	livesLongEnough(t, server, r, l)
 }
+
+// Calls of two keys whose limits are those of each other's do not change these back and forth for ever.
+func TestDenialsUnderCrossedLimits(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	r := nodes[0]
+	a, b := limit.PerDay(3).Using(limit.FixedWindow), limit.PerDay(4).Using(limit.FixedWindow)
+	under := func(first, second limit.Limit, n int64) []store.Charge {
+		return append(one("key/1", first, n), one("key/2", second, n)...)
+	}
+	mustTake(t, r, under(a, a, 1))
+	waiting := []*task{{kind: taskTake, charges: under(a, b, 9)}, {kind: taskTake, charges: under(b, a, 9)}}
+	for i := 0; len(waiting) > 0; i++ {
+		if i > 3 {
+			t.Fatalf("%d calls have no answer", len(waiting))
+		}
+		c := r.compose(r.replicas, waiting, r.link.now())
+		if err := r.directly(c); err != nil {
+			t.Fatal(err)
+		}
+		waiting = slices.DeleteFunc(waiting, func(k *task) bool { return !k.again })
+	}
+}
