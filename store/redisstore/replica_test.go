@@ -596,3 +596,20 @@ func TestDenialsUnderCrossedLimits(t *testing.T) {
 		waiting = slices.DeleteFunc(waiting, func(k *task) bool { return !k.again })
 	}
 }
+
+// An account can be read however long its debts last.
+func TestTimesAreExact(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	l := limit.New(1, 30*24*time.Hour)
+	for i := range 2100 {
+		r := nodes[i%2]
+		debt, err := r.owe(t.Context(), store.Charge{Key: "key", Limits: []limit.Limit{l}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Settle(t.Context(), debt, []int64{1 << 40}); err != nil {
+			t.Fatalf("debt %d: %v", i, err)
+		}
+	}
+}

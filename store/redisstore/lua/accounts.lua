@@ -17,7 +17,7 @@ const NEWEST '-40'
 const MARK_BYTES 8
 const BARRIER 1125899906842624 -- 2^50: what nodes must know of before they take raises the total by this, spare amounts are less
 const FULL_TOTAL 4503599627370496 -- 2^52: beyond that, only a node that writes the string anew takes anything
-const MOST_TOTAL 9007199254740992 -- 2^53: larger numbers are not exact
+const MOST 9007199254740992 -- 2^53: larger numbers are not exact
 
 -- The state of one call, which begin resets: the library outlives it.
 local KEYS, ARGV
@@ -112,10 +112,10 @@ local function compose(e, passes)
 	if operations ~= '' then
 		local begins = e.length == 0
 		if e.rewinds then weight = weight + BARRIER end
-		local due = math.max(e[DUE] + late, e.due + e[LASTS])
+		local due = math.min(math.max(e[DUE] + late, e.due + e[LASTS]), MOST)
 		local length = e.length + (begins and 1 or 0) + 4 + #operations + TRAILER_BYTES
 		local text = (begins and VERSION or '') .. pack('<I4', #operations) .. operations .. stamp ..
-			string.sub(e[REST], 1, MARK_BYTES) .. pack('<dI4d', math.min(e.total + weight, MOST_TOTAL), length, due)
+			string.sub(e[REST], 1, MARK_BYTES) .. pack('<dI4d', math.min(e.total + weight, MOST), length, due)
 		write(e.key, text, due > e.due and due, begins)
 		e.text = e.text .. text
 	end
