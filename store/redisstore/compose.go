@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/limit"
+	"dappco.re/go/core/go-ratelimit/store"
 )
 
 // The steps of the script: see the files in lua/.
@@ -46,6 +47,9 @@ func (r *remote) compose(known *replicas, tasks []*task, now int64) *composition
 			for i := range t.takes {
 				c.entry(t, i).settle(t, i, c.now, c.until)
 			}
+		}
+		if t.kind == taskProlong {
+			c.entry(t, 0).prolong(c.now, c.until)
 		}
 	}
 	for _, t := range tasks {
@@ -186,6 +190,18 @@ func (c *composition) read(r result) {
 		t.ran = r.err == nil
 		c.finish(t, c.taken, r.at)
 	}
+}
+
+// prolonging returns tasks for the keys that expire too early.
+func (c *composition) prolonging() (all []*task) {
+	c.replicas.mu.Lock()
+	defer c.replicas.mu.Unlock()
+	for _, e := range c.entries {
+		if e.writes && e.expiresEarly() {
+			all = append(all, &task{kind: taskProlong, charges: []store.Charge{{Key: e.key}}})
+		}
+	}
+	return all
 }
 
 // finish gives a task its result.

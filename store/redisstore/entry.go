@@ -19,8 +19,6 @@ type entry struct {
 	alone   bool           // others may have changed nothing since
 	state   *limit.Account // replaces the account; may be nil
 
-	replaced bool // a debt may count under other limits than those of its take
-
 	asked bool // a task is decided under limits that the account fits, so that it must go on to fit them
 
 	owed, taken int64 // what always and takes add to the total
@@ -116,16 +114,13 @@ func (e *entry) settle(t *task, index int, now, until int64) {
 	owed := max(actual-take.N, 0)
 	e.owed = sum(e.owed, owed)
 	e.add(&e.always, step{o, t, index}, owed, now, until)
-	e.replaced = e.replaced || owed > 0 && !e.account.Fits(o.Limits, now)
 }
 
-// usedUntilAfter returns the time until which anything of the account is in use after operations.
-func (e *entry) usedUntilAfter(operations []limit.Operation, now int64) int64 {
-	a := e.account.Fork()
-	for i := range operations {
-		a.Do(&operations[i], now, 0)
+// prolong has the key expire later, if it would expire before the account is full.
+func (e *entry) prolong(now, until int64) {
+	if e.expiresEarly() {
+		e.add(&e.always, step{Operation: limit.Operation{Kind: limit.FitOperation}}, 0, now, until)
 	}
-	return a.FullAt()
 }
 
 func sum(a, b int64) int64 { return a + min(b, maxAmount-a) }
@@ -197,9 +192,6 @@ func (e *entry) write(w *writer, mark uint64, now int64) {
 	operations := limit.AppendOperations(nil, all)
 	cut := len(limit.AppendOperations(nil, settled))
 	begins := e.known == ""
-	if e.replaced {
-		e.due = max(e.due, e.usedUntilAfter(settled, now))
-	}
 	e.alone = e.alone || now < e.last.at // the clock went back, of which others must know
 	var record writer
 	skip := 0

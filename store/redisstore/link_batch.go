@@ -243,6 +243,11 @@ func (l *link) deliver(b *batch, r reply) {
 			l.finish(o, result{at: r.at, err: o.task.err})
 		}
 	}
+	if b.composed != nil {
+		for _, t := range b.composed.prolonging() {
+			again = append(again, &op{part: b.queue.part, task: t})
+		}
+	}
 	l.requeue(b.queue, again)
 }
 

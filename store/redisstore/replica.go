@@ -93,6 +93,12 @@ func (r *replica) read(text []byte, all bool, mark uint64, own func(at int64) er
 	return nil
 }
 
+// expiresEarly reports whether the key expires before the account is full. So it does if something is charged by a node
+// that did not know under which limits it counts.
+func (r *replica) expiresEarly() bool {
+	return r.known != "" && r.last.due*1_000_000 < r.account.FullAt()
+}
+
 // advance notes up to where the account includes everything.
 func (r *replica) advance(known string, last trailer) {
 	if r.known == "" {

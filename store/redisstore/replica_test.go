@@ -613,3 +613,16 @@ func TestTimesAreExact(t *testing.T) {
 		}
 	}
 }
+
+// So does the key of a debt of a node that does not know yet that the limit was lowered.
+func TestExpiryOfDebtsUnderLimitsLoweredByOthers(t *testing.T) {
+	t.Parallel()
+	server, nodes := twoNodes(t)
+	was, is := limit.PerHour(1000), limit.PerHour(10)
+	first := mustTake(t, nodes[0], one("key", was, 1))
+	mustTake(t, nodes[1], one("key", is, 1))
+	if err := nodes[0].Settle(t.Context(), first, []int64{101}); err != nil {
+		t.Fatal(err)
+	}
+	livesLongEnough(t, server, nodes[0], is)
+}

@@ -32,6 +32,7 @@ const (
 	taskPeek
 	taskSettle
 	taskRead
+	taskProlong // keys expire later, if they would expire before their accounts are full
 )
 
 // chargeReceipt is what a settlement needs to know about one charge of a take.
