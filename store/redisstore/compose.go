@@ -99,7 +99,7 @@ func (c *composition) entry(t *task, i int) *entry {
 	key := t.key(i)
 	e := c.byKey[key]
 	if e == nil {
-		e = &entry{replica: c.replicas.of(key, t.kind != taskRead), spare: barrier - 1}
+		e = &entry{replica: c.replicas.of(key, t.kind != taskRead, len(c.entries)+1), spare: barrier - 1}
 		c.byKey[key] = e
 		c.entries = append(c.entries, e)
 	}
@@ -184,7 +184,7 @@ func (c *composition) read(r result) {
 				e.err = fmt.Errorf("%w: %s", e.err, c.remote.redisKey(partOf(e.key), e.key))
 			}
 		}
-		c.replicas.resize(e.replica)
+		c.replicas.resize(e.replica, len(c.entries))
 	}
 	for _, t := range c.tasks {
 		t.ran = r.err == nil

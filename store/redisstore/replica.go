@@ -139,8 +139,9 @@ func newReplicas(most int64) *replicas {
 	return &replicas{byKey: map[string]*replica{}, most: most, foldAt: foldAt}
 }
 
-// of returns the replica of a key. If there is none, it makes one, and keeps it if keep is set.
-func (s *replicas) of(key string, keep bool) *replica {
+// of returns the replica of a key. If there is none, it makes one, and keeps it if keep is set. used is how many replicas
+// are used together with it.
+func (s *replicas) of(key string, keep bool, used int) *replica {
 	r := s.byKey[key]
 	switch {
 	case r != nil:
@@ -148,21 +149,22 @@ func (s *replicas) of(key string, keep bool) *replica {
 	case keep:
 		r = &replica{key: strings.Clone(key), foldAt: s.foldAt}
 		s.byKey[r.key], r.listed = r, s.order.PushFront(r)
-		s.resize(r) // there may be no answer that says how long the string is
+		s.resize(r, used) // there may be no answer that says how long the string is
 	default:
 		r = &replica{key: key, foldAt: s.foldAt}
 	}
 	return r
 }
 
-// resize notes that the string of a replica has another length, and drops replicas that were not used for long.
-func (s *replicas) resize(r *replica) {
+// resize notes that the string of a replica has another length, and drops replicas that were not used for long, but none of
+// the last ones that were used: a call would be told again and again what its accounts are, and never know all of them.
+func (s *replicas) resize(r *replica, used int) {
 	if r.listed == nil {
 		return
 	}
 	s.size += replicaBytes + r.last.length - r.size
 	r.size = replicaBytes + r.last.length
-	for s.size > s.most && s.order.Len() > 1 {
+	for s.size > s.most && s.order.Len() > used {
 		oldest := s.order.Back().Value.(*replica)
 		s.order.Remove(oldest.listed)
 		delete(s.byKey, oldest.key)

@@ -626,3 +626,23 @@ func TestExpiryOfDebtsUnderLimitsLoweredByOthers(t *testing.T) {
 	}
 	livesLongEnough(t, server, nodes[0], is)
 }
+
+// A node decides on accounts that are larger together than what it keeps.
+func TestReplicasOfOneCallAreKept(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	l := limit.PerDay(10).Using(limit.SlidingLog)
+	charges := append(one("key/1", l, 1), one("key/2", l, 1)...)
+	mustTake(t, nodes[0], charges)
+	r := nodes[1]
+	r.replicas.most = replicaBytes
+	waiting := &task{kind: taskTake, charges: charges, again: true}
+	for range 2 {
+		if err := r.directly(r.compose(r.replicas, []*task{waiting}, r.link.now())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !waiting.taken {
+		t.Error("a call has no answer")
+	}
+}
