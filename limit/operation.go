@@ -96,6 +96,15 @@ func (a *Account) LogUntil(at int64) int64 {
 	return at + a.counters.log.longestPeriod()
 }
 
+// Revives reports whether a debt of a take brings back what the take has left in a bucket: the account was forgotten
+// before that has drained, or the clock has gone back since.
+func (a *Account) Revives(r *Receipt, now int64) bool {
+	if r.buckets == nil || r.Epoch&^rewinds == a.epoch&^rewinds {
+		return false
+	}
+	return slices.ContainsFunc(*r.buckets, func(b bucketReceipt) bool { return b.left.NS >= now-r.At })
+}
+
 // View returns a copy for decisions at now that take nothing. It is [Account.Fork] for one time, which costs less.
 func (a *Account) View(now int64) *Account {
 	return a.fork(func(log *history) *history { return log.view(now) })

@@ -114,6 +114,7 @@ func (e *entry) settle(t *task, index int, now, until int64) {
 	owed := max(actual-take.N, 0)
 	e.owed = sum(e.owed, owed)
 	e.add(&e.always, step{o, t, index}, owed, now, until)
+	e.alone = e.alone || owed > 0 && e.account.Revives(&take.Receipt, now)
 }
 
 // prolong has the key expire later, if it would expire before the account is full.

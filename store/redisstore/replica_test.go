@@ -646,3 +646,21 @@ func TestReplicasOfOneCallAreKept(t *testing.T) {
 		t.Error("a call has no answer")
 	}
 }
+
+// A debt of a take that was evicted counts what the take had left in the bucket. What is denied because of that is not taken.
+func TestDebtsOfEvictedTakes(t *testing.T) {
+	t.Parallel()
+	server, nodes := twoNodes(t)
+	r, l := nodes[0], limit.PerHour(10)
+	first := mustTake(t, r, one("key", l, 9)).(*receipt)
+	serverDo(t, server, "DEL", r.redisKey(partOf("key"), "key"))
+	wantLeft(t, r, "key", l, 10)
+	take := &task{kind: taskTake, charges: one("key", l, 3)}
+	c := r.compose(r.replicas, []*task{{kind: taskSettle, takes: first.takes, actual: []int64{10}}, take}, r.link.now())
+	if err := r.directly(c); err != nil {
+		t.Fatal(err)
+	}
+	if take.taken != store.Allowed(take.each[0]) {
+		t.Errorf("taken %v, %+v", take.taken, take.each)
+	}
+}
