@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dappco.re/go/core/go-ratelimit/internal/redistest"
+	"dappco.re/go/core/go-ratelimit/internal/testkit"
 	"dappco.re/go/core/go-ratelimit/limit"
 	"dappco.re/go/core/go-ratelimit/store"
 	"github.com/redis/rueidis"
@@ -126,8 +127,7 @@ func TestURLsThatDoNotWork(t *testing.T) {
 	guarded := redistest.New(t, "--requirepass", "another", "--user", "alice", "on", ">another", "~ratelimit:*", "+@all",
 		"--user", "reader", "on", ">"+secret, "~ratelimit:*", "+@all", "-@write")
 	secure := redistest.NewTLS(t)
-	closed := redistest.New(t)
-	closed.Close()
+	nobody := testkit.NewPort(t).Addr
 	for _, c := range []struct{ name, url, want string }{
 		{"a wrong password", guarded.LoginURL("alice", secret), "WRONGPASS"},
 		{"a wrong password of no user", guarded.LoginURL("", secret), "WRONGPASS"},
@@ -135,7 +135,7 @@ func TestURLsThatDoNotWork(t *testing.T) {
 		{"no password", guarded.URL(), "NOAUTH"},
 		{"a timeout without a unit", guarded.URL() + "?timeout=5", "it must be like 250ms or 1s"},
 		{"nobody vouches", "rediss://x:" + secret + "@" + secure.Addr, "certificate"},
-		{"nobody is there", "redis://x:" + secret + "@" + closed.Addr, "no connection to " + closed.Addr + ": connect: connection refused"},
+		{"nobody is there", "redis://x:" + secret + "@" + nobody, "no connection to " + nobody + ": connect: connection refused"},
 		{"a scheme", "http://x:" + secret + "@127.0.0.1", "redis://127.0.0.1"},
 		{"no number", "redis://x:" + secret + "@127.0.0.1/one", "redis://127.0.0.1"},
 		{"a number and a slash in it", "redis://x:1/" + secret + "@127.0.0.1:6379", "redis://127.0.0.1"},
