@@ -61,25 +61,67 @@ func (r *remote) compose(known *replicas, tasks []*task, now int64) *composition
 	return c
 }
 
-// composeBatch makes the requests of a batch: one for all of its tasks, and one for each page on which they are booked.
+// composeBatch makes the requests of a batch: one for all of its tasks, and one for each page on which they are booked. If
+// what was decided on a task was not true any more, tasks that have no account in common are requests of their own, so
+// that an account on which nodes contend does not keep the others from their takes again.
 func (r *remote) composeBatch(b *batch) {
 	b.requests, b.composed, b.reads = nil, nil, true
 	var tasks []*task
+	again := false
 	for _, o := range b.ops {
 		if o.task != nil {
 			tasks = append(tasks, o.task)
+			again = again || o.task.again
 		} else {
 			b.requests = append(b.requests, o)
 		}
 	}
 	if len(tasks) > 0 {
-		b.composed = r.compose(r.replicas, tasks, r.floorOf(b.queue))
-		b.requests = append(b.requests, b.composed.op)
+		groups := [][]*task{tasks}
+		if again {
+			groups = independent(tasks)
+		}
+		for _, group := range groups {
+			c := r.compose(r.replicas, group, r.floorOf(b.queue))
+			c.op.late = c.read
+			b.requests, b.composed = append(b.requests, c.op), append(b.composed, c)
+		}
 		b.requests = append(b.requests, r.books.bookings(tasks)...)
 	}
 	for _, o := range b.requests {
 		b.reads = b.reads && o.reads
 	}
+}
+
+// independent divides tasks into groups that have no account in common.
+func independent(tasks []*task) (groups [][]*task) {
+	leads := make([]int, len(tasks)) // for each task, one before it in its group, or itself
+	lead := func(i int) int {
+		for leads[i] != i {
+			i = leads[i]
+		}
+		return i
+	}
+	last := map[string]int{} // the task that was the last to have an account
+	byLead := map[int]int{}
+	for i, t := range tasks {
+		leads[i] = i
+		for k := range t.accounts() {
+			if other, ok := last[t.key(k)]; ok {
+				a, b := lead(i), lead(other)
+				leads[max(a, b)] = min(a, b)
+			}
+			last[t.key(k)] = i
+		}
+	}
+	for i, t := range tasks {
+		at, ok := byLead[lead(i)]
+		if !ok {
+			at, byLead[lead(i)], groups = len(groups), len(groups), append(groups, nil)
+		}
+		groups[at] = append(groups[at], t)
+	}
+	return groups
 }
 
 // floorOf returns a time that the clock of a queue's server has reached.
@@ -105,6 +147,9 @@ func (c *composition) entry(t *task, i int) *entry {
 	}
 	return e
 }
+
+// accounts returns how many accounts the task is about.
+func (t *task) accounts() int { return max(len(t.charges), len(t.takes)) }
 
 // key returns the key of a charge of a task.
 func (t *task) key(i int) string {
@@ -207,7 +252,7 @@ func (c *composition) prolonging() (all []*task) {
 // finish gives a task its result.
 func (c *composition) finish(t *task, taken bool, at int64) {
 	t.again, t.err = false, nil
-	for i := range max(len(t.charges), len(t.takes)) {
+	for i := range t.accounts() {
 		if e := c.byKey[t.key(i)]; e.err != nil {
 			t.err = e.err
 			return

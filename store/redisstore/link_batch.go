@@ -24,14 +24,14 @@ type batch struct {
 	queue      *queue
 	number     uint64
 	ops        []*op
-	requests   []*op        // what is sent: the ops that are no tasks, and what the tasks are composed into
-	composed   *composition // of the tasks; or nil
-	reads      bool         // the requests of the batch only read
-	firstTry   time.Time    // when the batch was first sent
-	tries      int          // how often the batch has been sent without an answer
-	sent       int64        // the batch has not run before this time, in the server's Unix seconds
-	mayHaveRun bool         // the batch may have run, and the answer was lost
-	probes     bool         // the batch is sent while the breaker is open: to probe the server, or to put back what it has forgotten
+	requests   []*op          // what is sent: the ops that are no tasks, and what the tasks are composed into
+	composed   []*composition // of the tasks
+	reads      bool           // the requests of the batch only read
+	firstTry   time.Time      // when the batch was first sent
+	tries      int            // how often the batch has been sent without an answer
+	sent       int64          // the batch has not run before this time, in the server's Unix seconds
+	mayHaveRun bool           // the batch may have run, and the answer was lost
+	probes     bool           // the batch is sent while the breaker is open: to probe the server, or to put back what it has forgotten
 
 	// The link's lock guards the following fields.
 	resolved bool
@@ -227,11 +227,7 @@ func (l *link) deliver(b *batch, r reply) {
 	}
 	l.mu.Unlock()
 	for i, o := range b.requests {
-		one := resultOf(r, i)
-		if b.composed != nil && o == b.composed.op {
-			b.composed.read(one)
-		}
-		l.finish(o, one)
+		l.finish(o, resultOf(r, i))
 	}
 	var again []*op
 	for _, o := range b.ops {
@@ -243,8 +239,8 @@ func (l *link) deliver(b *batch, r reply) {
 			l.finish(o, result{at: r.at, err: o.task.err})
 		}
 	}
-	if b.composed != nil {
-		for _, t := range b.composed.prolonging() {
+	for _, c := range b.composed {
+		for _, t := range c.prolonging() {
 			again = append(again, &op{part: b.queue.part, task: t})
 		}
 	}

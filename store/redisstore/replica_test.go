@@ -574,6 +574,52 @@ func TestExpiryOfLateDebts(t *testing.T) {
 	livesLongEnough(t, server, r, l)
 }
 
+// An account that another node takes from again and again keeps tasks about other accounts from their takes once at most.
+func TestContendedAccountsKeepOthersOnce(t *testing.T) {
+	t.Parallel()
+	_, nodes := twoNodes(t)
+	r, other := nodes[0], nodes[1]
+	l := limit.PerDay(10)
+	b := &batch{queue: r.link.queue(0)}
+	for i := range 4 {
+		charges := one(fmt.Sprint("key", i), l, 1)
+		if i == 3 { // two accounts
+			charges = append(charges, one("key2", l, 1)...)
+		}
+		b.ops = append(b.ops, &op{task: &task{kind: taskTake, charges: charges}})
+		mustTake(t, r, charges) // so that the node knows them
+	}
+	round := func(contended string, requests int) {
+		t.Helper()
+		mustTake(t, other, one(contended, l, 9))
+		r.composeBatch(b)
+		if len(b.requests) != requests {
+			t.Errorf("%d requests, not %d", len(b.requests), requests)
+		}
+		for _, o := range b.requests {
+			if err := r.link.direct(o); err != nil {
+				t.Fatal(err)
+			}
+			o.late(o.result)
+		}
+		b.ops = slices.DeleteFunc(b.ops, func(o *op) bool { return !o.task.again })
+	}
+	tasks := []*task{b.ops[0].task, b.ops[1].task, b.ops[2].task, b.ops[3].task}
+	round("key0", 1)
+	if len(b.ops) != 3 {
+		t.Errorf("%d tasks go again, not 3", len(b.ops))
+	}
+	round("key1", 2)
+	if len(b.ops) != 0 {
+		t.Errorf("%d tasks go again, not 0", len(b.ops))
+	}
+	for i, want := range []bool{false, false, true, true} {
+		if tasks[i].taken != want {
+			t.Errorf("%d: taken is %v", i, !want)
+		}
+	}
+}
+
 // Calls of two keys whose limits are those of each other's do not change these back and forth for ever.
 func TestDenialsUnderCrossedLimits(t *testing.T) {
 	t.Parallel()
