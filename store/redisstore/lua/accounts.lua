@@ -111,7 +111,8 @@ local function compose(e, passes)
 	local operations = string.sub(e[RECORD], from, passes and -1 or from + e[CUT] - 1)
 	if operations ~= '' then
 		local begins = e.length == 0
-		if e.rewinds then weight = weight + BARRIER end
+		-- A debt of a take that the string does not have may bring back what that has left in a bucket.
+		if e.rewinds or e[ALWAYS_WEIGHT] > 0 and not e.grown then weight = weight + BARRIER end
 		local due = math.min(math.max(e[DUE] + late, e.due + e[LASTS]), MOST)
 		local length = e.length + (begins and 1 or 0) + 4 + #operations + TRAILER_BYTES
 		local text = (begins and VERSION or '') .. pack('<I4', #operations) .. operations .. stamp ..
