@@ -353,6 +353,11 @@ func (f *histories) send(n *historyNode) {
 	f.note("node %d sends: %d", slices.Index(f.nodes, n), status)
 	for _, e := range c.entries {
 		k := f.keys[e.key]
+		if last, _ := f.trailer(e.key); e.long && last.mark == c.mark && last.length == e.rest.length { // it was written anew
+			if err := k.model.Replay(k.model.AppendState(nil), at, c.mark); err != nil {
+				f.fail("%v", err)
+			}
+		}
 		for _, o := range operationsOf(nil, e.always) {
 			k.model.Do(&o, at, c.mark)
 			for _, held := range k.ledger {
