@@ -279,8 +279,8 @@ func (a *Account) Fit(limits []Limit, now int64) {
 	}
 }
 
-// replacedBy returns the first counter whose usage a limit without a counter takes over: that of a limit of the same
-// shape that is none of limits; or nil.
+// replacedBy returns the first counter whose usage l, a limit without a counter, takes over, or nil. It is the counter of
+// a limit that has the shape of l and is none of limits.
 func (a *Account) replacedBy(l *Limit, limits []Limit) *counter {
 	for i := range a.counters.each {
 		if c := &a.counters.each[i]; c.limit.shape() == l.shape() && !slices.Contains(limits, c.limit) {

@@ -16,7 +16,7 @@ type Operation struct {
 
 	N int64 // what a take charges
 
-	// Receipt is that of the take that a settlement corrects, and Actual what it is corrected to.
+	// A settlement corrects the take that has returned Receipt to the amount Actual.
 	Receipt Receipt
 	Actual  int64
 }
@@ -33,7 +33,7 @@ const (
 )
 
 // Do makes an operation. An account that begins to be used has an epoch that depends on the seed alone, which must be
-// another one for each time at which that can happen. The receipt is that of a take.
+// another one for each time at which that can happen. Only a take returns a receipt.
 func (a *Account) Do(o *Operation, now int64, seed uint64) (r Receipt) {
 	a.enter(now)
 	wasUsed := a.epoch != 0

@@ -17,7 +17,7 @@ const (
 	stepOnce
 )
 
-// composition is what some tasks have to do with accounts, as one request. The takes of all tasks happen, or none.
+// composition is one request to Redis for several tasks. Redis makes the takes of all these tasks, or none.
 type composition struct {
 	remote   *remote
 	replicas *replicas
@@ -61,9 +61,9 @@ func (r *remote) compose(known *replicas, tasks []*task, now int64) *composition
 	return c
 }
 
-// composeBatch makes the requests of a batch: one for all of its tasks, and one for each page on which they are booked. If
-// what was decided on a task was not true any more, tasks that have no account in common are requests of their own, so
-// that an account on which nodes contend does not keep the others from their takes again.
+// composeBatch makes the requests of a batch: one for all of its tasks, and one for each page on which they are booked. If a
+// task was sent before and its decision was not true any more, tasks that have no account in common become requests of
+// their own, so that an account on which nodes contend does not deny the tasks about other accounts their takes again.
 func (r *remote) composeBatch(b *batch) {
 	b.requests, b.composed, b.reads = nil, nil, true
 	var tasks []*task

@@ -8,7 +8,7 @@ import (
 	"dappco.re/go/core/go-ratelimit/store"
 )
 
-// entry is what a batch has to do with one account: see lua/accounts.lua.
+// entry is the part of a request that is about one account, with all steps of the batch on it: see lua/accounts.lua.
 type entry struct {
 	*replica
 	view    *limit.Account // a copy of the account for decisions, or nil
@@ -46,7 +46,7 @@ const (
 	flagDecides  = 8
 )
 
-// takesWithin is how long after a decision a take may happen, at most. Keys expire so much later, too.
+// takesWithin is the longest time between a decision in the node and its take in Redis. A key expires later by as much.
 const takesWithin = 10 * time.Second
 
 // usedUntil returns the time until which anything of the account is in use at most, if n is charged under limits at some
@@ -60,7 +60,7 @@ func (e *entry) usedUntil(limits []limit.Limit, n, now, at int64) int64 {
 		case limit.FixedWindow, limit.SlidingCounter:
 			until = max(until, at+int64(new(limit.Account).Check(l, at, 1).ResetAfter))
 			if l.Period() == 24*time.Hour {
-				until += int64(time.Minute) // what has replaced the limit may last so much longer
+				until += int64(time.Minute) // a limit of a day that replaces this one may have windows that last up to a minute longer
 			}
 		default:
 			until = max(until, at+int64(e.fitted(limits, now).Check(l, now, 0).ResetAfter)+drainsIn(l, n))

@@ -24,8 +24,8 @@ type batch struct {
 	queue      *queue
 	number     uint64
 	ops        []*op
-	requests   []*op          // what is sent: the ops that are no tasks, and what the tasks are composed into
-	composed   []*composition // of the tasks
+	requests   []*op          // sent to Redis: the ops that have no task, and the requests that are composed of tasks
+	composed   []*composition // the requests that are composed of tasks
 	reads      bool           // the requests of the batch only read
 	firstTry   time.Time      // when the batch was first sent
 	tries      int            // how often the batch has been sent without an answer

@@ -17,7 +17,7 @@ const (
 	fullTotal    = 1 << 52
 )
 
-// trailer is what follows the operations of a record.
+// trailer is the end of a record in Redis: it says when its operations happened, and what the account came to.
 type trailer struct {
 	at     int64  // when they happened, in Unix nanoseconds
 	mark   uint64 // of this record alone
@@ -157,7 +157,8 @@ func (s *replicas) of(key string, keep bool, used int) *replica {
 }
 
 // resize notes that the string of a replica has another length, and drops replicas that were not used for long, but none of
-// the last ones that were used: a call would be told again and again what its accounts are, and never know all of them.
+// the last ones that were used: otherwise a node that uses more accounts in one call than it keeps would never know all of
+// them at once.
 func (s *replicas) resize(r *replica, used int) {
 	if r.listed == nil {
 		return
